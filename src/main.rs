@@ -1,0 +1,3 @@
+//! The `hsched` command.
+
+fn main() {}

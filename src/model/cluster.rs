@@ -1,0 +1,152 @@
+//! A cluster as it was seen: nodes, their GPUs, who may use them, and the links between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Availability, BitRate, Bytes, GpuType, NodeName, NodeState, Seconds};
+
+/// A cluster's nodes, links and partitions at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cluster {
+    /// Rate between nodes; `None` where nobody said.
+    pub network: Option<BitRate>,
+    /// Rate between GPUs of one node, for nodes that do not say their own.
+    pub intra_node: Option<BitRate>,
+    /// Nodes in the order of their source, each name once.
+    pub nodes: Vec<Node>,
+    /// Partitions in the order of their source; empty when unknown.
+    pub partitions: Vec<Partition>,
+}
+
+/// One node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub name: NodeName,
+    pub state: NodeState,
+    /// Why the node is down or drained, in its administrator's words.
+    pub reason: Option<String>,
+    /// GPUs by type in the order in which the node numbers its devices; each type once.
+    pub gpus: Vec<GpuStock>,
+    /// Generic resources that are no GPUs, and GRES text that could not be read, as printed.
+    pub other_gres: Vec<String>,
+    /// CPUs, where known.
+    pub cpus: Option<Usage>,
+    /// Memory in bytes, where known.
+    pub memory: Option<Usage>,
+    /// Rate between this node's GPUs, where it differs from the cluster's.
+    pub intra_node: Option<BitRate>,
+    pub partitions: BTreeSet<String>,
+    pub features: BTreeSet<String>,
+}
+
+/// The GPUs of one type in one node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GpuStock {
+    pub gpu_type: GpuType,
+    pub total: u32,
+    /// How many of `total` jobs hold; never more than `total`.
+    pub used: u32,
+    /// Memory of one GPU, where known.
+    pub memory: Option<Bytes>,
+}
+
+/// A total and the part of it in use, in one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    pub total: u64,
+    pub used: u64,
+}
+
+/// A partition's limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partition {
+    pub name: String,
+    /// Whether jobs that name no partition go here.
+    pub default: bool,
+    /// Longest walltime of a job; `None` is unlimited.
+    pub max_time: Option<Seconds>,
+}
+
+impl Usage {
+    /// Returns what is not in use.
+    #[must_use]
+    pub fn free(self) -> u64 {
+        self.total.saturating_sub(self.used)
+    }
+}
+
+impl GpuStock {
+    /// Returns how many of the GPUs no job holds.
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        self.total.saturating_sub(self.used)
+    }
+}
+
+impl Node {
+    /// Returns a node that is idle and has nothing but a name.
+    #[must_use]
+    pub fn new(name: NodeName) -> Self {
+        Self {
+            name,
+            state: NodeState::idle(),
+            reason: None,
+            gpus: Vec::new(),
+            other_gres: Vec::new(),
+            cpus: None,
+            memory: None,
+            intra_node: None,
+            partitions: BTreeSet::new(),
+            features: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the number of GPUs of all types.
+    #[must_use]
+    pub fn gpu_total(&self) -> u32 {
+        self.gpus.iter().map(|stock| stock.total).sum()
+    }
+}
+
+/// GPUs of one type over all nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TypeSummary {
+    /// All, whatever the state of their nodes.
+    pub total: u32,
+    /// Held by no job, on nodes that are up.
+    pub free: u32,
+    /// Held by jobs, on nodes in any state.
+    pub used: u32,
+    /// Not held, on nodes that are down or drained or in an unknown state.
+    pub down: u32,
+    /// Not held, on nodes that are reserved or under maintenance.
+    pub reserved: u32,
+}
+
+impl Cluster {
+    /// Returns the GPUs of each type, split into free, used, down and reserved.
+    #[must_use]
+    pub fn summary(&self) -> BTreeMap<GpuType, TypeSummary> {
+        let mut summary: BTreeMap<GpuType, TypeSummary> = BTreeMap::new();
+        for node in &self.nodes {
+            for stock in &node.gpus {
+                let entry = summary.entry(stock.gpu_type.clone()).or_default();
+                entry.total += stock.total;
+                entry.used += stock.used;
+                match node.state.availability() {
+                    Availability::Up => entry.free += stock.free(),
+                    Availability::Reserved => entry.reserved += stock.free(),
+                    Availability::Down | Availability::Drained | Availability::Unknown => {
+                        entry.down += stock.free();
+                    }
+                }
+            }
+        }
+        summary
+    }
+
+    /// Returns the node of that name.
+    #[must_use]
+    pub fn node(&self, name: &NodeName) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == *name)
+    }
+}

@@ -1,0 +1,80 @@
+//! The name of a kind of GPU, as the cluster spells it.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A GPU type such as `v100` or `a100_3g.20gb`, spelled as in the cluster's GRES.
+///
+/// Cheap to clone: plans hold one per rank.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GpuType(Arc<str>);
+
+impl GpuType {
+    /// The type of GPUs for which the cluster names none (`gpu:4`).
+    pub const UNTYPED: &'static str = "gpu";
+
+    /// Returns the type, or `None` for a text no GRES can hold: empty, too long, or with other
+    /// characters than letters, digits, `-`, `_`, `.`, `+` and `/`.
+    #[must_use]
+    pub fn new(name: &str) -> Option<Self> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
+        let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        (starts_well && name.len() <= 100 && name.chars().all(allowed)).then(|| Self(Arc::from(name)))
+    }
+
+    /// Returns the type of GPUs that carry none.
+    #[must_use]
+    pub fn untyped() -> Self {
+        Self(Arc::from(Self::UNTYPED))
+    }
+
+    /// Returns the type's text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether this is a MIG slice (`1g.10gb`, `a100_3g.20gb`), which NCCL cannot put in a ring.
+    #[must_use]
+    pub fn is_mig_slice(&self) -> bool {
+        self.0.split(['_', '-', '/', '+']).any(is_slice_profile)
+    }
+}
+
+/// Returns whether `part` reads `<digits>g.<digits>gb`, NVIDIA's name of a MIG profile.
+fn is_slice_profile(part: &str) -> bool {
+    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    part.to_ascii_lowercase()
+        .strip_suffix("gb")
+        .and_then(|rest| rest.split_once("g."))
+        .is_some_and(|(compute, memory)| all_digits(compute) && all_digits(memory))
+}
+
+impl fmt::Display for GpuType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mig_slices_are_told_from_whole_gpus() {
+        let is_slice = |name: &str| GpuType::new(name).expect("a type").is_mig_slice();
+        for slice in ["1g.10gb", "a100_3g.20gb", "nvidia_h100_80gb_hbm3_1g.10gb", "A100-2G.10GB"] {
+            assert!(is_slice(slice), "{slice}");
+        }
+        for whole in ["a100", "gpu", "nvidia_h100_80gb_hbm3", "1080", "rtx8000", "g.gb"] {
+            assert!(!is_slice(whole), "{whole}");
+        }
+    }
+
+    #[test]
+    fn types_that_break_a_gres_request_are_refused() {
+        for bad in ["", "a,b", "a:b", "a b", "$(x)", "(null)", "-x"] {
+            assert!(GpuType::new(bad).is_none(), "{bad:?}");
+        }
+    }
+}

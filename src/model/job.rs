@@ -1,0 +1,118 @@
+//! A training job as its owner described it: what it trains, what it may use, how it is started.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Bytes, GpuType, JobName, Seconds, Speed};
+
+/// A job of the contract's job file, every default filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    pub name: JobName,
+    /// Key of the throughput cache.
+    pub model: String,
+    /// Samples of one epoch, at least 1.
+    pub samples_per_epoch: u64,
+    /// Epochs to train, at least 1.
+    pub epochs: u64,
+    /// Samples of one step over all ranks, at least 1 and a multiple of `batch_quantum`.
+    pub global_batch: u64,
+    /// Local batches are multiples of this; at least 1.
+    pub batch_quantum: u64,
+    /// Bytes that each rank exchanges per synchronisation.
+    pub model_size: Bytes,
+    /// Synchronisations in one epoch, at least 1.
+    pub syncs_per_epoch: u64,
+    /// Part of the communication hidden behind the backward pass, in [0, 1).
+    pub overlap: f64,
+    /// The job file's speeds, by GPU type.
+    pub throughput: BTreeMap<GpuType, Speed>,
+    /// Weight in the objective, above zero.
+    pub weight: f64,
+    pub min_gpus: u32,
+    pub max_gpus: Option<u32>,
+    /// Types the job may use; `None` allows every type with a known speed.
+    pub gpu_types: Option<BTreeSet<GpuType>>,
+    /// Samples that fit one GPU's memory at once, by GPU type.
+    pub max_batch: BTreeMap<GpuType, u64>,
+    /// Whether a rank may split its batch into micro-batches.
+    pub accumulate: bool,
+    pub precision: Option<Precision>,
+    pub deadline: Option<String>,
+    pub target: Option<Target>,
+    /// How often a failed run is tried again.
+    pub retries: u32,
+    pub launch: Launch,
+}
+
+/// How a job's processes are started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    pub command: Command,
+    /// Environment of every rank, in the file's order.
+    pub env: Vec<(String, String)>,
+    /// Shell lines run once, on the first node.
+    pub setup: Vec<String>,
+    /// Shell lines run once on each node; ranks inherit their environment.
+    pub node_setup: Vec<String>,
+    /// Directory in which the job runs; `None` is where it was submitted.
+    pub workdir: Option<String>,
+    pub account: Option<String>,
+    pub partition: Option<String>,
+    pub qos: Option<String>,
+    /// Cap on the walltime of one run.
+    pub time: Option<Seconds>,
+    pub cpus_per_gpu: Option<u32>,
+    pub memory_per_gpu: Option<Bytes>,
+    /// Further options for `sbatch`, one word each.
+    pub sbatch: Vec<String>,
+    pub checkpoint: Checkpoint,
+}
+
+/// The training command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A program and its arguments, passed on as they are.
+    Words(Vec<String>),
+    /// A line for the shell.
+    Shell(String),
+}
+
+/// Where and how a job saves its progress.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checkpoint {
+    pub dir: Option<String>,
+    /// Time between the stop signal and the end.
+    pub grace: Option<Seconds>,
+    /// Time that stopping and starting again costs.
+    pub restart_cost: Option<Seconds>,
+}
+
+/// Arithmetic of the training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Precision {
+    Fp32,
+    Tf32,
+    Fp16,
+    Bf16,
+}
+
+/// A metric that ends the training early.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    pub metric: String,
+    pub value: f64,
+    pub mode: GoalMode,
+}
+
+/// Whether a metric should fall or rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoalMode {
+    Min,
+    Max,
+}
+
+impl Precision {
+    /// All precisions with their names in job files.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("fp32", Self::Fp32), ("tf32", Self::Tf32), ("fp16", Self::Fp16), ("bf16", Self::Bf16)];
+}

@@ -1,0 +1,20 @@
+//! Plain domain types with their invariants in constructors; no text of any tool, no file, no clock.
+
+mod cluster;
+mod gpu_type;
+pub mod hostlist;
+mod job;
+mod name;
+mod node_state;
+mod offer;
+mod speed;
+mod unit;
+
+pub use self::cluster::{Cluster, GpuStock, Node, Partition, TypeSummary, Usage};
+pub use self::gpu_type::GpuType;
+pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
+pub use self::name::{JobName, NameError, NodeName};
+pub use self::node_state::{Availability, NodeState};
+pub use self::offer::{Held, Holdings, Offer, OfferedNode, RankNeeds};
+pub use self::speed::Speed;
+pub use self::unit::{BitRate, Bytes, Seconds};

@@ -1,0 +1,1 @@
+//! Job and cluster text to `model`, listing all problems of a file at once.
