@@ -6,4 +6,6 @@
 pub mod model;
 pub mod policy;
 pub mod slurm;
+pub mod solve;
 pub mod spec;
+pub mod throughput;

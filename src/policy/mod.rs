@@ -1,1 +1,25 @@
-//! Policies: one `Problem` in, one `Plan` out, checked by `verify` before anybody acts on it.
+//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify`] before anybody acts on it.
+//!
+//! A policy sees no Slurm, no file, no clock and no other policy; only the registry knows their names.
+
+mod admission;
+mod category;
+mod cost;
+mod exhaustive;
+mod fairness;
+mod has;
+mod jps;
+mod market;
+mod packing;
+mod plan;
+mod problem;
+mod registry;
+mod share;
+mod verify;
+
+pub use self::cost::EpochTime;
+pub use self::fairness::fairness;
+pub use self::plan::{Bound, Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Slot, Verdict};
+pub use self::problem::{JobModel, Objective, Problem, ProblemError, TypeModel, WorkerNode};
+pub use self::registry::{Parameters, find, names};
+pub use self::verify::{CheckedPlan, Violation, verify};

@@ -1,0 +1,190 @@
+//! Which jobs a plan can place at all, and how many workers they can use together.
+//!
+//! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
+//! limit, a type that nobody can use — this room finds the nearest problem that can.
+
+use crate::policy::{JobModel, Problem, Verdict, fairness};
+use crate::solve::Transport;
+
+/// The jobs to place and the workers to use.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Admission {
+    /// Jobs to place, ascending.
+    pub jobs: Vec<usize>,
+    /// The most workers that these jobs can use.
+    pub workers: u32,
+    /// The verdicts of the jobs left out.
+    pub left_out: Vec<(usize, Verdict)>,
+}
+
+impl Admission {
+    /// Admits as many jobs as fit with their least GPUs, those first that the whole cluster would end soonest.
+    fn new(problem: &Problem) -> Self {
+        let mut left_out = Vec::new();
+        let mut candidates = Vec::new();
+        for (job, model) in problem.jobs.iter().enumerate() {
+            match refusal(problem, model) {
+                Some(verdict) => left_out.push((job, verdict)),
+                None => candidates.push(job),
+            }
+        }
+        let mut admitted = candidates.clone();
+        if !fits(problem, &admitted) {
+            candidates.sort_by(|&a, &b| {
+                let time = |job| fairness::full_cluster_time(problem, job, problem.jobs.len());
+                time(a).total_cmp(&time(b)).then(a.cmp(&b))
+            });
+            admitted.clear();
+            let mut waiting = Vec::new();
+            for job in candidates {
+                admitted.push(job);
+                if !fits(problem, &admitted) {
+                    admitted.pop();
+                    waiting.push(job);
+                }
+            }
+            for (place, job) in waiting.into_iter().enumerate() {
+                left_out.push((job, waits(place + 1, problem.jobs[job].min_gpus)));
+            }
+            admitted.sort_unstable();
+        }
+        let workers = usable_workers(problem, &admitted);
+        Self { jobs: admitted, workers, left_out }
+    }
+
+    /// Returns the nearest smaller problem, for when this one has no legal answer: first fewer workers, then
+    /// without the job that would take longest.
+    fn relaxed(mut self, problem: &Problem) -> Self {
+        let least = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
+        if self.workers > least {
+            self.workers = least + (self.workers - least) / 2;
+            return self;
+        }
+        let time = |job| fairness::full_cluster_time(problem, job, problem.jobs.len());
+        let longest = self.jobs.iter().enumerate().max_by(|(_, a), (_, b)| time(**a).total_cmp(&time(**b)));
+        if let Some((place, &job)) = longest {
+            self.jobs.remove(place);
+            let reason =
+                "no legal share of the GPUs on offer: its batch is too small or they are too unequal";
+            self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
+        }
+        self.workers = usable_workers(problem, &self.jobs);
+        self
+    }
+
+    /// Returns all verdicts, in job order, from those of the admitted jobs in the order of `jobs`.
+    fn verdicts(self, placed: Vec<Verdict>) -> Vec<Verdict> {
+        let mut all: Vec<(usize, Verdict)> = self.jobs.into_iter().zip(placed).chain(self.left_out).collect();
+        all.sort_by_key(|&(job, _)| job);
+        all.into_iter().map(|(_, verdict)| verdict).collect()
+    }
+}
+
+/// Returns a verdict for every job: admits what fits and lets `attempt` place it, relaxing the problem until
+/// an attempt succeeds or no job is left. `attempt` gives the verdicts in the order of [`Admission::jobs`].
+///
+/// # Errors
+/// The first error of `attempt`.
+pub(super) fn place<E>(
+    problem: &Problem,
+    mut attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
+) -> Result<Vec<Verdict>, E> {
+    let mut admission = Admission::new(problem);
+    while !admission.jobs.is_empty() {
+        if let Some(placed) = attempt(&admission)? {
+            return Ok(admission.verdicts(placed));
+        }
+        admission = admission.relaxed(problem);
+    }
+    Ok(admission.verdicts(Vec::new()))
+}
+
+fn waits(place: usize, min_gpus: u32) -> Verdict {
+    let gpus = if min_gpus == 1 { "a GPU".to_owned() } else { format!("{min_gpus} GPUs") };
+    Verdict::Defer { reason: format!("waits for {gpus}; number {place} in the order of waiting jobs") }
+}
+
+/// Returns why a job could not be placed even if it were alone, if so.
+fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
+    let name = |ty: usize| problem.gpu_types[ty].as_str();
+    let usable: Vec<usize> = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).collect();
+    if problem.gpu_types.is_empty() {
+        return Some(Verdict::Reject { reason: "the cluster has no GPUs".into() });
+    }
+    if usable.is_empty() {
+        let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
+        let reason =
+            format!("no throughput known for an allowed GPU type of this cluster ({})", all.join(", "));
+        return Some(Verdict::Reject { reason });
+    }
+    if job.min_gpus > job.max_gpus {
+        let (least, most) = (job.min_gpus, job.max_gpus);
+        let reason = format!("min_gpus is {least}, but limits and batch allow {most} ranks at most");
+        return Some(Verdict::Reject { reason });
+    }
+    let most = |counts: &[u32]| {
+        let of = |ty: &usize| u64::from(counts[*ty]);
+        let single = |ty: &&usize| job.types[**ty].is_some_and(|model| model.single_rank);
+        let whole: u64 = usable.iter().filter(|ty| !single(ty)).map(of).sum();
+        let slice = usable.iter().filter(single).map(of).sum::<u64>().min(1);
+        whole.max(slice)
+    };
+    let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
+    let (types, least) = (types.join(", "), u64::from(job.min_gpus));
+    let (ever, now) = (most(&problem.ceiling), most(&problem.offered()));
+    if least > ever {
+        let reason =
+            format!("needs {least} GPUs of types {types}; a job can have at most {ever} on this cluster");
+        return Some(Verdict::Reject { reason });
+    }
+    (least > now).then(|| {
+        let reason = format!("needs {least} GPUs of types {types}; {now} are on offer now");
+        Verdict::Defer { reason }
+    })
+}
+
+/// Returns whether all these jobs can have their least number of GPUs at once.
+fn fits(problem: &Problem, jobs: &[usize]) -> bool {
+    let supply: Vec<u32> = jobs.iter().map(|&job| problem.jobs[job].min_gpus).collect();
+    let values = jobs.iter().zip(&supply).flat_map(|(&job, &gpus)| {
+        problem.jobs[job].types.iter().map(move |model| match model {
+            Some(model) if gpus == 1 || !model.single_rank => 0.0,
+            _ => f64::NEG_INFINITY,
+        })
+    });
+    Transport::new(values.collect(), problem.gpu_types.len()).solve(&supply, &problem.offered())
+}
+
+/// Returns the most workers that the jobs can use together, each at least one; MIG slices, which take one
+/// rank alone, count only where whole GPUs do not suffice.
+fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
+    let offered = problem.offered();
+    let is_slice: Vec<bool> = problem.gpu_types.iter().map(crate::model::GpuType::is_mig_slice).collect();
+    let total = |slices: bool| -> u32 {
+        (0..offered.len()).filter(|&t| is_slice[t] == slices).map(|t| offered[t]).sum()
+    };
+    let (whole, slices) = (total(false), total(true));
+    let supply: Vec<u32> = jobs.iter().map(|&job| problem.jobs[job].max_gpus.min(whole)).collect();
+    // One column more than types takes what a job leaves unused.
+    let values = jobs.iter().flat_map(|&job| {
+        let types = problem.jobs[job].types.iter();
+        let worth =
+            |model: &Option<_>, slice: &bool| if model.is_some() && !slice { 1.0 } else { f64::NEG_INFINITY };
+        types.zip(&is_slice).map(move |(model, slice)| worth(model, slice)).chain([0.0])
+    });
+    let columns = offered.len() + 1;
+    let capacity: Vec<u32> = offered.iter().copied().chain([u32::MAX]).collect();
+    let mut transport = Transport::new(values.collect(), columns);
+    let mut used = 0;
+    if transport.solve(&supply, &capacity) {
+        used = (0..jobs.len()).flat_map(|row| &transport.row(row)[..columns - 1]).sum();
+    }
+    let only_slices = |job: &&usize| {
+        let mut models = problem.jobs[**job].types.iter().flatten();
+        models.all(|model| model.single_rank)
+    };
+    let slice_jobs = u32::try_from(jobs.iter().filter(only_slices).count()).unwrap_or(u32::MAX);
+    let used = used + slice_jobs.min(slices);
+    let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+    used.max(count.min(used + slices))
+}

@@ -1,0 +1,180 @@
+//! What a bundle of GPUs costs a job: step time with the best split, and communication (planner, section 1).
+
+use crate::policy::{JobModel, Problem, Slot, TypeModel};
+
+/// Seconds of one epoch, split into computing and visible communication.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EpochTime {
+    pub compute: f64,
+    pub comm: f64,
+}
+
+impl EpochTime {
+    /// Returns the length of the epoch.
+    #[must_use]
+    pub fn total(self) -> f64 {
+        self.compute + self.comm
+    }
+}
+
+/// Shares a little below the quantum are rounding, not a violation.
+const SHARE_TOLERANCE: f64 = 1e-9;
+
+/// Returns the time of an epoch of `job` on `slots`, or `None` when the job may not run so.
+pub(super) fn epoch_time(problem: &Problem, job: &JobModel, slots: &[Slot]) -> Option<EpochTime> {
+    let mut bundle = vec![0; problem.gpu_types.len()];
+    for slot in slots {
+        bundle[slot.gpu_type] += slot.count;
+    }
+    let compute = compute_time(job, &bundle)?;
+    let ranks = bundle.iter().sum();
+    Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, slots)) })
+}
+
+/// Returns the computing time of an epoch on `bundle` (GPUs by type), or `None` when it is illegal.
+pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+    let (mut ranks, mut rate, mut slowest) = (0, 0.0, f64::INFINITY);
+    let mut linear = true;
+    for (&count, model) in bundle.iter().zip(&job.types) {
+        if count == 0 {
+            continue;
+        }
+        let model = model.as_ref()?;
+        ranks += count;
+        if model.single_rank && ranks > 1 {
+            return None;
+        }
+        linear &= model.speed.alpha() == 0.0 && (job.accumulate || model.max_batch.is_none());
+        let own = model.speed.rate_at(1.0);
+        rate += f64::from(count) * own;
+        slowest = slowest.min(own);
+    }
+    let has_slice = bundle.iter().zip(&job.types).any(|(&n, m)| n > 0 && m.is_some_and(|m| m.single_rank));
+    if ranks == 0 || (has_slice && ranks > 1) {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let (batch, samples, quantum) =
+        (job.global_batch as f64, job.samples_per_epoch as f64, job.batch_quantum as f64);
+    if linear {
+        let legal = slowest * batch >= quantum * rate * (1.0 - SHARE_TOLERANCE);
+        return legal.then_some(samples / rate);
+    }
+    if !job.accumulate && !holds_whole_quanta(job, bundle) {
+        return None;
+    }
+    let step = step_time(job, bundle)?;
+    let enough = |(&count, model): (&u32, &Option<TypeModel>)| {
+        count == 0 || model.is_some_and(|m| share(job, m, step) >= quantum * (1.0 - SHARE_TOLERANCE))
+    };
+    bundle.iter().zip(&job.types).all(enough).then_some(samples / batch * step)
+}
+
+/// Returns whether the GPUs hold the global batch at once in whole quanta, at least one each.
+fn holds_whole_quanta(job: &JobModel, bundle: &[u32]) -> bool {
+    let mut room = 0_u64;
+    for (&count, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
+        let memory = model.and_then(|model| model.max_batch).unwrap_or(u64::MAX);
+        if memory < job.batch_quantum {
+            return false;
+        }
+        room = room.saturating_add(u64::from(count).saturating_mul(memory - memory % job.batch_quantum));
+    }
+    room >= job.global_batch
+}
+
+/// Returns τ, the time of the best real split of the global batch: the root of Σ clamp(t⁻¹(τ), 0, c) = B.
+///
+/// `None` when the GPUs cannot hold the batch. Each rank's share grows piecewise linearly with τ, so the
+/// root is found exactly: sort the points where a slope changes, then solve on one piece.
+fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+    let batch = job.global_batch as f64;
+    let mut bends: Vec<(f64, f64)> = Vec::with_capacity(2 * bundle.len());
+    for (&count, model) in bundle.iter().zip(&job.types) {
+        let Some(model) = model.filter(|_| count > 0) else { continue };
+        let (alpha, beta, count) = (model.speed.alpha(), model.speed.beta(), f64::from(count));
+        bends.push((alpha, count / beta));
+        if let Some(memory) = model.max_batch {
+            #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+            let memory = memory as f64;
+            let beyond = if job.accumulate { (alpha / memory + beta).recip() } else { 0.0 };
+            bends.push((alpha + beta * memory, count * (beyond - beta.recip())));
+        }
+    }
+    bends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let flat = 1e-12 * bends.iter().map(|bend| bend.1.abs()).sum::<f64>();
+    let (mut handed_out, mut slope, mut reached) = (0.0, 0.0, 0.0);
+    for (index, &(time, change)) in bends.iter().enumerate() {
+        handed_out += slope * (time - reached);
+        reached = time;
+        slope += change;
+        let left = batch - handed_out;
+        let next = bends.get(index + 1).map_or(f64::INFINITY, |bend| bend.0);
+        if slope > flat && reached + left / slope <= next {
+            return Some(reached + left / slope);
+        }
+        if next == f64::INFINITY {
+            // Every rank is full: nothing more can be handed out.
+            return (left <= batch * SHARE_TOLERANCE).then_some(reached);
+        }
+    }
+    None
+}
+
+/// Returns the real-valued samples that a GPU takes in a step of `step` seconds: clamp(t⁻¹(τ), 0, c).
+pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
+    let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
+    let Some(memory) = model.max_batch else {
+        return ((step - alpha) / beta).max(0.0);
+    };
+    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+    let memory = memory as f64;
+    if step <= alpha + beta * memory {
+        ((step - alpha) / beta).max(0.0)
+    } else if job.accumulate {
+        step / (alpha / memory + beta)
+    } else {
+        memory
+    }
+}
+
+/// Returns each used type's real-valued share of the global batch per rank, 0 for types not used.
+pub(super) fn shares(job: &JobModel, bundle: &[u32]) -> Option<Vec<f64>> {
+    let step = step_time(job, bundle)?;
+    let of = |(&count, model): (&u32, &Option<TypeModel>)| match model {
+        Some(model) if count > 0 => share(job, *model, step),
+        _ => 0.0,
+    };
+    Some(bundle.iter().zip(&job.types).map(of).collect())
+}
+
+/// Returns the visible communication of an epoch: (1 − φ) · `n_sync` · 2 (K − 1) D / (K · r), eq. 6.
+///
+/// `ring` is the slowest link in bytes per second.
+pub(super) fn comm_time(job: &JobModel, ranks: u32, ring: f64) -> f64 {
+    if ranks <= 1 {
+        return 0.0;
+    }
+    let ranks = f64::from(ranks);
+    (1.0 - job.overlap) * job.syncs_per_epoch * 2.0 * (ranks - 1.0) * job.model_bytes / (ranks * ring)
+}
+
+/// Returns the slowest link of the ring over `slots` in bytes per second (eq. 5).
+///
+/// The network counts when the ring spans nodes, a node's own links when two or more ranks are there.
+pub(super) fn ring_rate(problem: &Problem, slots: &[Slot]) -> f64 {
+    let first = slots.first().map_or(0, |slot| slot.node);
+    let mut rate = f64::INFINITY;
+    if slots.iter().any(|slot| slot.node != first) {
+        rate = problem.network.bytes_per_second();
+    }
+    for slot in slots {
+        let on_node: u32 =
+            slots.iter().filter(|other| other.node == slot.node).map(|other| other.count).sum();
+        if on_node >= 2 {
+            rate = rate.min(problem.nodes[slot.node].intra_node.bytes_per_second());
+        }
+    }
+    rate
+}

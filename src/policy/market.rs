@@ -1,0 +1,135 @@
+//! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
+
+use crate::policy::{JobModel, Placement, Problem, Slot, Verdict, cost, fairness, packing};
+use crate::solve::Transport;
+
+/// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
+pub(super) struct Market<'a> {
+    problem: &'a Problem,
+    /// Jobs in the order in which categories name them.
+    jobs: &'a [usize],
+    offered: Vec<u32>,
+    transport: Transport,
+    /// Whether a row's MIG slices stand open, which they do for one worker only.
+    slices_open: Vec<bool>,
+    /// Node shapes, each once: GPUs by type and the node's own rate.
+    shapes: Vec<(&'a [u32], f64)>,
+}
+
+/// A category solved, packed and priced.
+#[derive(Clone, Debug)]
+pub(super) struct Cleared {
+    /// Objective over the jobs, in seconds.
+    pub objective: f64,
+    /// Slots by job, in the market's order.
+    pub slots: Vec<Vec<Slot>>,
+    /// Completion times by job, in the market's order.
+    pub times: Vec<f64>,
+}
+
+impl<'a> Market<'a> {
+    pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
+        let types = problem.gpu_types.len();
+        let value = |job, ty| fairness::rate(problem, job, ty, jobs.len()).unwrap_or(f64::NEG_INFINITY);
+        let values = jobs.iter().flat_map(|&job| (0..types).map(move |ty| value(job, ty)));
+        let mut shapes: Vec<(&[u32], f64)> = Vec::new();
+        for node in &problem.nodes {
+            let shape = (node.gpus.as_slice(), node.intra_node.bytes_per_second());
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
+        }
+        Self {
+            problem,
+            jobs,
+            offered: problem.offered(),
+            transport: Transport::new(values.collect(), types),
+            slices_open: vec![true; jobs.len()],
+            shapes,
+        }
+    }
+
+    /// Solves P3 for a category; returns whether it is allowed and has an answer.
+    pub(super) fn clear(&mut self, category: &[u32]) -> bool {
+        let allowed = |(&job, count): (&usize, &u32)| {
+            (self.problem.jobs[job].min_gpus..=self.problem.jobs[job].max_gpus).contains(count)
+        };
+        if !self.jobs.iter().zip(category).all(allowed) {
+            return false;
+        }
+        for (row, &count) in category.iter().enumerate() {
+            self.open_slices(row, count == 1);
+        }
+        self.transport.solve(category, &self.offered)
+    }
+
+    /// Returns the least objective that the cleared category can have, whatever its packing; `None` when a
+    /// job may not run on its bundle.
+    pub(super) fn lower_bound(&self) -> Option<f64> {
+        let mut illegal = false;
+        let price = |(row, &job): (usize, &usize)| {
+            let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
+            let compute = cost::compute_time(model, bundle).unwrap_or_else(|| {
+                illegal = true;
+                0.0
+            });
+            let comm = cost::comm_time(model, bundle.iter().sum(), self.fastest_ring(bundle));
+            (model.weight, epochs(model) * (compute + comm))
+        };
+        let value = self.problem.objective.value(self.jobs.iter().enumerate().map(price));
+        (!illegal).then_some(value)
+    }
+
+    /// Packs the cleared category into nodes and prices it; `None` when a job may not run so.
+    pub(super) fn pack(&self) -> Option<Cleared> {
+        let bundles: Vec<Vec<u32>> =
+            (0..self.jobs.len()).map(|row| self.transport.row(row).to_vec()).collect();
+        let slots = packing::pack(self.problem, self.jobs, &bundles);
+        let time = |(&job, slots): (&usize, &Vec<Slot>)| {
+            let model = &self.problem.jobs[job];
+            Some(epochs(model) * cost::epoch_time(self.problem, model, slots)?.total())
+        };
+        let times: Vec<f64> = self.jobs.iter().zip(&slots).map(time).collect::<Option<_>>()?;
+        let weighted =
+            self.jobs.iter().zip(&times).map(|(&job, &time)| (self.problem.jobs[job].weight, time));
+        Some(Cleared { objective: self.problem.objective.value(weighted), slots, times })
+    }
+
+    /// Returns the fastest ring that a bundle can have, in bytes per second: inside a node that could hold it,
+    /// or over the network.
+    fn fastest_ring(&self, bundle: &[u32]) -> f64 {
+        let network = self.problem.network.bytes_per_second();
+        let holds = |gpus: &[u32]| gpus.iter().zip(bundle).all(|(have, need)| have >= need);
+        let able = self.shapes.iter().filter(|(gpus, _)| holds(gpus));
+        able.map(|&(_, inside)| inside).fold(network, f64::max)
+    }
+
+    fn open_slices(&mut self, row: usize, open: bool) {
+        if self.slices_open[row] == open {
+            return;
+        }
+        self.slices_open[row] = open;
+        let job = self.jobs[row];
+        for (ty, model) in self.problem.jobs[job].types.iter().enumerate() {
+            if model.is_some_and(|model| model.single_rank) {
+                let rate = fairness::rate(self.problem, job, ty, self.jobs.len());
+                let value = rate.filter(|_| open).unwrap_or(f64::NEG_INFINITY);
+                *self.transport.value_mut(row, ty) = value;
+            }
+        }
+    }
+}
+
+impl Cleared {
+    /// Returns the verdicts of the jobs, in the order of `jobs`; `None` when one cannot have whole shares.
+    pub(super) fn verdicts(&self, problem: &Problem, jobs: &[usize]) -> Option<Vec<Verdict>> {
+        let place =
+            |(&job, slots): (&usize, &Vec<Slot>)| Placement::new(problem, job, slots).map(Verdict::Place);
+        jobs.iter().zip(&self.slots).map(place).collect()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+fn epochs(job: &JobModel) -> f64 {
+    job.epochs as f64
+}

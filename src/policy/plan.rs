@@ -1,0 +1,181 @@
+//! What a policy decides: a verdict for each job, and the interface that every policy has.
+
+use thiserror::Error;
+
+use crate::model::Seconds;
+use crate::policy::cost::{self, EpochTime};
+use crate::policy::{CheckedPlan, Problem, fairness, share};
+
+/// A placement algorithm.
+pub trait Policy {
+    /// Returns the name by which users choose the policy.
+    fn name(&self) -> &'static str;
+
+    /// Returns a verdict for every job of the problem.
+    ///
+    /// The search asks `stop` whether to end with the best plan so far. Equal problems give equal plans
+    /// unless it was stopped.
+    ///
+    /// # Errors
+    /// When the policy cannot treat this problem, with the remedy.
+    fn plan(
+        &self,
+        problem: &Problem,
+        memory: &mut Memory,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Plan, PolicyError>;
+}
+
+/// What a policy remembers between two plans; the caller keeps it, for a command line is a new process each time.
+///
+/// No policy needs one yet: rounds received, queue levels and prices will stand here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {}
+
+/// Why a policy gives no plan.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    #[error(
+        "policy {policy}: {count} {what} are too many to enumerate (limit {limit}); use policy {instead}"
+    )]
+    TooLarge { policy: &'static str, what: &'static str, count: String, limit: u64, instead: &'static str },
+}
+
+/// The decisions for all jobs of a problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Decision by job.
+    pub verdicts: Vec<Verdict>,
+    /// What is proven about the objective.
+    pub bound: Option<Bound>,
+    /// Categories or assignments that were looked at, where the policy counts them.
+    pub categories: Option<u64>,
+    /// Whether `stop` ended the search before its end.
+    pub stopped: bool,
+}
+
+/// A proven limit of the objective.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// No plan of this problem has a lower objective value, in seconds.
+    pub lower: f64,
+}
+
+/// The decision for one job. An expected "no" is a value with a reason.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Place(Placement),
+    /// Not now: it can be placed when GPUs free up.
+    Defer {
+        reason: String,
+    },
+    /// Never on this cluster as it stands.
+    Reject {
+        reason: String,
+    },
+}
+
+/// The GPUs of one job, its ranks and its predicted times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// GPUs in rank order, one entry per node and type.
+    pub slots: Vec<Slot>,
+    /// Ranks 0 … N−1; the largest batch is rank 0, ranks of a node are consecutive.
+    pub ranks: Vec<Rank>,
+    /// Predicted time of an epoch, from real-valued shares.
+    pub epoch: EpochTime,
+}
+
+/// Some GPUs of one type in one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    pub node: usize,
+    pub gpu_type: usize,
+    pub count: u32,
+}
+
+/// One process of the job on one GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    pub node: usize,
+    pub gpu_type: usize,
+    /// Number among the job's ranks on the node.
+    pub local_rank: u32,
+    /// Samples of each global batch.
+    pub batch: u64,
+    /// Samples of an epoch.
+    pub samples: u64,
+}
+
+/// The figures of a whole plan, over the jobs placed; times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    pub objective_value: f64,
+    pub mean_jct: f64,
+    pub makespan: f64,
+    /// Jain's index of eq. 33.
+    pub fairness: f64,
+}
+
+impl Placement {
+    /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times.
+    ///
+    /// `None` when the job may not run so: a type it cannot use, too small a share, no room for the batch.
+    #[must_use]
+    pub fn new(problem: &Problem, job: usize, slots: &[Slot]) -> Option<Self> {
+        let model = &problem.jobs[job];
+        let epoch = cost::epoch_time(problem, model, slots)?;
+        let ranks = share::ranks(model, slots)?;
+        let mut in_rank_order = slots.to_vec();
+        let first_rank = |slot: &Slot| {
+            ranks.iter().position(|rank| (rank.node, rank.gpu_type) == (slot.node, slot.gpu_type))
+        };
+        in_rank_order.sort_by_key(first_rank);
+        Some(Self { slots: in_rank_order, ranks, epoch })
+    }
+
+    /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
+    #[must_use]
+    pub fn jct(&self, epochs: u64) -> Seconds {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = epochs as f64;
+        Seconds(epochs * self.epoch.total())
+    }
+}
+
+impl Verdict {
+    /// Returns the placement of a job that got GPUs.
+    #[must_use]
+    pub fn placement(&self) -> Option<&Placement> {
+        match self {
+            Self::Place(placement) => Some(placement),
+            Self::Defer { .. } | Self::Reject { .. } => None,
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the figures of a plan, or `None` when it places no job.
+    #[must_use]
+    pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
+        let placed: Vec<(usize, f64)> = plan
+            .verdicts()
+            .iter()
+            .enumerate()
+            .filter_map(|(job, verdict)| {
+                verdict.placement().map(|p| (job, p.jct(problem.jobs[job].epochs).0))
+            })
+            .collect();
+        if placed.is_empty() {
+            return None;
+        }
+        let weighted = || placed.iter().map(|&(job, jct)| (problem.jobs[job].weight, jct));
+        let (jobs, times): (Vec<usize>, Vec<f64>) = placed.iter().copied().unzip();
+        Some(Self {
+            objective_value: problem.objective.value(weighted()),
+            mean_jct: crate::policy::Objective::MeanJct.value(weighted()),
+            makespan: crate::policy::Objective::Makespan.value(weighted()),
+            fairness: fairness(problem, &jobs, &times),
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! One immutable snapshot of everything that a policy may look at, numbered for fast access.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use crate::model::{BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, Speed};
+use crate::throughput::ThroughputMatrix;
+
+/// The jobs, the GPUs that they may get, and what is to be minimised.
+///
+/// GPU types, nodes and jobs are known by their index in the vectors here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Types of the whole cluster, by name.
+    pub gpu_types: Vec<GpuType>,
+    /// Nodes with GPUs on offer.
+    pub nodes: Vec<WorkerNode>,
+    /// GPUs by type over all nodes of the cluster, in whatever state: what could ever be offered.
+    pub ceiling: Vec<u32>,
+    /// Rate between nodes.
+    pub network: BitRate,
+    /// Jobs in the order of the job file.
+    pub jobs: Vec<JobModel>,
+    pub objective: Objective,
+    pub seed: u64,
+}
+
+/// A node's GPUs on offer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerNode {
+    pub name: NodeName,
+    /// Count by GPU type.
+    pub gpus: Vec<u32>,
+    /// Rate between this node's GPUs.
+    pub intra_node: BitRate,
+}
+
+/// What planning needs to know of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobModel {
+    pub name: JobName,
+    /// |Π|.
+    pub samples_per_epoch: u64,
+    /// T, the epochs still to train.
+    pub epochs: u64,
+    /// B.
+    pub global_batch: u64,
+    pub batch_quantum: u64,
+    /// D, in bytes.
+    pub model_bytes: f64,
+    pub syncs_per_epoch: f64,
+    /// φ, the hidden part of the communication.
+    pub overlap: f64,
+    pub weight: f64,
+    pub min_gpus: u32,
+    /// The lesser of the job's own limit and the number of quanta in a batch.
+    pub max_gpus: u32,
+    pub accumulate: bool,
+    /// Speed by GPU type; `None` where the job cannot run or its speed is not known.
+    pub types: Vec<Option<TypeModel>>,
+    /// Why a type on offer is not used, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// How a job runs on one GPU type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TypeModel {
+    pub speed: Speed,
+    /// Samples that fit the GPU's memory at once.
+    pub max_batch: Option<u64>,
+    /// Whether the type is a MIG slice, which must be a job's only rank.
+    pub single_rank: bool,
+}
+
+/// What a plan minimises, over the jobs it places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Objective {
+    /// The mean job completion time (eq. 8).
+    #[default]
+    MeanJct,
+    /// The mean of completion times, each times its job's weight.
+    Weighted,
+    /// The last completion time.
+    Makespan,
+}
+
+/// Why jobs and cluster make no problem.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ProblemError {
+    #[error("there are no jobs to plan")]
+    NoJobs,
+}
+
+impl Problem {
+    /// Returns the problem of placing `jobs` on the GPUs of `offer`.
+    ///
+    /// `network` and `intra_node` serve where the cluster does not say its own rates.
+    ///
+    /// # Errors
+    /// When there are no jobs.
+    pub fn new(
+        cluster: &Cluster,
+        offer: &Offer,
+        jobs: &[Job],
+        speeds: &ThroughputMatrix,
+        (network, intra_node): (BitRate, BitRate),
+    ) -> Result<Self, ProblemError> {
+        if jobs.is_empty() {
+            return Err(ProblemError::NoJobs);
+        }
+        let gpu_types = speeds.columns().to_vec();
+        let count_by_type = |count: &dyn Fn(&GpuType) -> u32| gpu_types.iter().map(count).collect();
+        let intra_node = cluster.intra_node.unwrap_or(intra_node);
+        let nodes: Vec<WorkerNode> = offer
+            .nodes
+            .iter()
+            .map(|node| WorkerNode {
+                name: node.name.clone(),
+                gpus: count_by_type(&|ty| node.count(ty)),
+                intra_node: node.intra_node.unwrap_or(intra_node),
+            })
+            .collect();
+        let summary = cluster.summary();
+        let ceiling = count_by_type(&|ty| summary.get(ty).map_or(0, |s| s.total));
+        let offered: Vec<u32> = (0..gpu_types.len())
+            .map(|ty| nodes.iter().map(|node: &WorkerNode| node.gpus[ty]).sum())
+            .collect();
+        let model = |(index, job)| JobModel::new(job, &gpu_types, &offered, speeds, index);
+        let jobs = jobs.iter().enumerate().map(model).collect();
+        let network = cluster.network.unwrap_or(network);
+        Ok(Self { nodes, ceiling, network, jobs, objective: Objective::default(), seed: 0, gpu_types })
+    }
+
+    /// Returns the GPU types of a cluster, by name: the columns of its throughput matrix.
+    #[must_use]
+    pub fn types_of(cluster: &Cluster) -> Vec<GpuType> {
+        let stocks = cluster.nodes.iter().flat_map(|node| &node.gpus);
+        stocks.map(|stock| stock.gpu_type.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Returns the GPUs on offer, by type.
+    #[must_use]
+    pub fn offered(&self) -> Vec<u32> {
+        (0..self.gpu_types.len()).map(|ty| self.nodes.iter().map(|node| node.gpus[ty]).sum()).collect()
+    }
+}
+
+impl JobModel {
+    fn new(
+        job: &Job,
+        gpu_types: &[GpuType],
+        offered: &[u32],
+        speeds: &ThroughputMatrix,
+        index: usize,
+    ) -> Self {
+        let mut notes = Vec::new();
+        let types = gpu_types.iter().zip(speeds.row(index)).enumerate().map(|(column, (ty, cell))| {
+            let allowed = job.gpu_types.as_ref().is_none_or(|types| types.contains(ty));
+            if !allowed {
+                return None;
+            }
+            let Some(cell) = cell else {
+                if offered[column] > 0 {
+                    notes.push(format!("{ty} not used: no throughput known"));
+                }
+                return None;
+            };
+            let max_batch = job.max_batch.get(ty).copied();
+            Some(TypeModel { speed: cell.speed, max_batch, single_rank: ty.is_mig_slice() })
+        });
+        let types = types.collect();
+        let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
+        #[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^52")]
+        let (model_bytes, syncs_per_epoch) = (job.model_size.0 as f64, job.syncs_per_epoch as f64);
+        Self {
+            name: job.name.clone(),
+            samples_per_epoch: job.samples_per_epoch,
+            epochs: job.epochs,
+            global_batch: job.global_batch,
+            batch_quantum: job.batch_quantum,
+            model_bytes,
+            syncs_per_epoch,
+            overlap: job.overlap,
+            weight: job.weight,
+            min_gpus: job.min_gpus,
+            max_gpus: job.max_gpus.map_or(quanta, |own| own.min(quanta)),
+            accumulate: job.accumulate,
+            types,
+            notes,
+        }
+    }
+}
+
+impl Objective {
+    /// All objectives with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("mean-jct", Self::MeanJct), ("weighted", Self::Weighted), ("makespan", Self::Makespan)];
+
+    /// Returns the objective's name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, objective)| *objective == self).map_or("", |(name, _)| name)
+    }
+
+    /// Returns the value over pairs of weight and completion time in seconds; 0 for none.
+    #[must_use]
+    pub fn value(self, jobs: impl IntoIterator<Item = (f64, f64)>) -> f64 {
+        let (mut sum, mut count, mut last) = (0.0, 0.0, 0.0_f64);
+        for (weight, jct) in jobs {
+            sum += if self == Self::Weighted { weight * jct } else { jct };
+            count += 1.0;
+            last = last.max(jct);
+        }
+        match self {
+            Self::Makespan => last,
+            _ if count == 0.0 => 0.0,
+            Self::MeanJct | Self::Weighted => sum / count,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The independent check of a plan: no plan is rendered, simulated or submitted that did not pass here.
+//!
+//! Written without the policies' own functions: it recomputes capacities, limits, shares and times from the
+//! formulas, the step time by bisection where they solve it exactly.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::model::JobName;
+use crate::policy::{JobModel, Placement, Plan, Problem, Rank, Slot, TypeModel, Verdict};
+
+/// A plan that obeys every rule of its problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedPlan(Plan);
+
+/// A rule that a plan breaks: a fault of the policy, never of its user.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Violation {
+    #[error("{verdicts} verdicts for {jobs} jobs")]
+    Verdicts { verdicts: usize, jobs: usize },
+    #[error("{node} gives {given} GPUs of type {gpu_type}, it has {offered}")]
+    Capacity { node: String, gpu_type: String, given: u64, offered: u64 },
+    #[error("job {job}: {what}")]
+    Job { job: JobName, what: String },
+}
+
+/// Relative difference up to which two computations of a time agree.
+const TOLERANCE: f64 = 1e-6;
+
+impl CheckedPlan {
+    /// Returns the decisions by job.
+    #[must_use]
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.0.verdicts
+    }
+
+    /// Returns the plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.0
+    }
+}
+
+/// Returns the plan as a checked one.
+///
+/// # Errors
+/// Every rule that it breaks.
+pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
+    let (verdicts, jobs) = (plan.verdicts.len(), problem.jobs.len());
+    if verdicts != jobs {
+        return Err(vec![Violation::Verdicts { verdicts, jobs }]);
+    }
+    let mut violations = Vec::new();
+    let mut given: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for (job, verdict) in problem.jobs.iter().zip(&plan.verdicts) {
+        let Some(placement) = verdict.placement() else { continue };
+        for what in broken_rules(problem, job, placement) {
+            violations.push(Violation::Job { job: job.name.clone(), what });
+        }
+        for slot in &placement.slots {
+            *given.entry((slot.node, slot.gpu_type)).or_default() += u64::from(slot.count);
+        }
+    }
+    for ((node, gpu_type), given) in given {
+        let offered = problem.nodes.get(node).and_then(|n| n.gpus.get(gpu_type)).copied().unwrap_or(0);
+        if given > u64::from(offered) {
+            let name = |text: Option<&str>| text.unwrap_or("?").to_owned();
+            violations.push(Violation::Capacity {
+                node: name(problem.nodes.get(node).map(|n| n.name.as_str())),
+                gpu_type: name(problem.gpu_types.get(gpu_type).map(crate::model::GpuType::as_str)),
+                given,
+                offered: offered.into(),
+            });
+        }
+    }
+    if violations.is_empty() { Ok(CheckedPlan(plan)) } else { Err(violations) }
+}
+
+fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut models = Vec::new();
+    for rank in &placement.ranks {
+        match job.types.get(rank.gpu_type).copied().flatten() {
+            Some(model) => models.push(model),
+            None => broken.push(format!("may not use GPU type number {}", rank.gpu_type)),
+        }
+    }
+    if !broken.is_empty() || placement.ranks.is_empty() {
+        broken.push("has no legal ranks".into());
+        return broken;
+    }
+    check_ranks(job, placement, &models, &mut broken);
+    check_batches(job, &placement.ranks, &models, &mut broken);
+    check_times(problem, job, placement, &models, &mut broken);
+    broken
+}
+
+fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], broken: &mut Vec<String>) {
+    let count = placement.ranks.len();
+    let limits = job.min_gpus as usize..=job.max_gpus as usize;
+    if !limits.contains(&count) {
+        broken.push(format!("has {count} ranks, allowed are {} to {}", job.min_gpus, job.max_gpus));
+    }
+    if count > 1 && models.iter().any(|model| model.single_rank) {
+        broken.push("has a MIG slice in a ring".into());
+    }
+    let mut by_slot: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    let mut local: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut node_before = None;
+    for rank in &placement.ranks {
+        *by_slot.entry((rank.node, rank.gpu_type)).or_default() += 1;
+        let next = local.entry(rank.node).or_default();
+        if rank.local_rank != *next || (*next > 0 && node_before != Some(rank.node)) {
+            broken.push("has ranks of one node that are not consecutive".into());
+        }
+        *next += 1;
+        node_before = Some(rank.node);
+    }
+    let slot = |slot: &Slot| ((slot.node, slot.gpu_type), slot.count);
+    let distinct = placement.slots.len() == by_slot.len();
+    if !distinct || placement.slots.iter().map(slot).collect::<BTreeMap<_, _>>() != by_slot {
+        broken.push("has ranks that do not match its GPUs".into());
+    }
+}
+
+fn check_batches(job: &JobModel, ranks: &[Rank], models: &[TypeModel], broken: &mut Vec<String>) {
+    let quantum = job.batch_quantum;
+    let sum = |part: fn(&Rank) -> u64| ranks.iter().map(part).sum::<u64>();
+    if sum(|rank| rank.batch) != job.global_batch || sum(|rank| rank.samples) != job.samples_per_epoch {
+        broken.push("has shares that do not add up".into());
+    }
+    if ranks.iter().any(|rank| rank.batch < quantum || rank.batch % quantum != 0) {
+        broken.push(format!("has a batch that is no positive multiple of {quantum}"));
+    }
+    if ranks.iter().any(|rank| rank.batch > ranks[0].batch) {
+        broken.push("has a rank with a larger batch than rank 0".into());
+    }
+    let too_large =
+        |(rank, model): (&Rank, &TypeModel)| model.max_batch.is_some_and(|most| rank.batch > most);
+    if !job.accumulate && ranks.iter().zip(models).any(too_large) {
+        broken.push("has a batch that its GPU cannot hold".into());
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "batches and counts are far below 2^52")]
+fn check_times(
+    problem: &Problem,
+    job: &JobModel,
+    placement: &Placement,
+    models: &[TypeModel],
+    broken: &mut Vec<String>,
+) {
+    let batch = job.global_batch as f64;
+    let handed_out = |time: f64| models.iter().map(|model| share(job, *model, time)).sum::<f64>();
+    let (mut low, mut high) = (0.0, 1.0);
+    while handed_out(high) < batch && high < 1e18 {
+        high *= 2.0;
+    }
+    for _ in 0..200 {
+        let middle = low + (high - low) / 2.0;
+        if handed_out(middle) < batch { low = middle } else { high = middle }
+    }
+    if handed_out(high) < batch * (1.0 - TOLERANCE) {
+        broken.push("has GPUs that cannot hold its batch".into());
+    }
+    let quantum = job.batch_quantum as f64;
+    if models.iter().any(|model| share(job, *model, high) < quantum * (1.0 - TOLERANCE)) {
+        broken.push("has a rank whose best share is below the quantum".into());
+    }
+    let count = placement.ranks.len() as f64;
+    let volume = 2.0 * (count - 1.0) / count * job.model_bytes * job.syncs_per_epoch * (1.0 - job.overlap);
+    let comm = if placement.ranks.len() > 1 { volume / slowest_link(problem, &placement.ranks) } else { 0.0 };
+    let compute = job.samples_per_epoch as f64 / batch * high;
+    let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
+    if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
+        let (own, other) = (placement.epoch.total(), compute + comm);
+        broken.push(format!("claims {own} s an epoch, the formulas give {other} s"));
+    }
+}
+
+/// The samples that one GPU takes in `time` seconds: the inverse of α max(1, b/m) + β b, within its limit.
+#[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+fn share(job: &JobModel, model: TypeModel, time: f64) -> f64 {
+    let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
+    let unlimited = ((time - alpha) / beta).max(0.0);
+    match model.max_batch.map(|memory| memory as f64) {
+        Some(memory) if unlimited > memory && job.accumulate => time * memory / (alpha + beta * memory),
+        Some(memory) => unlimited.min(memory),
+        None => unlimited,
+    }
+}
+
+fn slowest_link(problem: &Problem, ranks: &[Rank]) -> f64 {
+    let mut links = Vec::new();
+    for (rank, next) in ranks.iter().zip(ranks.iter().cycle().skip(1)) {
+        let link = if rank.node == next.node { problem.nodes[rank.node].intra_node } else { problem.network };
+        links.push(link.bytes_per_second());
+    }
+    links.into_iter().fold(f64::INFINITY, f64::min)
+}
