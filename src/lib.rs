@@ -3,8 +3,11 @@
 //! A pure core (`model`, `spec`, `throughput`, `solve`, `policy`, `render`) decides; a shell around it
 //! (`slurm`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
+pub mod error;
+pub mod exit;
 pub mod model;
 pub mod policy;
+pub mod render;
 pub mod slurm;
 pub mod solve;
 pub mod spec;

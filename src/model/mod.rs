@@ -7,6 +7,7 @@ mod job;
 mod name;
 mod node_state;
 mod offer;
+mod placed_rank;
 mod speed;
 mod unit;
 
@@ -16,5 +17,6 @@ pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Targe
 pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
 pub use self::offer::{Held, Holdings, Offer, OfferedNode, RankNeeds};
+pub use self::placed_rank::PlacedRank;
 pub use self::speed::Speed;
 pub use self::unit::{BitRate, Bytes, Seconds};

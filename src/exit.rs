@@ -1,0 +1,50 @@
+//! The exit codes: documented interface, one place.
+
+/// How a command ended; the number is the process's exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Done = 0,
+    /// The command failed.
+    Failed = 1,
+    /// The command line was wrong.
+    Usage = 2,
+    /// Nothing could be placed, or a job was rejected.
+    Unplaced = 3,
+    /// Some jobs were submitted, others not.
+    PartlySubmitted = 4,
+    /// Slurm is missing or does not answer.
+    SlurmUnavailable = 69,
+    /// A fault of hsched.
+    Internal = 70,
+    /// Another hsched holds the state's lock.
+    Locked = 75,
+    /// A file or a setting is wrong.
+    BadInput = 78,
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// Returns the word that stands for the code in JSON errors.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Unplaced => "unplaced",
+            Self::PartlySubmitted => "partly_submitted",
+            Self::SlurmUnavailable => "slurm_unavailable",
+            Self::Internal => "internal",
+            Self::Locked => "locked",
+            Self::BadInput => "bad_input",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Returns the process's exit code.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}

@@ -1,0 +1,13 @@
+//! A placed job and a template to the text of its job script; undefined variables are errors.
+//!
+//! Decides how a placement becomes Slurm components; never talks to Slurm and reads no file.
+
+mod component;
+mod quote;
+mod script;
+mod walltime;
+
+pub use self::component::{Component, Launcher, components};
+pub use self::quote::directive;
+pub use self::script::{Batch, RenderError, Template, render};
+pub use self::walltime::walltime_minutes;
