@@ -1,12 +1,19 @@
 //! Job and cluster text to `model`, listing all problems of a file at once; and back to text.
 //!
-//! The readers of single values are public because settings
+//! [`jobs`] reads whole files. The readers of single values are public because settings
 //! use the same spellings.
 
+pub mod jobs;
+
 mod duration;
+mod gpus;
+mod job_json;
+mod launch;
 mod number;
 mod problem;
+mod reader;
 mod size;
+mod yaml;
 
 pub use self::duration::{duration_text, parse_duration};
 pub use self::number::{parse_number, parse_whole};
