@@ -1,10 +1,12 @@
 //! Job and cluster text to `model`, listing all problems of a file at once; and back to text.
 //!
-//! [`jobs`] reads whole files. The readers of single values are public because settings
+//! [`jobs`] and [`cluster`] read whole files. The readers of single values are public because settings
 //! use the same spellings.
 
+pub mod cluster;
 pub mod jobs;
 
+mod cluster_yaml;
 mod duration;
 mod gpus;
 mod job_json;
