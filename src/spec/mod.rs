@@ -1,1 +1,23 @@
-//! Job and cluster text to `model`, listing all problems of a file at once.
+//! Job and cluster text to `model`, listing all problems of a file at once; and back to text.
+//!
+//! [`jobs`] and [`cluster`] read whole files. The readers of single values are public because settings
+//! use the same spellings.
+
+pub mod cluster;
+pub mod jobs;
+
+mod cluster_yaml;
+mod duration;
+mod gpus;
+mod job_json;
+mod launch;
+mod number;
+mod problem;
+mod reader;
+mod size;
+mod yaml;
+
+pub use self::duration::{duration_text, parse_duration};
+pub use self::number::{parse_number, parse_whole};
+pub use self::problem::{Problem, Problems, ValueError, nearest};
+pub use self::size::{parse_size, parse_size_or_bytes};

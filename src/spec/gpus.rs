@@ -1,0 +1,56 @@
+//! What files say about GPU types: names, lists and maps of them, and speeds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::problem::{ValueError, quoted};
+use super::reader::{Value, all};
+use crate::model::{GpuType, Seconds, Speed};
+
+/// Reads samples per second, or `{alpha_ms, beta_ms}` of an affine step time.
+pub(super) fn read_speed(value: &Value<'_>) -> Option<Speed> {
+    if !value.is_map() {
+        return value.ranged(Speed::rate, "above 0 samples/s");
+    }
+    let fields = value.fields(&["alpha_ms", "beta_ms"]);
+    let read = |key| fields.required(key).and_then(|value| Some((value, value.number()?)));
+    let (alpha, beta) = (read("alpha_ms"), read("beta_ms"));
+    let ((alpha_value, alpha), (beta_value, beta)) = (alpha?, beta?);
+    if alpha < 0.0 {
+        alpha_value.report(ValueError::new(format!("must be at least 0, got {alpha}")));
+    }
+    // Checked after the division too: the smallest doubles vanish in it.
+    if beta / 1000.0 <= 0.0 {
+        beta_value.report(ValueError::new(format!("must be above 0, got {beta}")));
+    }
+    Speed::affine(Seconds(alpha / 1000.0), Seconds(beta / 1000.0))
+}
+
+/// Reads a map from GPU types.
+pub(super) fn by_type<T>(
+    value: &Value<'_>,
+    read: impl Fn(&Value<'_>) -> Option<T>,
+) -> Option<BTreeMap<GpuType, T>> {
+    let entries = all(value.entries().into_iter().map(|(key, item)| {
+        let gpu_type = item.accept(parse_type(key));
+        let read = read(&item);
+        Some((gpu_type?, read?))
+    }));
+    Some(entries?.into_iter().collect())
+}
+
+/// Returns the GPU type that the text names.
+pub(super) fn parse_type(text: &str) -> Result<GpuType, ValueError> {
+    GpuType::new(text).ok_or_else(|| {
+        ValueError::new(format!("{} is no GPU type", quoted(text)))
+            .hint("a type has letters, digits and - _ . + / only, like v100")
+    })
+}
+
+/// Reads a list of GPU types that is not empty.
+pub(super) fn read_types(value: &Value<'_>) -> Option<BTreeSet<GpuType>> {
+    let items = value.items();
+    if items.is_empty() && (value.is_list() || value.is_nothing()) {
+        value.report(ValueError::new("must name at least one GPU type").hint("remove the key to allow all"));
+    }
+    Some(all(items.iter().map(|item| item.parsed(parse_type)))?.into_iter().collect())
+}

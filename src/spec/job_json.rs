@@ -1,0 +1,223 @@
+//! Jobs back to the keys of a job file, as JSON, in one canonical spelling.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::duration::duration_text;
+use crate::model::{Checkpoint, Command, GoalMode, GpuType, Job, Launch, Precision, Seconds, Speed, Target};
+
+/// Returns the entry of a job file that describes this job, every default written out.
+///
+/// `{"jobs": [to_json(job)]}`, printed as JSON, is a job file again, and parsing it gives an equal
+/// job when the job came from a file. Affine step times may change in their last bit when they were
+/// computed in seconds: a job file holds milliseconds.
+#[must_use]
+pub fn to_json(job: &Job) -> Value {
+    let Job { min_gpus, accumulate, retries, .. } = *job;
+    let mut map = Map::new();
+    let required = [
+        ("name", json!(job.name.as_str())),
+        ("model", json!(job.model)),
+        ("samples_per_epoch", json!(job.samples_per_epoch)),
+        ("epochs", json!(job.epochs)),
+        ("global_batch", json!(job.global_batch)),
+        ("batch_quantum", json!(job.batch_quantum)),
+        ("model_size", json!(job.model_size.to_string())),
+        ("syncs_per_epoch", json!(job.syncs_per_epoch)),
+        ("overlap", json!(job.overlap)),
+        ("throughput", keyed(&job.throughput, |&speed| speed_json(speed))),
+        ("weight", json!(job.weight)),
+        ("min_gpus", json!(min_gpus)),
+        ("max_batch", keyed(&job.max_batch, |&size| json!(size))),
+        ("accumulate", json!(accumulate)),
+        ("retries", json!(retries)),
+    ];
+    map.extend(required.map(|(key, value)| (key.to_owned(), value)));
+    let types = |types: &BTreeSet<GpuType>| types.iter().map(GpuType::as_str).collect();
+    put(&mut map, "max_gpus", job.max_gpus.map(Value::from));
+    put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
+    put(&mut map, "precision", job.precision.map(|precision| json!(precision_name(precision))));
+    put(&mut map, "deadline", job.deadline.as_ref().map(|deadline| json!(deadline)));
+    put(&mut map, "target", job.target.as_ref().map(target_json));
+    put_launch(&mut map, &job.launch);
+    Value::Object(map)
+}
+
+fn put(map: &mut Map<String, Value>, key: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+fn put_launch(map: &mut Map<String, Value>, launch: &Launch) {
+    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+    let list = |items: &[String]| (!items.is_empty()).then(|| json!(items));
+    // A list of NAME=value, because a JSON object does not keep its order.
+    let env: Vec<String> = launch.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    put(
+        map,
+        "command",
+        Some(match &launch.command {
+            Command::Words(words) => json!(words),
+            Command::Shell(line) => json!(line),
+        }),
+    );
+    put(map, "env", list(&env));
+    put(map, "setup", list(&launch.setup));
+    put(map, "node_setup", list(&launch.node_setup));
+    put(map, "workdir", text(&launch.workdir));
+    put(map, "account", text(&launch.account));
+    put(map, "partition", text(&launch.partition));
+    put(map, "qos", text(&launch.qos));
+    put(map, "time", launch.time.map(duration_json));
+    put(map, "cpus_per_gpu", launch.cpus_per_gpu.map(Value::from));
+    put(map, "memory_per_gpu", launch.memory_per_gpu.map(|size| json!(size.to_string())));
+    put(map, "sbatch", list(&launch.sbatch));
+    let Checkpoint { dir, grace, restart_cost } = &launch.checkpoint;
+    let mut checkpoint = Map::new();
+    put(&mut checkpoint, "dir", text(dir));
+    put(&mut checkpoint, "grace", grace.map(duration_json));
+    put(&mut checkpoint, "restart_cost", restart_cost.map(duration_json));
+    put(map, "checkpoint", (!checkpoint.is_empty()).then_some(Value::Object(checkpoint)));
+}
+
+fn keyed<T>(map: &BTreeMap<GpuType, T>, value: impl Fn(&T) -> Value) -> Value {
+    map.iter().map(|(key, item)| (key.as_str().to_owned(), value(item))).collect()
+}
+
+fn speed_json(speed: Speed) -> Value {
+    match speed {
+        Speed::Rate { samples_per_second } => json!(samples_per_second),
+        Speed::Affine { alpha, beta } => {
+            json!({"alpha_ms": milliseconds(alpha), "beta_ms": milliseconds(beta)})
+        }
+    }
+}
+
+/// Returns the milliseconds that read back as exactly this duration, or the nearest.
+///
+/// Seconds came from milliseconds by a division that rounds; the way back is a step or two away from
+/// the product.
+fn milliseconds(duration: Seconds) -> f64 {
+    let product = duration.0 * 1000.0;
+    let (down, up) = (product.next_down(), product.next_up());
+    let candidates = [product, down, up, down.next_down(), up.next_up()];
+    candidates.into_iter().find(|candidate| candidate / 1000.0 == duration.0).unwrap_or(product)
+}
+
+fn duration_json(duration: Seconds) -> Value {
+    json!(duration_text(duration))
+}
+
+fn target_json(target: &Target) -> Value {
+    let mode = match target.mode {
+        GoalMode::Min => "min",
+        GoalMode::Max => "max",
+    };
+    json!({"metric": target.metric, "value": target.value, "mode": mode})
+}
+
+fn precision_name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Fp32 => "fp32",
+        Precision::Tf32 => "tf32",
+        Precision::Fp16 => "fp16",
+        Precision::Bf16 => "bf16",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::model::Job;
+    use crate::spec::jobs;
+
+    /// Texts that trip writers and readers of YAML and JSON.
+    const NASTY: &str = "[a-z0-9:#'\"{}\\[\\],&*!|>%@`~ =\\\\-]{1,20}|\\PC{1,12}|(- |null|true|1e3|<<|~)";
+
+    fn again(jobs: &[Job], pretty: bool) -> Vec<Job> {
+        let file = serde_json::json!({"jobs": jobs.iter().map(jobs::to_json).collect::<Vec<_>>()});
+        let text = if pretty { format!("{file:#}") } else { file.to_string() };
+        jobs::parse(&text).unwrap_or_else(|problems| panic!("{problems}\n{text}"))
+    }
+
+    fn check(text: &str) {
+        let jobs = jobs::parse(text).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+        assert_eq!(again(&jobs, true), jobs);
+        assert_eq!(again(&jobs, false), jobs);
+    }
+
+    #[test]
+    fn a_job_with_everything_reads_back() {
+        check(
+            r#"
+jobs:
+  - {name: a, samples_per_epoch: 9, epochs: 1, global_batch: 4, model_size: 0, command: "python a.py\necho done"}
+  - name: b.2
+    model: resnet
+    samples_per_epoch: 100000
+    epochs: 200
+    global_batch: 512
+    model_size: 46.8MB
+    syncs_per_epoch: 1
+    throughput: {v100: 644.1, t4: {alpha_ms: 80, beta_ms: 4.21}, a100_3g.20gb: 1e-3}
+    command: [python, train.py, --lr, 1e-3, "", "a\tb"]
+    weight: 0.1
+    min_gpus: 2
+    max_gpus: 8
+    gpu_types: [v100, t4]
+    max_batch: {t4: 64}
+    accumulate: false
+    batch_quantum: 8
+    overlap: 0.3
+    precision: bf16
+    env: {Z: 1, A: "", PATH_LIKE: "a=b:c"}
+    setup: |
+      if true; then
+        echo x
+      fi
+    node_setup: [module load cuda]
+    workdir: /scratch/me
+    account: def-me
+    partition: gpu,long
+    qos: high
+    time: 1-12:00:00
+    cpus_per_gpu: 4
+    memory_per_gpu: 31.5GiB
+    sbatch: --exclusive -C "a&b"
+    checkpoint: {dir: ckpt dir, grace: 120s, restart_cost: 1.5m}
+    deadline: 2030-01-31T18:00:00+01:00
+    target: {metric: loss, value: 0.5, mode: min}
+    retries: 0
+"#,
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn jobs_read_back_whatever_they_hold(
+            words in prop::collection::vec(NASTY, 1..5),
+            value in NASTY,
+            lines in prop::collection::vec(NASTY, 0..4),
+            (alpha, beta, rate) in (0.0..1e6_f64, 1e-6..1e6_f64, 1e-9..1e12_f64),
+            (target, seconds, bytes) in (-1e300..1e300_f64, 0.0..1e8_f64, 0_u64..1 << 53),
+        ) {
+            let file = serde_json::json!({"jobs": [{
+                "name": "x", "samples_per_epoch": 7, "epochs": 1, "global_batch": 2,
+                "model_size": bytes, "command": words, "workdir": value,
+                "env": [format!("B={value}"), format!("A={value}")], "setup": lines, "sbatch": words,
+                "throughput": {"a": {"alpha_ms": alpha, "beta_ms": beta}, "b": rate},
+                "target": {"metric": "m", "value": target, "mode": "max"},
+                "checkpoint": {"grace": format!("{seconds}s"), "dir": value},
+            }]});
+            let jobs = jobs::parse(&file.to_string()).map_err(|e| TestCaseError::fail(format!("{e}\n{file}")))?;
+            prop_assert_eq!(&again(&jobs, false), &jobs);
+            prop_assert_eq!(&again(&jobs, true), &jobs);
+            prop_assert_eq!(jobs[0].launch.workdir.as_deref(), Some(value.as_str()));
+            prop_assert_eq!(&jobs[0].launch.setup, &lines);
+            prop_assert_eq!(&jobs[0].launch.sbatch, &words);
+        }
+    }
+}

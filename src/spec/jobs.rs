@@ -1,0 +1,361 @@
+//! Job files: what to train, on which GPUs, and (in `launch`) how to start it.
+
+use std::collections::BTreeMap;
+
+use super::gpus::{by_type, read_speed, read_types};
+pub use super::job_json::to_json;
+use super::launch;
+use super::problem::{Problems, ValueError, quoted};
+use super::reader::{Fields, Value, all, read_file};
+use super::size::parse_size_or_bytes;
+use crate::model::{Bytes, GoalMode, Job, JobName, Precision, Target};
+
+/// Keys that say what the job is; `launch::KEYS` are the others.
+const KEYS: [&str; 21] = [
+    "name",
+    "model",
+    "samples_per_epoch",
+    "epochs",
+    "global_batch",
+    "batch_quantum",
+    "model_size",
+    "syncs_per_epoch",
+    "overlap",
+    "throughput",
+    "weight",
+    "min_gpus",
+    "max_gpus",
+    "gpu_types",
+    "max_batch",
+    "accumulate",
+    "precision",
+    "deadline",
+    "target",
+    "retries",
+    "command",
+];
+
+/// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
+const COUNT_LIMIT: u64 = 1_000_000_000_000;
+
+/// Largest number of GPUs a job may ask for.
+const GPU_LIMIT: u32 = 1_000_000;
+
+/// Largest model: 2^53 bytes, up to which a double holds every whole number.
+const MODEL_LIMIT: u64 = 1 << 53;
+
+const GOAL_MODES: [(&str, GoalMode); 2] = [("min", GoalMode::Min), ("max", GoalMode::Max)];
+
+/// Forms of a deadline; one without an offset is local time.
+const DEADLINE_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
+
+/// Returns the jobs of a job file, every default filled in.
+///
+/// # Errors
+/// When the text is not YAML or not a job file; all problems are listed.
+pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
+    read_file(text, |root| {
+        if root.is_list() {
+            root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
+            return None;
+        }
+        let fields = root.fields(&["jobs"]);
+        let list = fields.required("jobs")?;
+        let items = list.items();
+        if items.is_empty() && (list.is_list() || list.is_nothing()) {
+            list.report(ValueError::new("must hold at least one job"));
+        }
+        let mut lines = BTreeMap::new();
+        all(items.iter().map(|item| read_job(item, &mut lines)))
+    })
+}
+
+fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
+    let known: Vec<&str> = KEYS.iter().chain(&launch::KEYS).copied().collect();
+    let fields = value.fields(&known);
+    let name = read_name(&fields, lines);
+    let model = fields.get("model").map(|value| value.parsed(label));
+    let samples = count(&fields, "samples_per_epoch");
+    let epochs = count(&fields, "epochs");
+    let batch = count(&fields, "global_batch");
+    let quantum = fields.or("batch_quantum", 1, |value| value.whole(1..=COUNT_LIMIT));
+    let model_size = fields.required("model_size").and_then(read_model_size);
+    let syncs = fields.get("syncs_per_epoch").map(|value| value.whole(1..=COUNT_LIMIT));
+    let overlap = fields.or("overlap", 0.0, |value| {
+        value.ranged(|part| (0.0..1.0).contains(&part).then_some(part), "at least 0 and below 1")
+    });
+    let throughput = fields.or("throughput", BTreeMap::new(), |value| by_type(value, read_speed));
+    let weight = fields.or("weight", 1.0, positive);
+    let min_gpus = fields.or("min_gpus", 1, |value| value.whole_u32(1..=GPU_LIMIT));
+    let max_gpus = fields.or("max_gpus", None, |value| value.whole_u32(1..=GPU_LIMIT).map(Some));
+    let gpu_types = fields.or("gpu_types", None, |value| read_types(value).map(Some));
+    let max_batch =
+        fields.or("max_batch", BTreeMap::new(), |value| by_type(value, |item| item.whole(1..=COUNT_LIMIT)));
+    let accumulate = fields.or("accumulate", true, Value::switch);
+    let precision = fields.or("precision", None, |value| value.word_of(&Precision::NAMES).map(Some));
+    let deadline = fields.or("deadline", None, |value| value.parsed(check_deadline).map(Some));
+    let target = fields.or("target", None, |value| read_target(value).map(Some));
+    let retries = fields.or("retries", 3, |value| value.whole_u32(0..=1_000_000));
+    let launch = launch::read(&fields);
+    check_batches(&fields, batch, quantum, min_gpus);
+    check_gpu_range(&fields, min_gpus, max_gpus.flatten());
+
+    let (name, samples, batch) = (name?, samples?, batch?);
+    Some(Job {
+        model: model.unwrap_or_else(|| Some(name.as_str().to_owned()))?,
+        name,
+        samples_per_epoch: samples,
+        epochs: epochs?,
+        global_batch: batch,
+        batch_quantum: quantum?,
+        model_size: model_size?,
+        syncs_per_epoch: syncs.unwrap_or_else(|| Some(samples.div_ceil(batch)))?,
+        overlap: overlap?,
+        throughput: throughput?,
+        weight: weight?,
+        min_gpus: min_gpus?,
+        max_gpus: max_gpus?,
+        gpu_types: gpu_types?,
+        max_batch: max_batch?,
+        accumulate: accumulate?,
+        precision: precision?,
+        deadline: deadline?,
+        target: target?,
+        retries: retries?,
+        launch: launch?,
+    })
+}
+
+fn read_name(fields: &Fields<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<JobName> {
+    let value = fields.required("name")?;
+    let name = value.parsed(|text| JobName::new(text).map_err(|error| ValueError::new(error.to_string())))?;
+    if let Some(first) = lines.get(&name) {
+        let message = format!("{:?} is already the name of the job on line {first}", name.as_str());
+        value.report(ValueError::new(message));
+        return None;
+    }
+    lines.insert(name.clone(), value.line());
+    Some(name)
+}
+
+fn count(fields: &Fields<'_>, key: &str) -> Option<u64> {
+    fields.required(key).and_then(|value| value.whole(1..=COUNT_LIMIT))
+}
+
+fn positive(value: &Value<'_>) -> Option<f64> {
+    value.ranged(|number| (number > 0.0).then_some(number), "above 0")
+}
+
+fn read_model_size(value: &Value<'_>) -> Option<Bytes> {
+    let size = value.parsed(parse_size_or_bytes)?;
+    if size.0 > MODEL_LIMIT {
+        value.report(ValueError::new(format!("must be at most {}, got {size}", Bytes(MODEL_LIMIT))));
+        return None;
+    }
+    Some(size)
+}
+
+fn read_target(value: &Value<'_>) -> Option<Target> {
+    let fields = value.fields(&["metric", "value", "mode"]);
+    let metric = fields.required("metric").and_then(|metric| metric.parsed(label));
+    let number = fields.required("value").and_then(Value::number);
+    let mode = fields.required("mode").and_then(|mode| mode.word_of(&GOAL_MODES));
+    Some(Target { metric: metric?, value: number?, mode: mode? })
+}
+
+/// Returns the text when it can stand on one line of a table or script.
+fn label(text: &str) -> Result<String, ValueError> {
+    if text.trim().is_empty() {
+        return Err(ValueError::new("must not be empty"));
+    }
+    launch::one_line(text)
+}
+
+fn check_deadline(text: &str) -> Result<String, ValueError> {
+    let with_offset = chrono::DateTime::parse_from_rfc3339(text).is_ok();
+    let is_local = |form| chrono::NaiveDateTime::parse_from_str(text, form).is_ok();
+    if with_offset || DEADLINE_FORMS.into_iter().any(is_local) {
+        return Ok(text.to_owned());
+    }
+    Err(ValueError::new(format!("must be a date and time, got {}", quoted(text)))
+        .hint("write it like 2030-01-31T18:00:00 (local) or 2030-01-31T18:00:00+01:00"))
+}
+
+fn check_batches(fields: &Fields<'_>, batch: Option<u64>, quantum: Option<u64>, min_gpus: Option<u32>) {
+    let (Some(batch), Some(quantum)) = (batch, quantum) else {
+        return;
+    };
+    if batch % quantum != 0 {
+        if let Some(value) = fields.get("batch_quantum") {
+            value.report(ValueError::new(format!("{quantum} does not divide global_batch {batch}")));
+        }
+    } else if let (Some(min_gpus), Some(value)) = (min_gpus, fields.get("min_gpus"))
+        && u64::from(min_gpus) > batch / quantum
+    {
+        let most = batch / quantum;
+        let message =
+            format!("{min_gpus} is more than the {most} ranks among which global_batch can be split");
+        value.report(ValueError::new(message));
+    }
+}
+
+fn check_gpu_range(fields: &Fields<'_>, min_gpus: Option<u32>, max_gpus: Option<u32>) {
+    if let (Some(min), Some(max), Some(value)) = (min_gpus, max_gpus, fields.get("max_gpus"))
+        && min > max
+    {
+        value.report(ValueError::new(format!("{max} is less than min_gpus {min}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LEAST: &str =
+        "name: a, samples_per_epoch: 1000, epochs: 2, global_batch: 300, model_size: 1MB, command: run";
+
+    /// Returns the problems of a job with the least keys and `more`, without the path of the job.
+    fn check(more: &str) -> String {
+        let text = format!("jobs:\n- {{{LEAST},\n  {more}}}");
+        parse(&text).map_or_else(|problems| problems.to_string(), |jobs| format!("{} ok", jobs.len()))
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        let jobs = parse(&format!("jobs: [{{{LEAST}}}]")).expect("a job");
+        let job = &jobs[0];
+        assert_eq!((job.model.as_str(), job.syncs_per_epoch, job.batch_quantum), ("a", 4, 1));
+        assert_eq!((job.weight, job.min_gpus, job.max_gpus, job.retries), (1.0, 1, None, 3));
+        assert!(job.accumulate && job.throughput.is_empty() && job.gpu_types.is_none());
+    }
+
+    #[test]
+    fn all_problems_are_listed_with_their_lines() {
+        assert_snapshot!(parse("
+job: 3
+jobs:
+- name: a
+  samples_per_epoch: 100_000
+  epochs: -3
+  global_batch: 100
+  batch_quantum: 7
+  model_size: 46.8M
+  weigth: 2
+  min_gpus: 4
+  max_gpus: 2
+  max_batch: {t4: 0, 'x y': 1}
+  throughput: {v100: -1, t4: {alpha_ms: -1, beta_ms: 0}, p100: {alpha: 1}}
+  command: [python, null]
+- name: a
+  name: b
+  epochs: 1e3
+  global_batch: 99999999999999999999
+  model_size: {}
+  overlap: 1
+  accumulate: yes
+  precision: fp61
+  target: {metric: loss, mode: up, value: .nan}
+  deadline: tomorrow
+  command: ''
+").expect_err("wrong"), @r#"
+        line 2: job: is not a known key; did you mean jobs?
+        line 5: jobs[0].samples_per_epoch: must be a whole number, got "100_000"; write 100000
+        line 6: jobs[0].epochs: must be at least 1, got -3
+        line 8: jobs[0].batch_quantum: 7 does not divide global_batch 100
+        line 9: jobs[0].model_size: has no unit known for bytes, got "46.8M"; write 46.8MiB (powers of 2) or 46.8MB (powers of 10)
+        line 10: jobs[0].weigth: is not a known key; did you mean weight?
+        line 12: jobs[0].max_gpus: 2 is less than min_gpus 4
+        line 13: jobs[0].max_batch.t4: must be at least 1, got 0
+        line 13: jobs[0].max_batch."x y": "x y" is no GPU type; a type has letters, digits and - _ . + / only, like v100
+        line 14: jobs[0].throughput.v100: must be above 0 samples/s, got -1
+        line 14: jobs[0].throughput.t4.alpha_ms: must be at least 0, got -1
+        line 14: jobs[0].throughput.t4.beta_ms: must be above 0, got 0
+        line 14: jobs[0].throughput.p100.alpha: is not a known key
+        line 14: jobs[0].throughput.p100: misses the required key alpha_ms
+        line 14: jobs[0].throughput.p100: misses the required key beta_ms
+        line 15: jobs[0].command[1]: must be text, got nothing; remove the key or give it a value
+        line 16: jobs[1].name: "a" is already the name of the job on line 4
+        line 16: jobs[1]: misses the required key samples_per_epoch
+        line 17: jobs[1].name: appears a second time; the first is on line 16
+        line 18: jobs[1].epochs: must be a whole number, got "1e3"; write 1000
+        line 19: jobs[1].global_batch: must be at most 1000000000000, got 99999999999999999999
+        line 20: jobs[1].model_size: must be text, got a map
+        line 21: jobs[1].overlap: must be at least 0 and below 1, got 1
+        line 22: jobs[1].accumulate: must be true or false, got "yes"
+        line 23: jobs[1].precision: must be one of fp32, tf32, fp16, bf16, got "fp61"; did you mean fp16?
+        line 24: jobs[1].target.value: must be a finite number, got .nan
+        line 24: jobs[1].target.mode: must be one of min, max, got "up"
+        line 25: jobs[1].deadline: must be a date and time, got "tomorrow"; write it like 2030-01-31T18:00:00 (local) or 2030-01-31T18:00:00+01:00
+        line 26: jobs[1].command: must not be empty
+        "#);
+    }
+
+    #[test]
+    fn files_of_another_kind_are_refused() {
+        let check = |text: &str| parse(text).expect_err(text).in_file("jobs.yaml");
+        assert_snapshot!(check(""), @"jobs.yaml:1: misses the required key jobs");
+        assert_snapshot!(check("- name: a"), @"jobs.yaml:1: must be a map, got a list; put the list under jobs:");
+        assert_snapshot!(check("jobs: []"), @"jobs.yaml:1: jobs: must hold at least one job");
+        assert_snapshot!(check("jobs: 3"), @r#"jobs.yaml:1: jobs: must be a list, got "3""#);
+        assert_snapshot!(check("jobs: [3, null]"), @r#"
+        jobs.yaml:1: jobs[0]: must be a map of keys and values, got "3"
+        jobs.yaml:1: jobs[1]: misses the required key name
+        jobs.yaml:1: jobs[1]: misses the required key samples_per_epoch
+        jobs.yaml:1: jobs[1]: misses the required key epochs
+        jobs.yaml:1: jobs[1]: misses the required key global_batch
+        jobs.yaml:1: jobs[1]: misses the required key model_size
+        jobs.yaml:1: jobs[1]: misses the required key command
+        "#);
+        assert_snapshot!(check("jobs: [{name: a,"), @"jobs.yaml:1: not valid YAML: while parsing a node, did not find expected node content");
+    }
+
+    #[test]
+    fn what_reaches_slurm_or_the_launcher_is_checked() {
+        assert_snapshot!(check("env: {RANK: 1, HSCHED_RUN: x, '1A': x, B: [1]}"), @r#"
+        line 3: jobs[0].env.RANK: RANK is set for every rank and cannot be given here; remove it
+        line 3: jobs[0].env.HSCHED_RUN: HSCHED_RUN is set for every rank and cannot be given here; remove it
+        line 3: jobs[0].env.1A: "1A" is no name of a shell variable; letters, digits and _ only, no digit first
+        line 3: jobs[0].env.B: must be text, got a list
+        "#);
+        assert_snapshot!(check("env: [A=1, A=2, b]"), @r#"
+        line 3: jobs[0].env[1]: sets A a second time
+        line 3: jobs[0].env[2]: must be NAME=value, got "b"
+        "#);
+        assert_snapshot!(check("account: \"a\\nb\", partition: a b, workdir: \"x\\x07\", qos: ''"), @r#"
+        line 3: jobs[0].workdir: must not hold control characters, got '\u{7}'
+        line 3: jobs[0].account: must be one word, got "a\nb"
+        line 3: jobs[0].partition: must be one word, got "a b"
+        line 3: jobs[0].qos: must be one word, got ""
+        "#);
+        assert_snapshot!(check("sbatch: [\"--x\\n#SBATCH --y\"], checkpoint: {dir: \"a\\0\"}"), @r"
+        line 3: jobs[0].sbatch[0]: must not hold control characters, got '\n'
+        line 3: jobs[0].checkpoint.dir: must not hold control characters, got '\0'
+        ");
+        assert_snapshot!(check("sbatch: \"--comment='x\""), @"line 3: jobs[0].sbatch: cannot be split into words: missing closing quote");
+        assert_snapshot!(check("time: 30, checkpoint: {grace: 12:30}, memory_per_gpu: 8"), @r#"
+        line 3: jobs[0].time: has no unit, got "30"; write 30s, 30m or 30h: Slurm would take it for minutes
+        line 3: jobs[0].memory_per_gpu: has no unit, got "8"; write 8GiB, 8MB or 8B
+        line 3: jobs[0].checkpoint.grace: is ambiguous, got "12:30"; write 12:30:00 for hours and minutes, or 00:12:30 for minutes and seconds
+        "#);
+        assert_snapshot!(check("time: 0s, min_gpus: 400, gpu_types: []"), @r"
+        line 3: jobs[0].gpu_types: must name at least one GPU type; remove the key to allow all
+        line 3: jobs[0].time: must be above 0
+        line 3: jobs[0].min_gpus: 400 is more than the 300 ranks among which global_batch can be split
+        ");
+        assert_snapshot!(check("time: 12:00:00, setup: module load cuda, env: , throughput: , max_gpus:"), @"line 3: jobs[0].max_gpus: must be a whole number, got nothing; remove the key or give it a value");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(
+            key in "name|epochs|model_size|throughput|env|command|sbatch|time|target|deadline|max_batch|<<",
+            value in "[-0-9a-z.:{}\\[\\], \n\"'&*]{0,30}|\\PC{0,20}",
+        ) {
+            let _any = (check(&format!("{key}: {value}")), parse(&value));
+            let _any = super::super::cluster::parse(&format!("nodes:\n- {key}: {value}"));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! How a job is started: its command, environment, shell lines and Slurm options.
+//!
+//! What ends up in an `sbatch` option or in one line of a script may hold no control characters: a
+//! newline there would be a new directive.
+
+use std::collections::BTreeSet;
+
+use super::duration::parse_duration;
+use super::problem::{ValueError, quoted};
+use super::reader::{Fields, Value, all};
+use super::size::parse_size;
+use crate::model::{Checkpoint, Command, Launch, Seconds};
+
+/// The keys read here, beside `command`.
+pub(super) const KEYS: [&str; 12] = [
+    "env",
+    "setup",
+    "node_setup",
+    "workdir",
+    "account",
+    "partition",
+    "qos",
+    "time",
+    "cpus_per_gpu",
+    "memory_per_gpu",
+    "sbatch",
+    "checkpoint",
+];
+
+/// Variables that the launcher or Slurm sets for every rank.
+const RESERVED: [&str; 6] =
+    ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
+const RESERVED_PREFIXES: [&str; 2] = ["HSCHED_", "SLURM_"];
+
+/// Longest name of an environment variable taken.
+const NAME_LIMIT: usize = 200;
+
+pub(super) fn read(fields: &Fields<'_>) -> Option<Launch> {
+    let option = |key| fields.or(key, None, |value| value.parsed(slurm_name).map(Some));
+    let command = fields.required("command").and_then(read_command);
+    let env = fields.or("env", Vec::new(), read_env);
+    let setup = fields.or("setup", Vec::new(), read_lines);
+    let node_setup = fields.or("node_setup", Vec::new(), read_lines);
+    let workdir = fields.or("workdir", None, |value| value.parsed(path).map(Some));
+    let (account, partition, qos) = (option("account"), option("partition"), option("qos"));
+    let time = fields.or("time", None, |value| value.parsed(positive_duration).map(Some));
+    let cpus_per_gpu = fields.or("cpus_per_gpu", None, |value| value.whole_u32(1..=1_000_000).map(Some));
+    let memory_per_gpu = fields.or("memory_per_gpu", None, |value| value.parsed(parse_size).map(Some));
+    let sbatch = fields.or("sbatch", Vec::new(), read_words);
+    let checkpoint = fields.or("checkpoint", Checkpoint::default(), read_checkpoint);
+    Some(Launch {
+        command: command?,
+        env: env?,
+        setup: setup?,
+        node_setup: node_setup?,
+        workdir: workdir?,
+        account: account?,
+        partition: partition?,
+        qos: qos?,
+        time: time?,
+        cpus_per_gpu: cpus_per_gpu?,
+        memory_per_gpu: memory_per_gpu?,
+        sbatch: sbatch?,
+        checkpoint: checkpoint?,
+    })
+}
+
+/// Returns the text when it holds no control character.
+pub(crate) fn one_line(text: &str) -> Result<String, ValueError> {
+    match text.chars().find(|c| c.is_control()) {
+        None => Ok(text.to_owned()),
+        Some(character) => {
+            Err(ValueError::new(format!("must not hold control characters, got {character:?}")))
+        }
+    }
+}
+
+/// Returns the text when it can be an account, partition or quality of service.
+pub(crate) fn slurm_name(text: &str) -> Result<String, ValueError> {
+    if text.is_empty() || text.chars().any(char::is_whitespace) {
+        let message = format!("must be one word, got {}", quoted(text));
+        return Err(ValueError::new(message));
+    }
+    one_line(text)
+}
+
+/// Returns the words of a shell-like line of options.
+pub(crate) fn split_words(line: &str) -> Result<Vec<String>, ValueError> {
+    let words = shell_words::split(line)
+        .map_err(|error| ValueError::new(format!("cannot be split into words: {error}")))?;
+    words.iter().map(|word| one_line(word)).collect()
+}
+
+/// Returns the lines of a block of shell text, without blank ones at its end.
+pub(crate) fn shell_lines(block: &str) -> Result<Vec<String>, ValueError> {
+    no_nul(block)?;
+    Ok(block.trim_end().lines().map(ToOwned::to_owned).collect())
+}
+
+/// Returns the text when a shell can be given it.
+pub(crate) fn no_nul(text: &str) -> Result<String, ValueError> {
+    if text.contains('\0') {
+        return Err(ValueError::new("must not hold a NUL character"));
+    }
+    Ok(text.to_owned())
+}
+
+fn path(text: &str) -> Result<String, ValueError> {
+    if text.is_empty() {
+        return Err(ValueError::new("must not be empty"));
+    }
+    one_line(text)
+}
+
+fn positive_duration(text: &str) -> Result<Seconds, ValueError> {
+    let duration = parse_duration(text)?;
+    if duration.0 > 0.0 { Ok(duration) } else { Err(ValueError::new("must be above 0")) }
+}
+
+fn read_command(value: &Value<'_>) -> Option<Command> {
+    let empty = || ValueError::new("must not be empty");
+    if !value.is_list() {
+        let line = value.parsed(no_nul)?;
+        return value.accept(if line.trim().is_empty() { Err(empty()) } else { Ok(Command::Shell(line)) });
+    }
+    let words = all(value.items().iter().map(|item| item.parsed(no_nul)))?;
+    if words.first().is_none_or(String::is_empty) {
+        value.report(empty());
+    }
+    Some(Command::Words(words))
+}
+
+/// Reads a map of variables, or a list of `NAME=value`, which keeps its order in JSON too.
+fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
+    if !value.is_list() {
+        return all(value.entries().into_iter().map(|(name, item)| {
+            let checked = item.accept(variable(name));
+            let text = item.parsed(no_nul);
+            Some((checked?, text?))
+        }));
+    }
+    let mut seen = BTreeSet::new();
+    all(value.items().iter().map(|item| {
+        let (name, text) = item.parsed(|text| {
+            let (name, text) = text
+                .split_once('=')
+                .ok_or_else(|| ValueError::new(format!("must be NAME=value, got {}", quoted(text))))?;
+            Ok((variable(name)?, no_nul(text)?))
+        })?;
+        if !seen.insert(name.clone()) {
+            item.report(ValueError::new(format!("sets {name} a second time")));
+        }
+        Some((name, text))
+    }))
+}
+
+fn variable(name: &str) -> Result<String, ValueError> {
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let fits = name.len() <= NAME_LIMIT && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !starts_well || !fits {
+        let hint = "letters, digits and _ only, no digit first";
+        return Err(ValueError::new(format!("{} is no name of a shell variable", quoted(name))).hint(hint));
+    }
+    if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        let message = format!("{name} is set for every rank and cannot be given here");
+        return Err(ValueError::new(message).hint("remove it"));
+    }
+    Ok(name.to_owned())
+}
+
+/// Reads shell lines: a list with one item each, or one block of text.
+fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
+    if value.is_list() || value.is_nothing() {
+        return all(value.items().iter().map(|item| item.parsed(no_nul)));
+    }
+    value.parsed(shell_lines)
+}
+
+/// Reads words: a list with one item each, or one text split as a shell splits it.
+fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
+    if value.is_list() || value.is_nothing() {
+        return all(value.items().iter().map(|item| item.parsed(one_line)));
+    }
+    value.parsed(split_words)
+}
+
+fn read_checkpoint(value: &Value<'_>) -> Option<Checkpoint> {
+    let fields = value.fields(&["dir", "grace", "restart_cost"]);
+    let dir = fields.or("dir", None, |value| value.parsed(path).map(Some));
+    let grace = fields.or("grace", None, |value| value.parsed(parse_duration).map(Some));
+    let restart_cost = fields.or("restart_cost", None, |value| value.parsed(parse_duration).map(Some));
+    Some(Checkpoint { dir: dir?, grace: grace?, restart_cost: restart_cost? })
+}

@@ -1,0 +1,327 @@
+//! YAML text to a small tree that keeps order, positions and duplicate keys.
+//!
+//! Only shape is decided here: which scalar is a number is up to the reader of a key. JSON is read
+//! as the YAML it is. Refused: several documents, tags, keys that are no scalars, nesting deeper than
+//! [`DEPTH_LIMIT`], and aliases that repeat more than [`REPEAT_LIMIT`] bytes.
+
+use std::collections::{BTreeSet, HashMap};
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
+
+use super::problem::Problem;
+
+/// Deepest nesting taken; the files need six levels.
+const DEPTH_LIMIT: usize = 64;
+
+/// Most that aliases may add to a file, in bytes of text and of tree: enough for real files, far too
+/// little for a file whose aliases double ("billion laughs").
+const REPEAT_LIMIT: usize = 16 << 20;
+
+/// What a tree node costs beside its text, in bytes.
+const NODE_COST: usize = 100;
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    /// Line, from 1.
+    pub(super) line: usize,
+    pub(super) kind: Kind,
+}
+
+/// The shape of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// `quoted` tells `"1"` from `1`; block scalars count as quoted.
+    Scalar {
+        text: String,
+        quoted: bool,
+    },
+    List(Vec<Node>),
+    /// In the file's order; a key may appear twice.
+    Map(Vec<(Key, Node)>),
+}
+
+/// A key and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Key {
+    pub(super) line: usize,
+    pub(super) text: String,
+    quoted: bool,
+}
+
+/// Returns the tree of the only document in `text`; an empty text is a null scalar.
+///
+/// # Errors
+/// When the text is not YAML, or YAML of a kind that is refused.
+pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+    // The scanner takes NUL for the end of the text and would drop the rest.
+    if let Some(at) = text.find('\0') {
+        let line = text[..at].matches('\n').count() + 1;
+        return Err(problem(line, "holds a NUL character: this is no text file"));
+    }
+    let mut builder = Builder::default();
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| syntax_problem(text, &error))?;
+        builder.take(event, span.start)?;
+    }
+    Ok(builder.root.unwrap_or(Node { line: 1, kind: scalar("") }))
+}
+
+/// A list or map whose end has not been seen.
+struct Open {
+    line: usize,
+    /// The parser's number of its anchor; 0 for none.
+    anchor: usize,
+    items: Items,
+    /// Bytes of the text and tree so far.
+    cost: usize,
+}
+
+enum Items {
+    List(Vec<Node>),
+    Map { entries: Vec<(Key, Node)>, key: Option<Key> },
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    root: Option<Node>,
+    /// Finished values with an anchor, and what a copy costs.
+    anchors: HashMap<usize, (Node, usize)>,
+    /// Bytes that aliases have added so far.
+    repeated: usize,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, mark: Marker) -> Result<(), Problem> {
+        let line = mark.line();
+        match event {
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(problem(line, "a second document begins here; one file holds one document"))
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                no_tag(line, tag.is_some())?;
+                let quoted = style != ScalarStyle::Plain;
+                let cost = NODE_COST + text.len();
+                let node = Node { line, kind: Kind::Scalar { text: text.into_owned(), quoted } };
+                self.finish(node, anchor, cost)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                no_tag(line, tag.is_some())?;
+                self.enter(line, anchor, Items::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                no_tag(line, tag.is_some())?;
+                self.enter(line, anchor, Items::Map { entries: Vec::new(), key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.leave(),
+            Event::Alias(anchor) => self.alias(line, anchor),
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    fn enter(&mut self, line: usize, anchor: usize, items: Items) -> Result<(), Problem> {
+        if self.open.len() >= DEPTH_LIMIT {
+            return Err(problem(line, format!("is nested deeper than {DEPTH_LIMIT} levels")));
+        }
+        self.open.push(Open { line, anchor, items, cost: NODE_COST });
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), Problem> {
+        let Some(Open { line, anchor, items, cost }) = self.open.pop() else {
+            return Ok(());
+        };
+        let kind = match items {
+            Items::List(items) => Kind::List(items),
+            Items::Map { entries, .. } => Kind::Map(merged(entries)?),
+        };
+        self.finish(Node { line, kind }, anchor, cost)
+    }
+
+    fn alias(&mut self, line: usize, anchor: usize) -> Result<(), Problem> {
+        let Some((node, cost)) = self.anchors.get(&anchor) else {
+            return Err(problem(line, "an alias stands inside the value that it names"));
+        };
+        self.repeated = self.repeated.saturating_add(*cost);
+        if self.repeated > REPEAT_LIMIT {
+            return Err(problem(line, "aliases repeat too much: the file would grow without bound"));
+        }
+        // Problems in the copy are shown where the file uses it.
+        let (node, cost) = (Node { line, ..node.clone() }, *cost);
+        self.finish(node, 0, cost)
+    }
+
+    /// Puts a finished value where it belongs: into the open list or map, or at the root.
+    fn finish(&mut self, node: Node, anchor: usize, cost: usize) -> Result<(), Problem> {
+        if anchor > 0 {
+            self.anchors.insert(anchor, (node.clone(), cost));
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        open.cost = open.cost.saturating_add(cost);
+        match &mut open.items {
+            Items::List(items) => items.push(node),
+            Items::Map { entries, key } => match key.take() {
+                Some(key) => entries.push((key, node)),
+                None => *key = Some(key_of(node)?),
+            },
+        }
+        Ok(())
+    }
+}
+
+fn key_of(node: Node) -> Result<Key, Problem> {
+    match node.kind {
+        Kind::Scalar { text, quoted } => Ok(Key { line: node.line, text, quoted }),
+        Kind::List(_) | Kind::Map(_) => Err(problem(node.line, "a key must be text, not a list or map")),
+    }
+}
+
+/// Returns the entries with every `<<` replaced by what it merges; keys written out win, then the
+/// maps named first.
+fn merged(entries: Vec<(Key, Node)>) -> Result<Vec<(Key, Node)>, Problem> {
+    let is_merge = |key: &Key| key.text == "<<" && !key.quoted;
+    if !entries.iter().any(|(key, _)| is_merge(key)) {
+        return Ok(entries);
+    }
+    let (merges, mut kept): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(key, _)| is_merge(key));
+    let mut seen: BTreeSet<String> = kept.iter().map(|(key, _)| key.text.clone()).collect();
+    for (_, node) in merges {
+        let line = node.line;
+        let sources = match node.kind {
+            Kind::List(nodes) => nodes,
+            kind => vec![Node { line, kind }],
+        };
+        for source in sources {
+            let Kind::Map(entries) = source.kind else {
+                return Err(problem(line, "<< merges maps, and this is none"));
+            };
+            kept.extend(entries.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
+        }
+    }
+    Ok(kept)
+}
+
+fn no_tag(line: usize, tagged: bool) -> Result<(), Problem> {
+    if !tagged {
+        return Ok(());
+    }
+    let hint = Some("remove it; quote a value that is meant as text".to_owned());
+    Err(Problem { hint, ..problem(line, "tags such as !!str are not understood") })
+}
+
+fn syntax_problem(text: &str, error: &ScanError) -> Problem {
+    // The end of a text without a last newline counts as a line of its own.
+    let line = error.marker().line().clamp(1, text.lines().count().max(1));
+    problem(line, format!("not valid YAML: {}", error.info()))
+}
+
+fn problem(line: usize, message: impl Into<String>) -> Problem {
+    Problem { line, path: String::new(), message: message.into(), hint: None }
+}
+
+fn scalar(text: &str) -> Kind {
+    Kind::Scalar { text: text.to_owned(), quoted: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Writes a tree as `line:value`, so that expectations are short.
+    fn show(node: &Node) -> String {
+        let body = match &node.kind {
+            Kind::Scalar { text, quoted: true } => format!("{text:?}"),
+            Kind::Scalar { text, quoted: false } => text.clone(),
+            Kind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
+            Kind::Map(entries) => {
+                let one = |(key, node): &(Key, Node)| format!("{}={}", key.text, show(node));
+                format!("{{{}}}", entries.iter().map(one).collect::<Vec<_>>().join(" "))
+            }
+        };
+        format!("{}:{body}", node.line)
+    }
+
+    fn check(text: &str, expected: &str) {
+        let shown = match parse(text) {
+            Ok(node) => show(&node),
+            Err(problem) => problem.to_string(),
+        };
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn the_tree_keeps_order_lines_and_duplicates() {
+        check("", "1:");
+        check("b: 1\na:\n  - '2'\n  - [x, y]\nb: 3", "1:{b=1:1 a=3:[3:\"2\" 4:[4:x 4:y]] b=5:3}");
+        check("{\"a\":1,\n\t\"b\":[true,null]}", "1:{a=1:1 b=2:[2:true 2:null]}");
+        check("a: |\n  x\n  y\n", "1:{a=2:\"x\\ny\\n\"}");
+    }
+
+    #[test]
+    fn anchors_and_merges_are_filled_in() {
+        check("a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}", "1:{a=1:{p=1:1 q=1:2} b=2:{q=2:3 p=1:1}}");
+        check("a: &x [1]\nb: *x", "1:{a=1:[1:1] b=2:[1:1]}");
+        check("a: &x [*x]", "line 1: an alias stands inside the value that it names");
+        check("a: {<<: 3}", "line 1: << merges maps, and this is none");
+    }
+
+    #[test]
+    fn what_is_refused_says_why() {
+        check("a: 1\n---\nb: 2", "line 2: a second document begins here; one file holds one document");
+        check(
+            "a: !!str 1",
+            "line 1: tags such as !!str are not understood; remove it; quote a value that is meant as text",
+        );
+        check("? [a, b]\n: c", "line 1: a key must be text, not a list or map");
+        check("a: 1\nb: \0", "line 2: holds a NUL character: this is no text file");
+        check(&"[".repeat(100), "line 1: is nested deeper than 64 levels");
+    }
+
+    #[test]
+    fn cut_off_files_name_a_line() {
+        for text in ["a: 1\nb: [1, 2", "a: 1\nb: \"x", "a: 1\nb", "a: 1\nb: {x: 1,", "a: 1\n\tb: 2"] {
+            let problem = parse(text).expect_err(text);
+            assert!(problem.message.starts_with("not valid YAML: "), "{text}: {problem}");
+            assert!((1..=2).contains(&problem.line), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn doubling_aliases_end_quickly() {
+        let mut text = "a0: &a0 [lol, lol]\n".to_owned();
+        for level in 1..40 {
+            let last = level - 1;
+            writeln!(text, "a{level}: &a{level} [*a{last}, *a{last}]").expect("a string");
+        }
+        assert!(parse(&text).expect_err("too much").message.starts_with("aliases repeat too much"));
+    }
+
+    #[test]
+    fn deep_and_long_texts_end_quickly() {
+        for part in ["- ", "? ", "[", "{a: ", "a: ", "&a ", "\t", "\"", "|\n", "!", "%", "- a\n", "a:\n "] {
+            let _any = parse(&part.repeat(20_000));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}|[ \\n\\ta-c0-9:{}\\[\\],&*#?|>%@!'\"<~.-]{0,80}") {
+            let _any = parse(&text);
+        }
+    }
+}
