@@ -3,6 +3,8 @@
 //! A pure core (`model`, `spec`, `throughput`, `solve`, `policy`, `render`) decides; a shell around it
 //! (`slurm`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
+pub mod clock;
+pub mod commands;
 pub mod error;
 pub mod exit;
 pub mod model;
@@ -11,4 +13,6 @@ pub mod render;
 pub mod slurm;
 pub mod solve;
 pub mod spec;
+pub mod store;
 pub mod throughput;
+pub mod ui;

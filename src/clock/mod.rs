@@ -1,0 +1,77 @@
+//! The time: a real clock, and one that tests turn by hand. Nothing else reads the time.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// Tells the time and waits.
+pub trait Clock {
+    /// Returns the date and time.
+    fn now(&self) -> DateTime<Utc>;
+
+    /// Returns the time since the clock was made; never goes back.
+    fn elapsed(&self) -> Duration;
+
+    /// Waits.
+    fn sleep(&self, duration: Duration);
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+/// A clock that moves only when somebody sleeps.
+#[derive(Clone, Debug)]
+pub struct ManualClock {
+    start: DateTime<Utc>,
+    elapsed: Cell<Duration>,
+}
+
+impl Default for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this room is where time is read")]
+    fn default() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this room is where time is read")]
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this room is where time is spent")]
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}
+
+impl ManualClock {
+    /// Returns a clock that stands at `start`.
+    #[must_use]
+    pub fn new(start: DateTime<Utc>) -> Self {
+        Self { start, elapsed: Cell::default() }
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> DateTime<Utc> {
+        let elapsed = TimeDelta::from_std(self.elapsed.get()).unwrap_or(TimeDelta::MAX);
+        self.start.checked_add_signed(elapsed).unwrap_or(DateTime::<Utc>::MAX_UTC)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.elapsed.get()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.elapsed.set(self.elapsed.get().saturating_add(duration));
+    }
+}

@@ -1,0 +1,9 @@
+//! Everything on disk: the plan file, the runs under the state directory, and their lock.
+//!
+//! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
+
+mod plan_file;
+mod runs;
+
+pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
+pub use self::runs::{Entry, Run, RunError, Runs};

@@ -1,0 +1,373 @@
+//! The plan as JSON: what `hsched plan` prints and `hsched submit` reads (schema `hsched.plan/1`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::model::{BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode, Partition, PlacedRank, Seconds};
+use crate::policy::{CheckedPlan, Outcome, Placement, Plan, Problem, Rank, Slot, Verdict};
+use crate::throughput::ThroughputMatrix;
+
+/// The schema that this version writes and reads.
+const SCHEMA: &str = "hsched.plan/1";
+
+/// A plan with all that is needed to submit it elsewhere and later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanFile {
+    pub schema: String,
+    pub policy: String,
+    pub seed: u64,
+    pub objective: String,
+    pub objective_value: Option<f64>,
+    pub mean_jct_s: Option<f64>,
+    pub makespan_s: Option<f64>,
+    pub fairness: Option<f64>,
+    pub lower_bound: Option<f64>,
+    pub gap: Option<f64>,
+    pub proven_optimal: bool,
+    pub certificate: Option<Value>,
+    pub categories: Option<u64>,
+    pub solve_s: Option<f64>,
+    pub bound_s: Option<f64>,
+    /// Which GPUs the plan could use: `free`, `up` or `limits`.
+    pub capacity: String,
+    /// Whether the jobs must run on the nodes named here, not only on their kind.
+    pub pinned: bool,
+    pub jobs: Vec<PlannedJob>,
+    pub network_gbps: f64,
+    /// The GPUs on offer.
+    pub nodes: Vec<PlanNode>,
+    pub partitions: Vec<PlanPartition>,
+    /// What was left out and why.
+    pub notes: Vec<String>,
+}
+
+/// The decision for one job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedJob {
+    pub name: String,
+    pub verdict: String,
+    pub reason: Option<String>,
+    pub jct_s: Option<f64>,
+    pub epoch_s: Option<f64>,
+    pub compute_s: Option<f64>,
+    pub comm_s: Option<f64>,
+    pub throughput: Option<f64>,
+    pub gpus: Vec<PlanGpus>,
+    pub ranks: Vec<PlanRank>,
+    pub notes: Vec<String>,
+    /// The job as a job file would say it, every default filled in.
+    pub spec: Value,
+}
+
+/// Some GPUs of one type in one node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanGpus {
+    pub node: String,
+    #[serde(rename = "type")]
+    pub gpu_type: String,
+    pub count: u32,
+}
+
+/// One rank.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanRank {
+    pub rank: usize,
+    pub node: String,
+    #[serde(rename = "type")]
+    pub gpu_type: String,
+    pub local_rank: u32,
+    pub batch: u64,
+    pub samples: u64,
+}
+
+/// A node's GPUs on offer, in the order of its devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanNode {
+    pub name: String,
+    pub gpus: Vec<TypeCount>,
+    pub intra_node_gbps: f64,
+}
+
+/// A number of GPUs of one type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TypeCount {
+    #[serde(rename = "type")]
+    pub gpu_type: String,
+    pub count: u32,
+}
+
+/// A partition's limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanPartition {
+    pub name: String,
+    pub default: bool,
+    pub max_time_s: Option<f64>,
+}
+
+/// A solved problem, as the command line has it in hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Solved<'a> {
+    pub problem: &'a Problem,
+    pub plan: &'a CheckedPlan,
+    pub policy: &'a str,
+    /// Time that the policy took.
+    pub solve: Seconds,
+}
+
+/// Why a text is not a plan file that this version can use.
+#[derive(Debug, Error)]
+pub enum PlanFileError {
+    #[error("not a plan file: {source}")]
+    Json {
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("schema is {found:?}, this version reads {SCHEMA:?}")]
+    Schema { found: String },
+    #[error("{place}: {what}")]
+    Content { place: String, what: String },
+}
+
+impl PlanFile {
+    /// Returns the file of a solved problem.
+    ///
+    /// `specs` are the jobs as a job file would say them, in the problem's order.
+    #[must_use]
+    pub fn new(
+        solved: Solved<'_>,
+        specs: Vec<Value>,
+        offer: &Offer,
+        cluster: &Cluster,
+        (capacity, pinned): (&str, bool),
+    ) -> Self {
+        let Solved { problem, plan, policy, solve } = solved;
+        let outcome = Outcome::of(problem, plan);
+        let lower_bound = plan.plan().bound.map(|bound| bound.lower);
+        let gap = outcome.zip(lower_bound).map(|(outcome, bound)| outcome.objective_value / bound - 1.0);
+        let jobs = plan.verdicts().iter().zip(specs).enumerate();
+        let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob::new(problem, job, verdict, spec)).collect();
+        let rate = |node: usize| problem.nodes[node].intra_node.gigabits_per_second();
+        let nodes = offer.nodes.iter().enumerate();
+        let nodes = nodes.map(|(index, node)| PlanNode::new(node, rate(index))).collect();
+        Self {
+            schema: SCHEMA.to_owned(),
+            policy: policy.to_owned(),
+            seed: problem.seed,
+            objective: problem.objective.name().to_owned(),
+            objective_value: outcome.map(|outcome| outcome.objective_value),
+            mean_jct_s: outcome.map(|outcome| outcome.mean_jct),
+            makespan_s: outcome.map(|outcome| outcome.makespan),
+            fairness: outcome.map(|outcome| outcome.fairness),
+            lower_bound,
+            gap,
+            proven_optimal: gap.is_some_and(|gap| gap <= 1e-9),
+            certificate: None,
+            categories: plan.plan().categories,
+            solve_s: Some(solve.0),
+            bound_s: None,
+            capacity: capacity.to_owned(),
+            pinned,
+            jobs,
+            network_gbps: problem.network.gigabits_per_second(),
+            nodes,
+            partitions: cluster.partitions.iter().map(PlanPartition::new).collect(),
+            notes: offer.notes.clone(),
+        }
+    }
+
+    /// Reads a plan file.
+    ///
+    /// # Errors
+    /// When the text is no JSON of this schema.
+    pub fn parse(text: &str) -> Result<Self, PlanFileError> {
+        let json = |source| PlanFileError::Json { source };
+        let value: Value = serde_json::from_str(text).map_err(json)?;
+        let found = value.get("schema").and_then(Value::as_str).unwrap_or_default();
+        if found != SCHEMA {
+            return Err(PlanFileError::Schema { found: found.to_owned() });
+        }
+        // From the text again: its errors name line and column.
+        serde_json::from_str(text).map_err(json)
+    }
+
+    /// Returns whether a text looks like a plan file rather than a job file.
+    #[must_use]
+    pub fn recognises(text: &str) -> bool {
+        text.trim_start().starts_with('{') && text.contains("\"schema\"")
+    }
+
+    /// Returns the file's text: JSON with a newline at its end.
+    ///
+    /// # Errors
+    /// When a number is not finite, which no plan has.
+    pub fn to_json(&self) -> Result<String, PlanFileError> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|source| PlanFileError::Json { source })?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Returns the plan's id: twelve hexadecimal digits that depend on all but the solver's timings.
+    ///
+    /// # Errors
+    /// The same as [`Self::to_json`].
+    pub fn id(&self) -> Result<String, PlanFileError> {
+        let untimed = Self { solve_s: None, bound_s: None, ..self.clone() };
+        let digest = Sha256::digest(untimed.to_json()?.as_bytes());
+        Ok(digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Returns the problem that the plan was made for, as far as checking it needs.
+    ///
+    /// # Errors
+    /// When a name or a number in the file is impossible.
+    pub fn problem(&self, jobs: &[Job]) -> Result<Problem, PlanFileError> {
+        let mut offer = Offer::default();
+        for (index, node) in self.nodes.iter().enumerate() {
+            offer.nodes.push(node.offered().ok_or_else(|| wrong(format!("nodes[{index}]"), "no node of a cluster"))?);
+        }
+        let network = BitRate::new(self.network_gbps).ok_or_else(|| wrong("network_gbps".into(), "not a rate"))?;
+        let types = offer.nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
+        let types: Vec<GpuType> = types.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        let speeds = ThroughputMatrix::from_job_files(jobs, &types);
+        let problem = Problem::new(&Cluster::default(), &offer, jobs, &speeds, (network, network));
+        problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
+    }
+
+    /// Returns the plan, by the numbers of `problem`, still to be verified.
+    ///
+    /// # Errors
+    /// When a verdict, a node or a type is unknown.
+    pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
+        let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
+        let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;
+        Ok(Plan { verdicts, bound: None, categories: self.categories, stopped: false })
+    }
+
+    /// Returns the order of devices on nodes with several GPU types.
+    #[must_use]
+    pub fn device_order(&self) -> Vec<(NodeName, Vec<GpuType>)> {
+        let mixed = self.nodes.iter().filter(|node| node.gpus.len() > 1);
+        let order = |node: &PlanNode| {
+            let types = node.gpus.iter().map(|own| GpuType::new(&own.gpu_type)).collect::<Option<_>>();
+            NodeName::new(&node.name).ok().zip(types)
+        };
+        mixed.filter_map(order).collect()
+    }
+}
+
+fn wrong(place: String, what: &str) -> PlanFileError {
+    PlanFileError::Content { place, what: what.to_owned() }
+}
+
+impl PlannedJob {
+    fn new(problem: &Problem, job: usize, verdict: &Verdict, spec: Value) -> Self {
+        let model = &problem.jobs[job];
+        let (word, reason) = match verdict {
+            Verdict::Place(_) => ("place", None),
+            Verdict::Defer { reason } => ("defer", Some(reason.clone())),
+            Verdict::Reject { reason } => ("reject", Some(reason.clone())),
+        };
+        let placement = verdict.placement();
+        let node = |index: usize| problem.nodes[index].name.to_string();
+        let gpu_type = |index: usize| problem.gpu_types[index].to_string();
+        let gpus = |slot: &Slot| PlanGpus { node: node(slot.node), gpu_type: gpu_type(slot.gpu_type), count: slot.count };
+        let rank = |(number, rank): (usize, &Rank)| PlanRank {
+            rank: number,
+            node: node(rank.node),
+            gpu_type: gpu_type(rank.gpu_type),
+            local_rank: rank.local_rank,
+            batch: rank.batch,
+            samples: rank.samples,
+        };
+        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+        let samples = model.samples_per_epoch as f64;
+        Self {
+            name: model.name.to_string(),
+            verdict: word.to_owned(),
+            reason,
+            jct_s: placement.map(|placement| placement.jct(model.epochs).0),
+            epoch_s: placement.map(|placement| placement.epoch.total()),
+            compute_s: placement.map(|placement| placement.epoch.compute),
+            comm_s: placement.map(|placement| placement.epoch.comm),
+            throughput: placement.map(|placement| samples / placement.epoch.compute),
+            gpus: placement.map(|p| p.slots.iter().map(gpus).collect()).unwrap_or_default(),
+            ranks: placement.map(|p| p.ranks.iter().enumerate().map(rank).collect()).unwrap_or_default(),
+            notes: model.notes.clone(),
+            spec,
+        }
+    }
+
+    /// Returns the job's ranks with their names.
+    ///
+    /// # Errors
+    /// When a name is impossible.
+    pub fn placed_ranks(&self) -> Result<Vec<PlacedRank>, PlanFileError> {
+        let rank = |rank: &PlanRank| {
+            let node = NodeName::new(&rank.node).ok()?;
+            let gpu_type = GpuType::new(&rank.gpu_type)?;
+            let (local_rank, batch, samples) = (rank.local_rank, rank.batch, rank.samples);
+            Some(PlacedRank { node, gpu_type, local_rank, batch, samples })
+        };
+        let ranks = self.ranks.iter().map(rank).collect::<Option<_>>();
+        ranks.ok_or_else(|| wrong(format!("job {:?}", self.name), "a rank has an impossible node or GPU type"))
+    }
+
+    fn verdict(&self, problem: &Problem, index: usize) -> Result<Verdict, PlanFileError> {
+        let place = || format!("jobs[{index}] ({})", self.name);
+        let reason = self.reason.clone().unwrap_or_default();
+        match self.verdict.as_str() {
+            "defer" => return Ok(Verdict::Defer { reason }),
+            "reject" => return Ok(Verdict::Reject { reason }),
+            "place" => {}
+            other => return Err(wrong(place(), &format!("unknown verdict {other:?}"))),
+        }
+        let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+        let mut ranks = Vec::new();
+        for rank in &self.ranks {
+            let node = problem.nodes.iter().position(|node| node.name.as_str() == rank.node);
+            let gpu_type = problem.gpu_types.iter().position(|ty| ty.as_str() == rank.gpu_type);
+            let Some((node, gpu_type)) = node.zip(gpu_type) else {
+                let what = format!("rank {} is on a GPU that is not on offer: {} of {}", rank.rank, rank.gpu_type, rank.node);
+                return Err(wrong(place(), &what));
+            };
+            *counts.entry((node, gpu_type)).or_default() += 1;
+            let (local_rank, batch, samples) = (rank.local_rank, rank.batch, rank.samples);
+            ranks.push(Rank { node, gpu_type, local_rank, batch, samples });
+        }
+        let slot = |((node, gpu_type), count)| Slot { node, gpu_type, count };
+        let slots: Vec<Slot> = counts.into_iter().map(slot).collect();
+        let placement = Placement::new(problem, index, &slots);
+        let placement = placement.ok_or_else(|| wrong(place(), "may not run on these GPUs"))?;
+        Ok(Verdict::Place(Placement { ranks, ..placement }))
+    }
+}
+
+impl PlanNode {
+    fn new(node: &OfferedNode, intra_node_gbps: f64) -> Self {
+        let count = |(gpu_type, count): &(GpuType, u32)| TypeCount { gpu_type: gpu_type.to_string(), count: *count };
+        Self { name: node.name.to_string(), gpus: node.gpus.iter().map(count).collect(), intra_node_gbps }
+    }
+
+    fn offered(&self) -> Option<OfferedNode> {
+        let count = |own: &TypeCount| Some((GpuType::new(&own.gpu_type)?, own.count));
+        Some(OfferedNode {
+            name: NodeName::new(&self.name).ok()?,
+            gpus: self.gpus.iter().map(count).collect::<Option<_>>()?,
+            intra_node: Some(BitRate::new(self.intra_node_gbps)?),
+        })
+    }
+}
+
+impl PlanPartition {
+    fn new(partition: &Partition) -> Self {
+        Self {
+            name: partition.name.clone(),
+            default: partition.default,
+            max_time_s: partition.max_time.map(|time| time.0),
+        }
+    }
+}
