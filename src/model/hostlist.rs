@@ -52,8 +52,9 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostlistError> {
 
 /// Returns the text that Slurm would print for `names`: equal names once, numbers folded into brackets.
 ///
-/// `expand` of it gives the same set of names, pattern by pattern in natural order, and within a
-/// pattern by number. Equal sets give equal texts. Names must be free of brackets, commas and blanks,
+/// Slurm reads a bracket only at the end of an item or before another bracket, so only there it is
+/// written. `expand` of it gives the same set of names, pattern by pattern in natural order, and within
+/// a pattern by number. Equal sets give equal texts. Names must be free of brackets, commas and blanks,
 /// as those of [`NodeName`](crate::model::NodeName) are.
 #[must_use]
 pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
@@ -114,7 +115,8 @@ fn pattern(item: &str) -> Result<Vec<Piece<'_>>, HostlistError> {
         if text.contains(']') || inside.contains('[') {
             return Err(unmatched());
         }
-        let numbers = inside.split(',').map(|range| parse_range(item, range)).collect::<Result<Vec<_>, _>>()?;
+        let numbers =
+            inside.split(',').map(|range| parse_range(item, range)).collect::<Result<Vec<_>, _>>()?;
         longest += text.len() + numbers.iter().map(Range::longest).max().unwrap_or(0);
         pieces.extend([Piece::Text(text), Piece::Numbers(numbers)]);
         rest = after;
@@ -163,7 +165,9 @@ fn names(pieces: &[Piece<'_>]) -> Vec<String> {
         Piece::Text(text) => heads.into_iter().map(|head| head + text).collect(),
         Piece::Numbers(ranges) => {
             let numbers = || {
-                ranges.iter().flat_map(|r| (r.first..=r.last).map(|n| format!("{n:0width$}", width = r.width)))
+                ranges
+                    .iter()
+                    .flat_map(|r| (r.first..=r.last).map(|n| format!("{n:0width$}", width = r.width)))
             };
             heads.iter().flat_map(|head| numbers().map(move |number| format!("{head}{number}"))).collect()
         }
@@ -198,7 +202,10 @@ fn fold(patterns: Vec<Vec<String>>, place: usize) -> Vec<Vec<String>> {
     let mut folded = Vec::new();
     let mut groups: BTreeMap<(usize, Vec<String>), Vec<String>> = BTreeMap::new();
     for mut parts in patterns {
-        let position = parts.len().checked_sub(2 + 2 * place).filter(|&at| parts[at].len() <= MOST_DIGITS);
+        let position = parts
+            .len()
+            .checked_sub(2 + 2 * place)
+            .filter(|&at| parts[at].len() <= MOST_DIGITS && may_have_bracket(&parts, place));
         if let Some(position) = position {
             let number = std::mem::take(&mut parts[position]);
             groups.entry((position, parts)).or_default().push(number);
@@ -211,6 +218,14 @@ fn fold(patterns: Vec<Vec<String>>, place: usize) -> Vec<Vec<String>> {
         folded.push(parts);
     }
     folded
+}
+
+/// Returns whether Slurm would read a bracket at `place`.
+fn may_have_bracket(parts: &[String], place: usize) -> bool {
+    match parts {
+        [.., number, end] => end.is_empty() && (place == 0 || number.starts_with('[')),
+        _ => false,
+    }
 }
 
 /// Returns `07` for one number, `[07-09,11]` for several.
@@ -265,7 +280,10 @@ mod tests {
         };
         check("", "");
         check("login", "login");
-        check("gra[1-3,07-12],cdr00[1-2],login", "gra1 gra2 gra3 gra07 gra08 gra09 gra10 gra11 gra12 cdr001 cdr002 login");
+        check(
+            "gra[1-3,07-12],cdr00[1-2],login",
+            "gra1 gra2 gra3 gra07 gra08 gra09 gra10 gra11 gra12 cdr001 cdr002 login",
+        );
         check("r[1-2]n[01-03]", "r1n01 r1n02 r1n03 r2n01 r2n02 r2n03");
         check("n[1-2]-ib,,x", "n1-ib n2-ib x");
         check("c[9-11],c[09-11],c[001-2]", "c9 c10 c11 c09 c10 c11 c001 c002");
@@ -298,11 +316,14 @@ mod tests {
         check("", "");
         check("n2 n10 n9 n1 n2", "n[1-2,9-10]");
         check("n08 n09 n10 n9", "n[9,08-10]");
-        check("n1-ib n2-ib login", "login,n[1-2]-ib");
-        check("r1n01 r1n02 r2n01 r2n02 r3n01", "r[1-2]n[01-02],r3n01");
+        check("n1-ib n2-ib login", "login,n1-ib,n2-ib");
+        check("r1n01 r1n02 r2n01 r2n02 r3n01 r4n01", "r[1-2]n[01-02],r3n01,r4n01");
         check("gpu10 gpu2 cpu1", "cpu1,gpu[2,10]");
         check("7 8", "[7-8]");
-        check("x123456789012345678901 x123456789012345678902", "x123456789012345678901,x123456789012345678902");
+        check(
+            "x123456789012345678901 x123456789012345678902",
+            "x123456789012345678901,x123456789012345678902",
+        );
     }
 
     #[test]

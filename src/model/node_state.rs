@@ -113,8 +113,8 @@ fn of_name(name: &str) -> Availability {
         | "power" | "powered_down" | "powered_dn" | "power_up" | "pow_up" | "powering_up" | "cloud"
         | "dynamic_norm" | "dynamic_future" | "resume" | "resm" | "undrain" | "cancel_reboot"
         | "reboot_cancel" | "canc_r" => Availability::Up,
-        "drain" | "drained" | "drng" | "draining" | "power_drain" | "fail" | "failg" | "failing"
-        | "boot" | "reboot" | "reboot_requested" => Availability::Drained,
+        "drain" | "drained" | "drng" | "draining" | "power_drain" | "fail" | "failg" | "failing" | "boot"
+        | "reboot" | "reboot_requested" => Availability::Drained,
         "down" | "error" | "err" | "futr" | "future" | "inval" | "invalid" | "invalid_reg" | "external"
         | "no_respond" | "not_responding" | "power_down" | "pow_dn" | "powering_down" | "powring_dn"
         | "reboot_issued" => Availability::Down,
@@ -168,11 +168,20 @@ mod tests {
     #[test]
     fn a_drain_wins_over_everything_but_down() {
         check(Availability::Drained, &["drain", "drained", "drng", "draining", "drain~", "drain$", "drng@"]);
-        check(Availability::Drained, &["mixed+drain+dynamic_norm+maintenance+reserved", "idle+drain", "idle@"]);
+        check(
+            Availability::Drained,
+            &["mixed+drain+dynamic_norm+maintenance+reserved", "idle+drain", "idle@"],
+        );
         check(Availability::Drained, &["fail", "failg", "failing", "reboot", "boot", "idle+drain+surprise"]);
-        check(Availability::Down, &["down", "drain*", "down*+drain", "down+not_responding", "down~", "down$"]);
+        check(
+            Availability::Down,
+            &["down", "drain*", "down*+drain", "down+not_responding", "down~", "down$"],
+        );
         check(Availability::Down, &["idle*", "idle!", "idle%", "reboot^", "drng^", "unk*", "fail*", "inval"]);
-        check(Availability::Down, &["idle+cloud+powering_down", "power_down", "error", "futr", "down+surprise"]);
+        check(
+            Availability::Down,
+            &["idle+cloud+powering_down", "power_down", "error", "futr", "down+surprise"],
+        );
     }
 
     #[test]
