@@ -1,1 +1,14 @@
 //! Slurm's commands as values, one runner, and one pure parser per command.
+//!
+//! Only `system` starts programs. The parsers see text and never the world.
+
+mod command;
+mod environment;
+mod read;
+mod recorded;
+mod system;
+
+pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::read::read;
+pub use self::recorded::Recorded;
+pub use self::system::System;
