@@ -2,13 +2,16 @@
 //!
 //! Only `system` starts programs. The parsers see text and never the world.
 
+mod amount;
 mod command;
 mod environment;
+pub mod gres;
 mod read;
 mod recorded;
 mod system;
 
 pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::gres::{Gres, Tres};
 pub use self::read::read;
 pub use self::recorded::Recorded;
 pub use self::system::System;
