@@ -7,11 +7,14 @@ mod command;
 mod environment;
 pub mod gres;
 mod read;
+mod record;
 mod recorded;
+pub mod sinfo;
 mod system;
 
 pub use self::command::{CommandError, CommandLine, Output, Runner};
 pub use self::gres::{Gres, Tres};
 pub use self::read::read;
+pub use self::record::ParseError;
 pub use self::recorded::Recorded;
 pub use self::system::System;
