@@ -52,8 +52,77 @@ impl NodeState {
     }
 }
 
-fn availability(_text: &str) -> Availability {
-    Availability::Up
+/// Returns what a state's words and marks mean together; the worst of them decides.
+///
+/// The order of severity is down, drained, unknown, reserved, up: a word that is not known must not
+/// hide that a node is down, and must not let it look usable either.
+fn availability(text: &str) -> Availability {
+    let of_word = |word: &str| {
+        let base = word.trim_end_matches(MARKS);
+        let marks = word[base.len()..].chars().map(of_mark);
+        let named = (!base.is_empty()).then(|| of_name(&base.to_ascii_lowercase()));
+        marks.chain(named).collect::<Vec<_>>()
+    };
+    let severity = |state: &Availability| match state {
+        Availability::Up => 0,
+        Availability::Reserved => 1,
+        Availability::Unknown => 2,
+        Availability::Drained => 3,
+        Availability::Down => 4,
+    };
+    text.split('+').flat_map(of_word).max_by_key(severity).unwrap_or(Availability::Unknown)
+}
+
+/// The marks that `sinfo` puts behind a state.
+const MARKS: [char; 9] = ['*', '~', '#', '!', '%', '$', '@', '^', '-'];
+
+/// Returns the meaning of a mark behind a state.
+///
+/// | mark | Slurm's meaning | for planning |
+/// |---|---|---|
+/// | `*` | not responding | down: gets no new work |
+/// | `~` | powered off to save power | up: comes back on request |
+/// | `#` | powering up or being configured | up |
+/// | `!` `%` | power-down pending, powering down | down: gone until it has been off |
+/// | `$` | in a maintenance reservation | reserved |
+/// | `@` | reboot pending | drained: reboots once it is idle |
+/// | `^` | reboot issued | down |
+/// | `-` | planned by backfill for a waiting job | up |
+///
+/// A `+` behind a state (`alloc+`) says that jobs are completing, and changes nothing.
+fn of_mark(mark: char) -> Availability {
+    match mark {
+        '~' | '#' | '-' => Availability::Up,
+        '$' => Availability::Reserved,
+        '@' => Availability::Drained,
+        _ => Availability::Down,
+    }
+}
+
+/// Returns the meaning of one lower-case word: a base state, a flag, or a short form of either.
+///
+/// | words | for planning |
+/// |---|---|
+/// | idle, mixed, allocated, completing, planned; powered down or powering up; cloud, dynamic, resume | up |
+/// | drain, draining, drained; fail, failing (will fail soon, taken out like a drain); reboot requested | drained |
+/// | down, error, future, invalid registration, external, not responding, powering down, reboot issued | down |
+/// | reserved, maintenance, blocked by an exclusive job's topology, performance counters | reserved |
+fn of_name(name: &str) -> Availability {
+    match name {
+        "idle" | "mix" | "mixed" | "alloc" | "allocated" | "comp" | "completing" | "plnd" | "planned"
+        | "power" | "powered_down" | "powered_dn" | "power_up" | "pow_up" | "powering_up" | "cloud"
+        | "dynamic_norm" | "dynamic_future" | "resume" | "resm" | "undrain" | "cancel_reboot"
+        | "reboot_cancel" | "canc_r" => Availability::Up,
+        "drain" | "drained" | "drng" | "draining" | "power_drain" | "fail" | "failg" | "failing" | "boot"
+        | "reboot" | "reboot_requested" => Availability::Drained,
+        "down" | "error" | "err" | "futr" | "future" | "inval" | "invalid" | "invalid_reg" | "external"
+        | "no_respond" | "not_responding" | "power_down" | "pow_dn" | "powering_down" | "powring_dn"
+        | "reboot_issued" => Availability::Down,
+        "resv" | "reserved" | "maint" | "maintenance" | "block" | "blocked" | "npc" | "perfctrs" => {
+            Availability::Reserved
+        }
+        _ => Availability::Unknown,
+    }
 }
 
 impl fmt::Display for NodeState {
@@ -71,5 +140,66 @@ impl fmt::Display for Availability {
             Self::Reserved => "reserved",
             Self::Unknown => "unknown",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(expected: Availability, texts: &[&str]) {
+        for text in texts {
+            for spelling in [text.to_lowercase(), text.to_uppercase()] {
+                assert_eq!(NodeState::parse(&spelling).availability(), expected, "{spelling}");
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_that_take_work_are_up() {
+        check(Availability::Up, &["idle", "mix", "mixed", "alloc", "allocated", "allocated+", "comp"]);
+        check(Availability::Up, &["completing", "planned", "plnd", "mix-", "mixed-", "mixed+planned"]);
+        check(Availability::Up, &["idle~", "mix~", "mix#", "powering_up", "idle+cloud+powered_down"]);
+        check(Availability::Up, &["idle+dynamic_norm", "allocated+cloud", "idle+cloud+power", " idle "]);
+    }
+
+    #[test]
+    fn a_drain_wins_over_everything_but_down() {
+        check(Availability::Drained, &["drain", "drained", "drng", "draining", "drain~", "drain$", "drng@"]);
+        check(
+            Availability::Drained,
+            &["mixed+drain+dynamic_norm+maintenance+reserved", "idle+drain", "idle@"],
+        );
+        check(Availability::Drained, &["fail", "failg", "failing", "reboot", "boot", "idle+drain+surprise"]);
+        check(
+            Availability::Down,
+            &["down", "drain*", "down*+drain", "down+not_responding", "down~", "down$"],
+        );
+        check(Availability::Down, &["idle*", "idle!", "idle%", "reboot^", "drng^", "unk*", "fail*", "inval"]);
+        check(
+            Availability::Down,
+            &["idle+cloud+powering_down", "power_down", "error", "futr", "down+surprise"],
+        );
+    }
+
+    #[test]
+    fn reserved_nodes_are_not_for_everybody() {
+        check(Availability::Reserved, &["resv", "reserved", "maint", "mix$", "block", "blocked"]);
+        check(Availability::Reserved, &["mixed+dynamic_norm+maintenance+reserved+planned", "idle+reserved"]);
+    }
+
+    #[test]
+    fn unknown_words_are_never_planned_on() {
+        check(Availability::Unknown, &["", "unk", "unknown", "?", "surprise", "idle+surprise", "n/a", "+"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_state_and_is_kept(text in "\\PC{0,20}|[a-z+*~#!%$@^-]{0,20}") {
+            let state = NodeState::parse(&text);
+            prop_assert_eq!(state.text(), text.trim());
+        }
     }
 }

@@ -1,1 +1,32 @@
 //! Slurm's commands as values, one runner, and one pure parser per command.
+//!
+//! Only `system` starts programs. The parsers see text and never the world.
+
+mod amount;
+mod command;
+mod environment;
+pub mod gres;
+mod holdings;
+mod id;
+mod job_state;
+mod read;
+mod record;
+mod recorded;
+pub mod sbatch;
+pub mod sinfo;
+pub mod squeue;
+mod system;
+mod tag;
+
+pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::gres::{Gres, Tres};
+pub use self::holdings::holdings;
+pub use self::id::JobId;
+pub use self::job_state::JobState;
+pub use self::read::read;
+pub use self::record::ParseError;
+pub use self::recorded::Recorded;
+pub use self::sbatch::{SubmitError, Submitted};
+pub use self::squeue::{ExitStatus, QueuedJob};
+pub use self::system::System;
+pub use self::tag::Tag;

@@ -1,0 +1,188 @@
+//! The cluster as `sinfo` prints it, in one call whatever the cluster's size.
+
+use std::collections::BTreeMap;
+
+use crate::model::hostlist::{self, natural_order};
+use crate::model::{Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Usage};
+use crate::slurm::record::{excerpt, format, one_line, records, unreadable, value};
+use crate::slurm::{CommandLine, Gres, ParseError, amount};
+
+/// The fields asked for; Slurm 22.05 and later have them all.
+///
+/// `StateComplete` names all flags where the other states show only one. `features_act` are the features
+/// a node has now; `Features` would add those it could be rebooted into. `Partition` marks the default
+/// with a `*`. The reason comes last because it is free text.
+const FIELDS: [&str; 11] = [
+    "NodeList",
+    "Partition",
+    "Time",
+    "StateComplete",
+    "Gres",
+    "GresUsed",
+    "CPUsState",
+    "Memory",
+    "AllocMem",
+    "features_act",
+    "Reason",
+];
+
+/// Returns the command line that prints every node once per partition.
+#[must_use]
+pub fn command() -> CommandLine {
+    CommandLine::new("sinfo", ["-h", "-N", "-O", &format(&FIELDS)])
+}
+
+/// Returns the cluster, and notes on what had to be guessed or could not be read.
+///
+/// Nodes are in the natural order of their names, partitions with the default first and then by name:
+/// the order in which sinfo prints them changes from call to call.
+///
+/// # Errors
+/// When nothing at all can be read although something was printed.
+pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), ParseError> {
+    let mut reading = Reading::default();
+    for record in records(text) {
+        match <[&str; FIELDS.len()]>::try_from(record) {
+            Ok(fields) => reading.line(fields),
+            Err(record) => reading.note_unread(&record.join("|")),
+        }
+    }
+    if reading.nodes.is_empty() && !text.trim().is_empty() {
+        return Err(unreadable("sinfo", text));
+    }
+    let mut nodes: Vec<Node> = reading.nodes.into_values().collect();
+    nodes.sort_by(|a, b| natural_order(a.name.as_str(), b.name.as_str()));
+    let mut partitions = reading.partitions;
+    partitions.sort_by(|a, b| b.default.cmp(&a.default).then_with(|| natural_order(&a.name, &b.name)));
+    let cluster = Cluster { nodes, partitions, ..Cluster::default() };
+    Ok((cluster, reading.notes))
+}
+
+/// What the lines so far said.
+#[derive(Default)]
+struct Reading {
+    nodes: BTreeMap<NodeName, Node>,
+    partitions: Vec<Partition>,
+    notes: Vec<String>,
+}
+
+impl Reading {
+    fn line(&mut self, fields: [&str; FIELDS.len()]) {
+        let [names, partition, time, ..] = fields;
+        let Ok(names) = hostlist::expand(names) else {
+            return self.note_unread(&fields.join("|"));
+        };
+        let partition = self.partition(partition, time);
+        for name in names {
+            let Ok(name) = NodeName::new(&name) else {
+                self.note_unread(&fields.join("|"));
+                continue;
+            };
+            let notes = &mut self.notes;
+            let node = self.nodes.entry(name.clone()).or_insert_with(|| node(name, fields, notes));
+            node.partitions.extend(partition.clone());
+        }
+    }
+
+    /// Remembers the partition and returns its name.
+    fn partition(&mut self, printed: &str, time: &str) -> Option<String> {
+        let printed = value(printed)?;
+        let name = printed.strip_suffix('*').unwrap_or(printed);
+        if !self.partitions.iter().any(|partition| partition.name == name) {
+            let max_time = amount::duration(time);
+            if max_time.is_none() && !amount::is_unlimited(time) && value(time).is_some() {
+                let time = excerpt(time);
+                self.notes.push(format!("partition {name}: its time limit {time:?} could not be read"));
+            }
+            let default = printed.ends_with('*');
+            self.partitions.push(Partition { name: name.to_owned(), default, max_time });
+        }
+        Some(name.to_owned())
+    }
+
+    fn note_unread(&mut self, line: &str) {
+        self.notes.push(format!("a line of sinfo could not be read: {:?}", excerpt(line)));
+    }
+}
+
+fn node(name: NodeName, fields: [&str; FIELDS.len()], notes: &mut Vec<String>) -> Node {
+    let [_, _, _, state, gres, used, cpus, memory, used_memory, features, reason] = fields;
+    let Gres { gpus, other } = Gres::parse(gres);
+    let mut stocks: Vec<GpuStock> = gpus
+        .into_iter()
+        .filter(|(_, total)| *total > 0)
+        .map(|(gpu_type, total)| GpuStock { gpu_type, total, used: 0, memory: None })
+        .collect();
+    for (gpu_type, count) in Gres::parse(used).gpus {
+        if let Some(note) = attribute(&mut stocks, &gpu_type, count) {
+            notes.push(format!("{name}: {note}"));
+        }
+    }
+    for (what, text, known) in
+        [("CPUs", cpus, cpu_usage(cpus)), ("memory", memory, usage(memory, used_memory))]
+    {
+        if known.is_none() && value(text).is_some() {
+            notes.push(format!("{name}: its {what} {:?} could not be read", excerpt(text)));
+        }
+    }
+    Node {
+        state: NodeState::parse(&one_line(state)),
+        reason: value(reason).map(one_line),
+        gpus: stocks,
+        other_gres: other.iter().map(|part| one_line(part)).collect(),
+        cpus: cpu_usage(cpus),
+        memory: usage(memory, used_memory),
+        features: value(features).into_iter().flat_map(|all| all.split(',')).map(one_line).collect(),
+        ..Node::new(name)
+    }
+}
+
+/// Marks `count` GPUs as used; returns a note when the type does not say which, or there are too few.
+fn attribute(stocks: &mut [GpuStock], gpu_type: &GpuType, count: u32) -> Option<String> {
+    if count == 0 {
+        return None;
+    }
+    let same = |stock: &GpuStock| stock.gpu_type.as_str().eq_ignore_ascii_case(gpu_type.as_str());
+    let untyped = GpuType::untyped();
+    // One side without types says nothing against the other; two that both have types and differ do.
+    let (certain, candidates) = match stocks.iter().position(same) {
+        Some(index) => (true, &mut stocks[index..=index]),
+        None => (stocks.len() == 1 && (*gpu_type == untyped || stocks[0].gpu_type == untyped), stocks),
+    };
+    let total = candidates.iter().fold(0_u32, |sum, stock| sum.saturating_add(stock.total));
+    let mut left = count;
+    for stock in candidates {
+        let taken = left.min(stock.free());
+        stock.used += taken;
+        left -= taken;
+    }
+    if left > 0 {
+        Some(format!("{count} {gpu_type} in use but the node has {total}; {left} not counted"))
+    } else if !certain {
+        Some(format!(
+            "{count} {gpu_type} in use, of which the node lists none; \
+             counted against its other types in order"
+        ))
+    } else {
+        None
+    }
+}
+
+/// Returns the CPUs of `allocated/idle/other/total`.
+fn cpu_usage(text: &str) -> Option<Usage> {
+    let counts = text.trim().split('/').map(amount::count).collect::<Option<Vec<_>>>()?;
+    match counts.as_slice() {
+        &[used, _, _, total] => Some(Usage { total, used }),
+        _ => None,
+    }
+}
+
+/// Returns memory in bytes of two amounts in MiB; the used part may be unknown.
+fn usage(total: &str, used: &str) -> Option<Usage> {
+    // A plus marks the least of several nodes in one line.
+    let bytes = |text: &str| amount::memory(text.trim().trim_end_matches('+')).map(|bytes| bytes.0);
+    Some(Usage { total: bytes(total)?, used: bytes(used).unwrap_or(0) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! The comment by which hsched knows its own jobs in Slurm's queue.
+
+use serde::Deserialize;
+
+/// Which run of which job a Slurm job is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag {
+    /// The run's token, unlike any other run's.
+    pub run: String,
+    /// The job's name in its job file.
+    pub job: String,
+}
+
+/// The version of the comment's format; later ones only add keys.
+const VERSION: u32 = 1;
+
+/// The comment as JSON.
+#[derive(Deserialize)]
+struct Comment {
+    hsched: u32,
+    run: String,
+    job: String,
+}
+
+impl Tag {
+    /// Returns the text for `--comment`, in one line.
+    #[must_use]
+    pub fn to_comment(&self) -> String {
+        let (run, job) =
+            (serde_json::Value::from(self.run.as_str()), serde_json::Value::from(self.job.as_str()));
+        format!(r#"{{"hsched":{VERSION},"run":{run},"job":{job}}}"#)
+    }
+
+    /// Returns the tag that a job's comment carries, or `None` for jobs of other origin.
+    #[must_use]
+    pub fn from_comment(comment: &str) -> Option<Self> {
+        let Comment { hsched, run, job } = serde_json::from_str(comment.trim()).ok()?;
+        (hsched >= VERSION).then_some(Self { run, job })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_own_comments_carry_a_tag() {
+        let tag = Tag { run: "r1".to_owned(), job: "resnet18".to_owned() };
+        assert_eq!(tag.to_comment(), r#"{"hsched":1,"run":"r1","job":"resnet18"}"#);
+        let later = r#"{"hsched":2,"run":"r1","job":"resnet18","more":[]} "#;
+        assert_eq!(Tag::from_comment(later), Some(tag));
+        for other in
+            ["", "(null)", "mine", "{}", r#"{"run":"r1","job":"a"}"#, r#"{"hsched":0,"run":"","job":""}"#]
+        {
+            assert_eq!(Tag::from_comment(other), None, "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_tag_survives_its_comment(run in ".*", job in ".*") {
+            let tag = Tag { run, job };
+            let comment = tag.to_comment();
+            prop_assert!(comment.chars().all(|c| c >= ' '));
+            prop_assert_eq!(Tag::from_comment(&comment), Some(tag));
+        }
+    }
+}
