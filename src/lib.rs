@@ -10,6 +10,7 @@ pub mod exit;
 pub mod model;
 pub mod policy;
 pub mod render;
+pub mod settings;
 pub mod slurm;
 pub mod solve;
 pub mod spec;

@@ -1,3 +1,7 @@
 //! The `hsched` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    hsched::commands::main()
+}

@@ -2,12 +2,13 @@
 //!
 //! Decides how a placement becomes Slurm components; never talks to Slurm and reads no file.
 
+mod batch;
 mod component;
 mod quote;
 mod script;
 mod walltime;
 
+pub use self::batch::{Batch, BatchError, Defaults, Facts};
 pub use self::component::{Component, Launcher, components};
-pub use self::quote::directive;
-pub use self::script::{Batch, RenderError, Template, render};
+pub use self::script::{RenderError, Template, render};
 pub use self::walltime::walltime_minutes;

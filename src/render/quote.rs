@@ -1,19 +1,69 @@
 //! Quoting for the two readers of a job script: the shell, and sbatch's reader of `#SBATCH` lines.
 
-use std::borrow::Cow;
+use std::fmt::Write as _;
 
-/// Returns `word` so that a shell reads it as one word and nothing in it acts.
+/// Returns `word` so that bash reads it as one word on one line and nothing in it acts.
 pub(super) fn shell(word: &str) -> String {
-    if word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&b)) && !word.is_empty() {
+    if is_plain(word) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    if !word.contains(is_control) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    // sbatch refuses some control characters in scripts; written as escapes they pass.
+    let mut quoted = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => quoted.extend(['\\', c]),
+            c if is_control(c) => drop(write!(quoted, "\\x{:02x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    quoted
 }
 
-/// Returns `option` so that sbatch reads it from a `#SBATCH` line as one option.
+/// Returns `option` so that sbatch reads it from a `#SBATCH` line as one word.
 ///
-/// A `#SBATCH` line ends at a newline whatever the quotes: options with one must be refused before.
-#[must_use]
-pub fn directive(option: &str) -> Cow<'_, str> {
-    Cow::Borrowed(option)
+/// sbatch takes a backslash for an escape even inside single quotes, an unquoted `#` for a comment. The
+/// line ends at a line break whatever the quotes: options with one must be refused before.
+pub(super) fn directive(option: &str) -> String {
+    if is_plain(option) {
+        return option.to_owned();
+    }
+    format!("'{}'", option.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+/// Returns whether neither reader sees anything but letters in `word`.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
+}
+
+/// Returns whether a character would end or garble a line.
+pub(super) fn is_control(c: char) -> bool {
+    u32::from(c) < 32 || c == '\u{7f}'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_could_act_on_is_quoted() {
+        let check = |word: &str, quoted: &str| assert_eq!(shell(word), quoted);
+        check("train.py", "train.py");
+        check("", "''");
+        check("$(touch /pwned)", "'$(touch /pwned)'");
+        check("it's", r"'it'\''s'");
+        check("~", "'~'");
+        check("a\nb'c\\", r"$'a\x0ab\'c\\'");
+    }
+
+    #[test]
+    fn what_sbatch_could_split_is_quoted() {
+        let check = |word: &str, quoted: &str| assert_eq!(directive(word), quoted);
+        check("--gres=gpu:v100:2", "--gres=gpu:v100:2");
+        check("--chdir=/a b#c", "'--chdir=/a b#c'");
+        check(r#"--comment={"a":"\'"}"#, r#"'--comment={"a":"\\\'"}'"#);
+    }
 }

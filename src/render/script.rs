@@ -8,46 +8,31 @@ use serde_json::{Value as JsonValue, json};
 use thiserror::Error;
 
 use crate::model::{Command, GpuType, Job, NodeName, PlacedRank};
-use crate::render::{Component, Launcher, quote};
+use crate::render::{Batch, Component, quote};
 
-/// A template and the files that it includes, by name.
-#[derive(Clone, Debug)]
-pub struct Template<'a> {
+/// The texts of which job scripts are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
     /// The name under which errors speak of the template.
-    pub name: &'a str,
-    pub text: &'a str,
-    /// Names and texts that `{% include %}` finds.
-    pub parts: &'a [(&'a str, &'a str)],
+    pub name: String,
+    /// minijinja text with one run's data.
+    pub job: String,
+    /// bash functions of every rank, put in as they are.
+    pub rank_functions: String,
+    /// bash functions of the batch shell, put in as they are.
+    pub batch_functions: String,
 }
 
-/// One run of a job, ready to be written down.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Batch<'a> {
-    pub job: &'a Job,
-    /// Unique id of the run.
-    pub run: &'a str,
-    /// Id of the plan.
-    pub plan: &'a str,
-    /// sbatch options of the whole job.
-    pub options: Vec<String>,
-    /// Components with their own sbatch options.
-    pub components: Vec<(Component, Vec<String>)>,
-    pub launcher: Launcher,
-    /// Whether the ranks must be on the planned nodes, not only on their kind.
-    pub pinned: bool,
-    pub ranks: &'a [PlacedRank],
-    /// CPUs of each rank, where the job or the settings say so.
-    pub cpus_per_rank: Option<u32>,
-    pub epochs_done: u64,
-    pub checkpoint_dir: &'a str,
-    pub report_dir: &'a str,
-    pub grace_s: u64,
-    /// Shell lines of the settings and the job, run once.
-    pub setup: Vec<String>,
-    /// Shell lines of the settings and the job, run once per node.
-    pub node_setup: Vec<String>,
-    /// Nodes with several GPU types, and the order of their devices.
-    pub device_order: Vec<(NodeName, Vec<GpuType>)>,
+impl Default for Template {
+    /// The texts that come with hsched.
+    fn default() -> Self {
+        Self {
+            name: "job.sh.j2".into(),
+            job: include_str!("../../templates/job.sh.j2").into(),
+            rank_functions: include_str!("../../templates/rank.sh").into(),
+            batch_functions: include_str!("../../templates/batch.sh").into(),
+        }
+    }
 }
 
 /// Why a template gives no script.
@@ -55,35 +40,21 @@ pub struct Batch<'a> {
 pub enum RenderError {
     #[error("template {name}{place}: {message}")]
     Template { name: String, place: String, message: String },
-    #[error("job {job}: sbatch option {option:?} holds a line break or NUL, which no #SBATCH line can carry")]
-    Option { job: String, option: String },
 }
 
 /// Returns the text of the job script.
 ///
 /// # Errors
-/// When the template is wrong or uses a variable that does not exist, with its name and line; when an sbatch
-/// option cannot stand on a line.
-pub fn render(template: &Template<'_>, batch: &Batch<'_>) -> Result<String, RenderError> {
-    let all_options = batch.options.iter().chain(batch.components.iter().flat_map(|(_, own)| own));
-    for option in all_options {
-        if option.contains(['\n', '\r', '\0']) {
-            let (job, option) = (batch.job.name.to_string(), option.clone());
-            return Err(RenderError::Option { job, option });
-        }
-    }
+/// When the template is wrong or uses a variable that does not exist, with its name and line.
+pub fn render(template: &Template, batch: &Batch<'_>) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.add_filter("sh", |word: &Value| quote::shell(&word.to_string()));
-    environment.add_filter("directive", |option: &str| quote::directive(option).into_owned());
-    let failed = |error: &minijinja::Error| failure(template.name, error);
-    for (name, text) in template.parts {
-        environment.add_template(name, text).map_err(|error| failed(&error))?;
-    }
-    let rendered =
-        environment.render_named_str(template.name, template.text, Value::from(Serde(context(batch))));
-    let mut script = rendered.map_err(|error| failed(&error))?;
+    environment.add_filter("directive", |option: &str| quote::directive(option));
+    let failed = |error: minijinja::Error| failure(&template.name, &error);
+    let context = Value::from(Serde(context(template, batch)));
+    let mut script = environment.render_named_str(&template.name, &template.job, context).map_err(failed)?;
     if !script.ends_with('\n') {
         script.push('\n');
     }
@@ -101,13 +72,14 @@ fn failure(name: &str, error: &minijinja::Error) -> RenderError {
 }
 
 /// Returns what templates can use, by name.
-fn context(batch: &Batch<'_>) -> JsonValue {
+fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
+    let facts = &batch.facts;
     let job = batch.job;
     let (command, shell) = match &job.launch.command {
         Command::Words(words) => (Some(words), None),
         Command::Shell(line) => (None, Some(line)),
     };
-    let component = |(own, options): &(Component, Vec<String>)| {
+    let component = |(own, options): &(Component, Vec<Vec<String>>)| {
         json!({
             "options": options,
             "nodes": own.nodes.len(),
@@ -130,6 +102,8 @@ fn context(batch: &Batch<'_>) -> JsonValue {
     };
     let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });
     json!({
+        "rank_functions": template.rank_functions,
+        "batch_functions": template.batch_functions,
         "job": {
             "name": job.name.as_str(),
             "command": command,
@@ -138,21 +112,21 @@ fn context(batch: &Batch<'_>) -> JsonValue {
             "setup": batch.setup,
             "node_setup": batch.node_setup,
         },
-        "run": batch.run,
-        "plan": batch.plan,
+        "run": facts.run,
+        "plan": facts.plan,
         "options": batch.options,
         "components": batch.components.iter().map(component).collect::<Vec<_>>(),
         "launch": batch.launcher.name(),
-        "hosts": batch.pinned.then(|| nodes.iter().map(|node| node.as_str()).collect::<Vec<_>>()),
-        "ranks": batch.ranks.iter().enumerate().map(rank).collect::<Vec<_>>(),
-        "world_size": batch.ranks.len(),
+        "hosts": facts.pinned.then(|| nodes.iter().map(|node| node.as_str()).collect::<Vec<_>>()),
+        "ranks": facts.ranks.iter().enumerate().map(rank).collect::<Vec<_>>(),
+        "world_size": facts.ranks.len(),
         "global_batch": job.global_batch,
         "epochs": job.epochs,
-        "epochs_done": batch.epochs_done,
-        "checkpoint_dir": batch.checkpoint_dir,
-        "report_dir": batch.report_dir,
+        "epochs_done": facts.epochs_done,
+        "checkpoint_dir": facts.checkpoint_dir,
+        "report_dir": facts.report_dir,
         "grace_s": batch.grace_s,
-        "device_order": batch.device_order.iter().map(device_order).collect::<Vec<_>>(),
+        "device_order": facts.device_order.iter().map(device_order).collect::<Vec<_>>(),
     })
 }
 

@@ -1,13 +1,16 @@
 //! The plan as JSON: what `hsched plan` prints and `hsched submit` reads (schema `hsched.plan/1`).
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::model::{BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode, Partition, PlacedRank, Seconds};
+use crate::model::{
+    BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode, Partition, PlacedRank, Seconds,
+};
 use crate::policy::{CheckedPlan, Outcome, Placement, Plan, Problem, Rank, Slot, Verdict};
 use crate::throughput::ThroughputMatrix;
 
@@ -217,7 +220,11 @@ impl PlanFile {
     pub fn id(&self) -> Result<String, PlanFileError> {
         let untimed = Self { solve_s: None, bound_s: None, ..self.clone() };
         let digest = Sha256::digest(untimed.to_json()?.as_bytes());
-        Ok(digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+        let mut id = String::new();
+        for byte in digest.iter().take(6) {
+            let _ = write!(id, "{byte:02x}");
+        }
+        Ok(id)
     }
 
     /// Returns the problem that the plan was made for, as far as checking it needs.
@@ -227,9 +234,12 @@ impl PlanFile {
     pub fn problem(&self, jobs: &[Job]) -> Result<Problem, PlanFileError> {
         let mut offer = Offer::default();
         for (index, node) in self.nodes.iter().enumerate() {
-            offer.nodes.push(node.offered().ok_or_else(|| wrong(format!("nodes[{index}]"), "no node of a cluster"))?);
+            offer.nodes.push(
+                node.offered().ok_or_else(|| wrong(format!("nodes[{index}]"), "no node of a cluster"))?,
+            );
         }
-        let network = BitRate::new(self.network_gbps).ok_or_else(|| wrong("network_gbps".into(), "not a rate"))?;
+        let network =
+            BitRate::new(self.network_gbps).ok_or_else(|| wrong("network_gbps".into(), "not a rate"))?;
         let types = offer.nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
         let types: Vec<GpuType> = types.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
         let speeds = ThroughputMatrix::from_job_files(jobs, &types);
@@ -274,7 +284,11 @@ impl PlannedJob {
         let placement = verdict.placement();
         let node = |index: usize| problem.nodes[index].name.to_string();
         let gpu_type = |index: usize| problem.gpu_types[index].to_string();
-        let gpus = |slot: &Slot| PlanGpus { node: node(slot.node), gpu_type: gpu_type(slot.gpu_type), count: slot.count };
+        let gpus = |slot: &Slot| PlanGpus {
+            node: node(slot.node),
+            gpu_type: gpu_type(slot.gpu_type),
+            count: slot.count,
+        };
         let rank = |(number, rank): (usize, &Rank)| PlanRank {
             rank: number,
             node: node(rank.node),
@@ -313,7 +327,8 @@ impl PlannedJob {
             Some(PlacedRank { node, gpu_type, local_rank, batch, samples })
         };
         let ranks = self.ranks.iter().map(rank).collect::<Option<_>>();
-        ranks.ok_or_else(|| wrong(format!("job {:?}", self.name), "a rank has an impossible node or GPU type"))
+        ranks
+            .ok_or_else(|| wrong(format!("job {:?}", self.name), "a rank has an impossible node or GPU type"))
     }
 
     fn verdict(&self, problem: &Problem, index: usize) -> Result<Verdict, PlanFileError> {
@@ -331,7 +346,10 @@ impl PlannedJob {
             let node = problem.nodes.iter().position(|node| node.name.as_str() == rank.node);
             let gpu_type = problem.gpu_types.iter().position(|ty| ty.as_str() == rank.gpu_type);
             let Some((node, gpu_type)) = node.zip(gpu_type) else {
-                let what = format!("rank {} is on a GPU that is not on offer: {} of {}", rank.rank, rank.gpu_type, rank.node);
+                let what = format!(
+                    "rank {} is on a GPU that is not on offer: {} of {}",
+                    rank.rank, rank.gpu_type, rank.node
+                );
                 return Err(wrong(place(), &what));
             };
             *counts.entry((node, gpu_type)).or_default() += 1;
@@ -348,7 +366,8 @@ impl PlannedJob {
 
 impl PlanNode {
     fn new(node: &OfferedNode, intra_node_gbps: f64) -> Self {
-        let count = |(gpu_type, count): &(GpuType, u32)| TypeCount { gpu_type: gpu_type.to_string(), count: *count };
+        let count =
+            |(gpu_type, count): &(GpuType, u32)| TypeCount { gpu_type: gpu_type.to_string(), count: *count };
         Self { name: node.name.to_string(), gpus: node.gpus.iter().map(count).collect(), intra_node_gbps }
     }
 

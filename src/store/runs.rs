@@ -10,6 +10,8 @@
 //!
 //! Folders are for their owner alone (0700), files too (0600).
 
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
@@ -121,13 +123,11 @@ impl Runs {
         let path = folder.join("journal");
         let journal = private().append(true).create_new(true).open(&path).map_err(write_error(&path))?;
         let reserve = i64::try_from(files.len()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);
-        match fallocate(&journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, reserve) {
-            // The disk must not fill between sbatch's answer and its record.
-            Err(nix::Error::ENOSPC | nix::Error::EDQUOT) => {
-                return Err(RunError::Write { path, source: io::ErrorKind::StorageFull.into() });
-            }
-            // Not every file system can set space aside.
-            _ => {}
+        // The disk must not fill between sbatch's answer and its record. Not every file system can set
+        // space aside: other errors are no reason to stop.
+        let reserved = fallocate(&journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, reserve);
+        if let Err(nix::Error::ENOSPC | nix::Error::EDQUOT) = reserved {
+            return Err(RunError::Write { path, source: io::ErrorKind::StorageFull.into() });
         }
         let mut run = Run { id: id.to_owned(), folder: folder.to_owned(), journal };
         run.record(&Entry::Run { schema: SCHEMA, run: id, plan })?;
@@ -177,7 +177,9 @@ fn replace(path: &Path, text: &str) -> Result<(), RunError> {
     // A temporary file is made 0600.
     let mut file = NamedTempFile::new_in(folder).map_err(write_error(path))?;
     file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(write_error(path))?;
-    file.persist(path).map(drop).map_err(|error| RunError::Write { path: path.to_owned(), source: error.error })
+    file.persist(path)
+        .map(drop)
+        .map_err(|error| RunError::Write { path: path.to_owned(), source: error.error })
 }
 
 fn make_folder(path: &Path) -> Result<(), RunError> {

@@ -1,0 +1,117 @@
+//! The command line as typed, and the one place where a failure becomes an exit code.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::context::Context;
+use crate::commands::{config, inventory, plan, submit};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::Flag;
+use crate::ui::Terminal;
+
+/// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
+///
+/// Usually: `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
+/// `hsched submit jobs.yaml` to run it.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Set a key for this command, over all files and variables (see `hsched config show`).
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 failed, 2 bad command line, 3 nothing could be placed or a job rejected,
+4 partly submitted, 69 Slurm missing or unreachable, 70 internal error, 75 state locked by another
+hsched, 78 bad file or configuration, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Inventory(inventory::Args),
+    Plan(plan::Args),
+    Submit(submit::Args),
+    Config(config::Args),
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // clap knows whether this is help for stdout or an error for stderr.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code());
+        }
+    };
+    let json = cli.command.wants_json();
+    match cli.run() {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(failure) => {
+            Terminal::new(Some(false)).fail(&failure, json);
+            ExitCode::from(failure.exit.code())
+        }
+    }
+}
+
+impl Cli {
+    fn run(self) -> Result<Exit, Failure> {
+        let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
+        let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+        let flags = flags.into_iter().chain(self.command.flags()).collect();
+        let context = Context::new(flags)?;
+        match &self.command {
+            Command::Inventory(args) => inventory::run(args, &context),
+            Command::Plan(args) => plan::run(args, &context),
+            Command::Submit(args) => submit::run(args, &context),
+            Command::Config(args) => config::run(args, &context),
+        }
+    }
+}
+
+impl Command {
+    fn wants_json(&self) -> bool {
+        match self {
+            Self::Inventory(args) => args.wants_json(),
+            Self::Plan(args) => args.wants_json(),
+            Self::Submit(args) => args.wants_json(),
+            Self::Config(args) => args.wants_json(),
+        }
+    }
+
+    /// Returns the settings that the command's own flags give.
+    fn flags(&self) -> Vec<Flag> {
+        match self {
+            Self::Submit(args) => args.flags(),
+            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) => Vec::new(),
+        }
+    }
+}
+
+/// Prints data; a reader that went away is no failure.
+///
+/// # Errors
+/// When stdout cannot be written otherwise, as on a full disk.
+pub(super) fn print(context: &Context, text: &str) -> Result<(), Failure> {
+    match context.terminal.print(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a JSON value as text that ends its line.
+///
+/// # Errors
+/// Never for values made here; a fault of hsched otherwise.
+pub(super) fn json_text(value: &serde_json::Value) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|error| Failure::from_error(Exit::Internal, &error))
+}

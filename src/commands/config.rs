@@ -1,0 +1,62 @@
+//! `hsched config show`: every setting with its value and where it comes from.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::commands::cli::{json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::Row;
+use crate::ui::{Align, Table};
+
+/// Show the settings
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show every setting, its value and where the value comes from
+    ///
+    /// Later ones win: built-in defaults, the site's file /etc/hsched/config.toml, the user's file
+    /// ~/.config/hsched/config.toml, `hsched.toml` of the current directory or the nearest one above it,
+    /// variables such as HSCHED_ACCOUNT, flags.
+    Show {
+        /// How to print them.
+        #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+        format: Format,
+    },
+}
+
+impl Args {
+    pub(super) fn wants_json(&self) -> bool {
+        let Action::Show { format } = self.action;
+        format == Format::Json
+    }
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let Action::Show { format } = args.action;
+    let rows = context.settings.rows();
+    let text = match format {
+        Format::Table => {
+            let columns = [("KEY", Align::Left), ("VALUE", Align::Left), ("FROM", Align::Left)];
+            let mut table = Table::new(&columns);
+            for Row { key, value, origin, .. } in rows {
+                let value = if value.is_empty() { "-".into() } else { value };
+                table.row([key, value, origin.to_string()]);
+            }
+            table.render(context.terminal.width(), context.terminal.colour())
+        }
+        Format::Json => {
+            let row = |Row { key, value, origin, help }: Row| json!({ "key": key, "value": value, "from": origin.to_string(), "help": help });
+            let settings: Vec<Value> = rows.into_iter().map(row).collect();
+            json_text(&json!({ "schema": "hsched.config/1", "settings": settings }))?
+        }
+    };
+    print(context, &text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,88 @@
+//! What every command has at hand: settings, terminal, clock and the way to Slurm.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::{ColorMode, Flag, Settings, Sources};
+use crate::slurm::{CommandError, CommandLine, System, read};
+use crate::ui::Terminal;
+
+/// A command's surroundings.
+pub(super) struct Context {
+    pub settings: Settings,
+    pub terminal: Terminal,
+    pub clock: SystemClock,
+    pub slurm: System,
+    /// Directory in which the command was given.
+    pub directory: PathBuf,
+}
+
+/// How a command prints its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON value.
+    Json,
+}
+
+impl Context {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// When a setting is wrong or the current directory is gone.
+    pub(super) fn new(flags: Vec<Flag>) -> Result<Self, Failure> {
+        let sources = Sources::of_process(flags);
+        let directory = sources.directory.clone();
+        let directory = directory
+            .ok_or_else(|| Failure::new(Exit::Failed, "the current directory does not exist any more"))?;
+        let settings = Settings::load(&sources)
+            .map_err(|problems| Failure::new(Exit::BadInput, format!("settings:\n{problems}")))?;
+        let colour = match settings.color {
+            ColorMode::Always => Some(true),
+            ColorMode::Never => Some(false),
+            ColorMode::Auto => None,
+        };
+        let terminal = Terminal::new(colour);
+        for note in settings.notes() {
+            terminal.say(&format!("note: {note}"));
+        }
+        let limit = Duration::try_from_secs_f64(settings.slurm_timeout.0).unwrap_or(System::LIMIT);
+        let slurm = System::new(crate::settings::process_environment(), limit);
+        Ok(Self { settings, terminal, clock: SystemClock::default(), slurm, directory })
+    }
+
+    /// Returns what a Slurm command that only reads prints, trying again while Slurm is busy.
+    ///
+    /// # Errors
+    /// When Slurm is missing or does not answer (exit 69), or the command fails.
+    pub(super) fn ask(&self, command: &CommandLine) -> Result<String, Failure> {
+        let answer = read(&self.slurm, command, &|pause| self.clock.sleep(pause));
+        answer.map(|output| output.stdout).map_err(|error| slurm_failure(&error))
+    }
+
+    /// Writes a note for people.
+    pub(super) fn note(&self, note: &str) {
+        self.terminal.say(&format!("note: {note}"));
+    }
+}
+
+/// Returns the failure that a Slurm command's error is for the user.
+pub(super) fn slurm_failure(error: &CommandError) -> Failure {
+    let exit = if error.is_without_slurm() { Exit::SlurmUnavailable } else { Exit::Failed };
+    let failure = Failure::from_error(exit, error);
+    match error {
+        CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => {
+            failure.hint("without Slurm, plan over a cluster file: --cluster FILE")
+        }
+        CommandError::TimedOut { .. } => failure
+            .hint("allow more time with --set slurm_timeout=60s, or see whether `scontrol ping` answers"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,121 @@
+//! The files and commands that a command reads: cluster, jobs, plan, templates; each error names its file.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::commands::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{Cluster, Job};
+use crate::render::Template;
+use crate::slurm::{QueuedJob, sinfo, squeue};
+use crate::spec;
+
+/// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
+const LENGTH_LIMIT: u64 = 256 << 20;
+
+/// A cluster with what was odd about it, for people.
+pub(super) struct Seen {
+    pub cluster: Cluster,
+    pub notes: Vec<String>,
+}
+
+/// Returns the cluster of a file, or the one that Slurm reports.
+///
+/// Rates that it does not say come from the settings.
+///
+/// # Errors
+/// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
+pub(super) fn cluster(context: &Context, file: Option<&Path>) -> Result<Seen, Failure> {
+    let mut seen = match file {
+        Some(path) => {
+            let text = text(path)?;
+            let cluster = spec::cluster::parse(&text)
+                .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
+            Seen { cluster, notes: Vec::new() }
+        }
+        None => {
+            let printed = context.ask(&sinfo::command())?;
+            let (cluster, notes) =
+                sinfo::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+            Seen { cluster, notes }
+        }
+    };
+    for node in &mut seen.cluster.nodes {
+        node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
+    }
+    Ok(seen)
+}
+
+/// Returns the user's jobs in Slurm's queue, and notes on what could not be read.
+///
+/// # Errors
+/// When Slurm does not answer.
+pub(super) fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
+    let printed = context.ask(&squeue::command())?;
+    squeue::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))
+}
+
+/// Returns the jobs of a job file's text.
+///
+/// # Errors
+/// All problems of the file (exit 78).
+pub(super) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
+    spec::jobs::parse(text).map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))
+}
+
+/// Returns the template of job scripts: the built-in texts, or those of the settings' directory.
+///
+/// # Errors
+/// When a file of that directory cannot be read.
+pub(super) fn template(context: &Context) -> Result<Template, Failure> {
+    let mut template = Template::default();
+    let Some(directory) = &context.settings.templates else { return Ok(template) };
+    if !directory.is_dir() {
+        let message = format!("templates: {} is no directory", directory.display());
+        return Err(Failure::new(Exit::BadInput, message));
+    }
+    let own = |file: &str| {
+        let path = directory.join(file);
+        path.exists().then(|| text(&path)).transpose()
+    };
+    if let Some(text) = own("job.sh.j2")? {
+        template.name = directory.join("job.sh.j2").display().to_string();
+        template.job = text;
+    }
+    template.rank_functions = own("rank.sh")?.unwrap_or(template.rank_functions);
+    template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
+    Ok(template)
+}
+
+/// Returns a file's text; `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read, is too long or is no UTF-8 (exit 78).
+pub(super) fn text(path: &Path) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(LENGTH_LIMIT + 1).read_to_end(&mut bytes)
+    } else {
+        open(path).and_then(|file| file.take(LENGTH_LIMIT + 1).read_to_end(&mut bytes))
+    };
+    let wrong = |what: String| Failure::new(Exit::BadInput, format!("{}: {what}", name(path)));
+    read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > LENGTH_LIMIT {
+        return Err(wrong(format!("longer than {LENGTH_LIMIT} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
+        wrong(format!("line {line} is not UTF-8 text"))
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "this file is where commands read their input")]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
+}

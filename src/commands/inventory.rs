@@ -1,0 +1,67 @@
+//! `hsched inventory`: what GPUs there are, and which are free.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::commands::cli::{json_text, print};
+use crate::commands::context::Context;
+use crate::commands::input;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Holdings;
+use crate::slurm::holdings;
+use crate::spec;
+use crate::ui::{inventory_json, inventory_table};
+
+/// Show the cluster's nodes, partitions and GPUs: all, free, used, down, reserved and mine
+///
+/// Asks Slurm with one `sinfo`, whatever the cluster's size, and one `squeue` for what is mine. `--format
+/// yaml` prints a cluster file: a cluster can be frozen and planned elsewhere with `--cluster`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Read a cluster file instead of asking Slurm.
+    #[arg(long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON value.
+    Json,
+    /// A cluster file.
+    Yaml,
+}
+
+impl Args {
+    pub(super) fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let seen = input::cluster(context, args.cluster.as_deref())?;
+    let mut notes = seen.notes;
+    let mut mine = Holdings::new();
+    // A cluster file says nothing of its readers, and a frozen cluster needs no owner.
+    if args.cluster.is_none() && args.format != Format::Yaml {
+        let (jobs, unread) = input::queue(context)?;
+        let (held, unclear) = holdings(&jobs, &seen.cluster);
+        mine = held;
+        notes.extend(unread.into_iter().chain(unclear));
+    }
+    let text = match args.format {
+        Format::Table => inventory_table(&seen.cluster, &mine, context.terminal),
+        Format::Json => json_text(&inventory_json(&seen.cluster, &mine, &notes))?,
+        Format::Yaml => spec::cluster::to_yaml(&seen.cluster),
+    };
+    print(context, &text)?;
+    notes.iter().for_each(|note| context.note(note));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,182 @@
+//! `hsched submit`: job scripts from a plan, given to Slurm.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::clock::Clock;
+use crate::commands::cli::{json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::planning::Planned;
+use crate::commands::submission::{self, Answer, Prepared, Wish};
+use crate::commands::{input, planning};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::JobName;
+use crate::policy;
+use crate::settings::Flag;
+use crate::spec;
+use crate::store::{PlanFile, Run};
+
+/// Write a job script for each placed job and give it to sbatch
+///
+/// Takes a plan that `hsched plan` wrote, or a job file, which it plans first. `--dry-run` prints the
+/// scripts and changes nothing; with `-j NAME` the output can be piped into sbatch. A job that is in the
+/// queue already is not submitted again.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A plan (JSON) or a job file (YAML); - reads standard input.
+    #[arg(value_name = "PLAN|JOBS")]
+    input: PathBuf,
+    /// Only this job; may be given several times.
+    #[arg(long = "job", short = 'j', value_name = "NAME")]
+    jobs: Vec<String>,
+    /// Print the scripts and submit nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Slurm account.
+    #[arg(long)]
+    account: Option<String>,
+    /// Slurm partition.
+    #[arg(long)]
+    partition: Option<String>,
+    /// Slurm quality of service.
+    #[arg(long)]
+    qos: Option<String>,
+    /// Id of this run instead of the time and a random number.
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+    /// How to print what was submitted.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    planning: planning::PlanningArgs,
+    /// Passed to sbatch as they are; for a heterogeneous job they hold for its first component.
+    #[arg(last = true, value_name = "SBATCH OPTIONS")]
+    sbatch: Vec<String>,
+}
+
+impl Args {
+    pub(super) fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    pub(super) fn flags(&self) -> Vec<Flag> {
+        let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
+        let flag = |(key, value): (&str, &Option<String>)| {
+            let value = value.clone()?;
+            Some(Flag { name: format!("--{key}"), key: key.to_owned(), value })
+        };
+        named.into_iter().filter_map(flag).collect()
+    }
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let text = input::text(&args.input)?;
+    let planned = if PlanFile::recognises(&text) {
+        read_plan(&text, &args.input)?
+    } else {
+        planning::plan(&args.planning, context, &text, &args.input)?
+    };
+    let run_id = match &args.run_id {
+        Some(id) => JobName::new(id)
+            .map(|id| id.to_string())
+            .map_err(|error| Failure::new(Exit::Usage, format!("--run-id: {error}")))?,
+        None => Run::new_id(context.clock.now()),
+    };
+    let chosen = choose(&planned, &args.jobs)?;
+    let wish = Wish { run: &run_id, pin: args.planning.pin, sbatch: &args.sbatch };
+    let prepared = submission::prepare(context, &planned, &chosen, wish)?;
+    for job in &planned.file.jobs {
+        if let Some(reason) = &job.reason {
+            context.note(&format!("{} is not submitted: {reason}", job.name));
+        }
+    }
+    if args.dry_run {
+        for job in &prepared {
+            print(context, &job.script)?;
+        }
+        return Ok(planned.exit());
+    }
+    submit(args, context, &planned, &prepared, wish)
+}
+
+fn submit(
+    args: &Args,
+    context: &Context,
+    planned: &Planned,
+    prepared: &[Prepared],
+    wish: Wish<'_>,
+) -> Result<Exit, Failure> {
+    if prepared.is_empty() {
+        return Ok(planned.exit());
+    }
+    let table = args.format == Format::Table;
+    let tell = |job: &Prepared, answer: &Answer| {
+        if table { print(context, &format!("{}: {answer}\n", job.name)) } else { Ok(()) }
+    };
+    let outcome = submission::submit(context, planned, prepared, wish, &tell)?;
+    if !table {
+        let job = |(job, answer): (&Prepared, &Answer)| {
+            json!({
+                "name": job.name, "state": answer.word(), "job_id": answer.job_id(),
+                "message": answer.message(),
+            })
+        };
+        let jobs: Vec<_> = prepared.iter().zip(&outcome.answers).map(job).collect();
+        let value = json!({
+            "schema": "hsched.submit/1", "run": wish.run, "folder": outcome.folder, "jobs": jobs,
+        });
+        print(context, &json_text(&value)?)?;
+    }
+    let exit = outcome.exit();
+    Ok(if exit == Exit::Done { planned.exit() } else { exit })
+}
+
+/// Returns the plan of a file, checked again: it may have been made long ago or changed by hand.
+fn read_plan(text: &str, path: &Path) -> Result<Planned, Failure> {
+    let wrong = |what: String| Failure::new(Exit::BadInput, format!("{}: {what}", path.display()));
+    let file =
+        PlanFile::parse(text).map_err(|error| wrong(Failure::from_error(Exit::BadInput, &error).message))?;
+    let specs: Vec<_> = file.jobs.iter().map(|job| &job.spec).collect();
+    let specs = json!({ "jobs": specs }).to_string();
+    let jobs = spec::jobs::parse(&specs).map_err(|problems| {
+        let list: Vec<String> = problems
+            .as_slice()
+            .iter()
+            .map(|problem| format!("{}: {}", problem.path, problem.message))
+            .collect();
+        wrong(format!("the jobs' specs are wrong: {}", list.join("; ")))
+    })?;
+    if let Some((job, planned)) =
+        jobs.iter().zip(&file.jobs).find(|(job, planned)| job.name.as_str() != planned.name)
+    {
+        return Err(wrong(format!("job {:?} has the spec of job {:?}", planned.name, job.name.as_str())));
+    }
+    let problem = file.problem(&jobs).map_err(|error| wrong(error.to_string()))?;
+    let plan = file.plan(&problem).map_err(|error| wrong(error.to_string()))?;
+    let plan = policy::verify(&problem, plan).map_err(|violations| {
+        let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        wrong(format!("the plan breaks rules: {}", list.join("; "))).hint("make it anew with hsched plan")
+    })?;
+    Ok(Planned { jobs, problem, plan, file })
+}
+
+/// Returns the numbers of the jobs that were asked for; all when none was.
+fn choose(planned: &Planned, names: &[String]) -> Result<Vec<usize>, Failure> {
+    if names.is_empty() {
+        return Ok((0..planned.jobs.len()).collect());
+    }
+    let number = |name: &String| {
+        let known = || planned.jobs.iter().map(|job| job.name.as_str());
+        known().position(|own| own == name).ok_or_else(|| {
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: the plan has no such job"));
+            let all: Vec<&str> = known().collect();
+            match spec::nearest(name, known()) {
+                Some(near) => failure.hint(format!("did you mean {near}?")),
+                None => failure.hint(format!("it has: {}", all.join(", "))),
+            }
+        })
+    };
+    names.iter().map(number).collect()
+}

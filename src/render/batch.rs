@@ -1,0 +1,221 @@
+//! From a placed job to the run that its script describes: components, options, walltime.
+
+use thiserror::Error;
+
+use crate::model::{Bytes, GpuType, Job, JobName, NodeName, PlacedRank, Seconds};
+use crate::render::{Component, Launcher, components, walltime_minutes};
+
+/// What holds for all jobs of a site or user, where a job does not say otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Defaults {
+    pub account: Option<String>,
+    pub partition: Option<String>,
+    pub qos: Option<String>,
+    /// Shell lines before the job's own, once per job.
+    pub setup: Vec<String>,
+    /// Shell lines before the job's own, once per node.
+    pub node_setup: Vec<String>,
+    /// sbatch options before the job's own.
+    pub sbatch: Vec<String>,
+    pub cpus_per_gpu: u32,
+    pub memory_per_gpu: Option<Bytes>,
+    /// What the walltime exceeds the prediction by, as a factor.
+    pub time_margin: f64,
+    /// Time between the stop signal and the end.
+    pub grace: Seconds,
+    /// Whether the site runs steps over several components.
+    pub het_steps: bool,
+}
+
+/// What is known about one run beside its job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts<'a> {
+    /// Unique id of the run.
+    pub run: &'a str,
+    /// Id of the plan.
+    pub plan: &'a str,
+    /// The run's mark in Slurm's records.
+    pub comment: String,
+    pub ranks: &'a [PlacedRank],
+    /// Whether the ranks must be on the planned nodes, not only on their kind.
+    pub pinned: bool,
+    /// Predicted time of all epochs to come.
+    pub predicted: Seconds,
+    /// The longest walltime of the partition that the job goes to.
+    pub limit: Option<Seconds>,
+    pub epochs_done: u64,
+    /// Absolute directory that the job runs in.
+    pub workdir: String,
+    /// Absolute directory in which the job saves its progress.
+    pub checkpoint_dir: String,
+    /// Absolute directory, seen by all nodes, in which the ranks report.
+    pub report_dir: String,
+    /// Nodes with several GPU types, and the order of their devices.
+    pub device_order: Vec<(NodeName, Vec<GpuType>)>,
+}
+
+/// One run of a job, ready to be written down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch<'a> {
+    pub job: &'a Job,
+    pub facts: Facts<'a>,
+    /// sbatch options of the whole job: words of one line each.
+    pub options: Vec<Vec<String>>,
+    /// Components with their own sbatch options.
+    pub components: Vec<(Component, Vec<Vec<String>>)>,
+    pub launcher: Launcher,
+    pub cpus_per_rank: u32,
+    pub grace_s: u64,
+    pub setup: Vec<String>,
+    pub node_setup: Vec<String>,
+}
+
+/// Why a placement cannot be submitted to this site.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BatchError {
+    #[error("job {job}: sbatch option {option:?} holds a control character, which no #SBATCH line can carry")]
+    Option { job: JobName, option: String },
+    #[error(
+        "job {job}: its placement mixes GPUs ({placement}), and without heterogeneous steps a job needs the \
+         same number of GPUs of one type on each node"
+    )]
+    Uneven { job: JobName, placement: String },
+}
+
+impl<'a> Batch<'a> {
+    /// Returns the run of `job` on the ranks of `facts`.
+    ///
+    /// # Errors
+    /// When an option cannot be written down, or the site cannot start such a placement.
+    pub fn new(job: &'a Job, defaults: &Defaults, facts: Facts<'a>) -> Result<Self, BatchError> {
+        let mut parts = components(facts.ranks);
+        let mut pinned = facts.pinned;
+        let launcher = match parts.len() {
+            0 | 1 => Launcher::Plain,
+            _ if defaults.het_steps => Launcher::Het,
+            _ => {
+                parts = vec![even_component(job, &parts)?];
+                pinned = true;
+                Launcher::HostFile
+            }
+        };
+        let cpus_per_rank = job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu);
+        let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
+        let own = |part: Component| {
+            let options = component_options(job, defaults, &part, pinned, cpus_per_rank);
+            (part, options)
+        };
+        let batch = Self {
+            job,
+            options: job_options(job, defaults, &facts, grace),
+            components: parts.into_iter().map(own).collect(),
+            launcher,
+            cpus_per_rank,
+            grace_s: whole_seconds(grace),
+            setup: [&defaults.setup[..], &job.launch.setup].concat(),
+            node_setup: [&defaults.node_setup[..], &job.launch.node_setup].concat(),
+            facts: Facts { pinned, ..facts },
+        };
+        let words = batch.options.iter().chain(batch.components.iter().flat_map(|(_, own)| own)).flatten();
+        match words.clone().find(|word| word.contains(super::quote::is_control)) {
+            Some(option) => Err(BatchError::Option { job: job.name.clone(), option: option.clone() }),
+            None => Ok(batch),
+        }
+    }
+}
+
+/// Options of the first component that hold for the whole job.
+fn job_options(job: &Job, defaults: &Defaults, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+    let limits: Vec<Seconds> = job.launch.time.into_iter().chain(facts.limit).collect();
+    let minutes = walltime_minutes(facts.predicted, defaults.time_margin, grace, &limits);
+    // Slurm signals up to a minute early and never a job shorter than the grace.
+    let grace = whole_seconds(grace).min(minutes * 60 / 2).max(1);
+    let name = &job.name;
+    [
+        format!("--job-name={name}"),
+        format!("--chdir={}", facts.workdir),
+        format!("--output={}/{name}.out", facts.workdir.trim_end_matches('/').replace('%', "%%")),
+        "--open-mode=append".into(),
+        "--no-requeue".into(),
+        format!("--time={minutes}"),
+        format!("--signal=B:USR1@{grace}"),
+        format!("--comment={}", facts.comment),
+    ]
+    .map(|option| vec![option])
+    .to_vec()
+}
+
+/// Options of one component; those that components do not take over from the first are repeated in each.
+fn component_options(
+    job: &Job,
+    defaults: &Defaults,
+    part: &Component,
+    pinned: bool,
+    cpus_per_rank: u32,
+) -> Vec<Vec<String>> {
+    let mut options = Vec::new();
+    let mut add = |name: &str, value: &str| options.push(vec![format!("--{name}={value}")]);
+    let launch = &job.launch;
+    let named = [
+        ("account", launch.account.as_ref().or(defaults.account.as_ref())),
+        ("partition", launch.partition.as_ref().or(defaults.partition.as_ref())),
+        ("qos", launch.qos.as_ref().or(defaults.qos.as_ref())),
+    ];
+    for (name, value) in named {
+        if let Some(value) = value {
+            add(name, value);
+        }
+    }
+    add("nodes", &part.nodes.len().to_string());
+    add("ntasks-per-node", &part.ranks_per_node().to_string());
+    add("gres", &gres(&part.gpus));
+    add("cpus-per-task", &cpus_per_rank.to_string());
+    if let Some(memory) = launch.memory_per_gpu.or(defaults.memory_per_gpu) {
+        let mebibytes = memory.0.div_ceil(1 << 20).saturating_mul(part.ranks_per_node().into());
+        add("mem", &format!("{mebibytes}M"));
+    }
+    if pinned {
+        let names: Vec<&str> = part.nodes.iter().map(NodeName::as_str).collect();
+        add("nodelist", &names.join(","));
+    }
+    let extra = [&defaults.sbatch[..], &launch.sbatch].concat();
+    if !extra.is_empty() {
+        options.push(extra);
+    }
+    options
+}
+
+fn gres(gpus: &[(GpuType, u32)]) -> String {
+    let one = |(gpu_type, count): &(GpuType, u32)| match gpu_type.as_str() {
+        GpuType::UNTYPED => format!("gpu:{count}"),
+        name => format!("gpu:{name}:{count}"),
+    };
+    gpus.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+/// Returns all nodes as one component with untyped GPUs, for sites without heterogeneous steps.
+///
+/// Slurm then gives every node the same number of GPUs and chooses among types by itself, so neither may differ.
+fn even_component(job: &Job, parts: &[Component]) -> Result<Component, BatchError> {
+    let count = parts.first().map_or(0, Component::ranks_per_node);
+    if parts.iter().any(|part| part.gpus.len() != 1 || part.ranks_per_node() != count) {
+        let one = |part: &Component| {
+            let names: Vec<&str> = part.nodes.iter().map(NodeName::as_str).collect();
+            format!("{} {}", crate::model::hostlist::compress(names), gres(&part.gpus))
+        };
+        let placement = parts.iter().map(one).collect::<Vec<_>>().join("; ");
+        return Err(BatchError::Uneven { job: job.name.clone(), placement });
+    }
+    let nodes = parts.iter().flat_map(|part| part.nodes.clone()).collect();
+    Ok(Component { nodes, gpus: vec![(GpuType::untyped(), count)] })
+}
+
+fn whole_seconds(time: Seconds) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates; times are positive"
+    )]
+    let seconds = time.0.ceil() as u64;
+    seconds
+}

@@ -1,0 +1,141 @@
+//! What a cluster has: a table of types, a table of nodes, and the same as JSON.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::model::{Bytes, Cluster, Holdings, Node, hostlist};
+use crate::ui::{Align, Table, Terminal};
+
+/// Returns the tables of GPU types and nodes; nodes that look the same share a line.
+#[must_use]
+pub fn inventory_table(cluster: &Cluster, mine: &Holdings, terminal: Terminal) -> String {
+    let mut types = Table::new(&[
+        ("GPU", Align::Left),
+        ("TOTAL", Align::Right),
+        ("FREE", Align::Right),
+        ("USED", Align::Right),
+        ("DOWN", Align::Right),
+        ("RESERVED", Align::Right),
+        ("MINE", Align::Right),
+    ]);
+    for (gpu_type, counts) in cluster.summary() {
+        let own: u32 = mine.values().filter_map(|held| held.gpus.get(&gpu_type)).sum();
+        let numbers = [counts.total, counts.free, counts.used, counts.down, counts.reserved, own];
+        types.row([gpu_type.to_string()].into_iter().chain(numbers.map(|count| count.to_string())));
+    }
+    let mut nodes = Table::new(&[
+        ("NODES", Align::Left),
+        ("STATE", Align::Left),
+        ("PARTITIONS", Align::Left),
+        ("GPUS FREE/ALL", Align::Left),
+        ("CPUS FREE", Align::Right),
+        ("MEMORY FREE", Align::Right),
+    ]);
+    for (cells, names) in groups(cluster) {
+        let names = hostlist::compress(names.iter().copied());
+        nodes.row([names].into_iter().chain(cells));
+    }
+    let (width, colour) = (terminal.width(), terminal.colour());
+    if types.is_empty() {
+        return format!("no GPUs\n\n{}", nodes.render(width, colour));
+    }
+    format!("{}\n{}", types.render(width, colour), nodes.render(width, colour))
+}
+
+/// Returns the cells of lines with the names of the nodes that they describe, in the cluster's order.
+fn groups(cluster: &Cluster) -> Vec<([String; 5], Vec<&str>)> {
+    let mut groups: Vec<([String; 5], Vec<&str>)> = Vec::new();
+    let mut place: BTreeMap<[String; 5], usize> = BTreeMap::new();
+    for node in &cluster.nodes {
+        let cells = cells(node);
+        let index = *place.entry(cells.clone()).or_insert(groups.len());
+        if index == groups.len() {
+            groups.push((cells, Vec::new()));
+        }
+        groups[index].1.push(node.name.as_str());
+    }
+    groups
+}
+
+fn cells(node: &Node) -> [String; 5] {
+    let stock = |own: &crate::model::GpuStock| format!("{} {}/{}", own.gpu_type, own.free(), own.total);
+    let mut gpus: Vec<String> = node.gpus.iter().map(stock).collect();
+    gpus.extend(node.other_gres.iter().cloned());
+    let state = match &node.reason {
+        Some(reason) => format!("{} ({reason})", node.state),
+        None => node.state.to_string(),
+    };
+    let partitions: Vec<&str> = node.partitions.iter().map(String::as_str).collect();
+    [
+        state,
+        partitions.join(", "),
+        gpus.join(", "),
+        node.cpus.map_or_else(|| "-".into(), |cpus| cpus.free().to_string()),
+        node.memory.map_or_else(|| "-".into(), |memory| gibibytes(memory.free())),
+    ]
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{} GiB", Bytes(bytes).whole_mebibytes() / 1024)
+}
+
+/// Returns the inventory as one JSON value (schema `hsched.inventory/1`).
+#[must_use]
+pub fn inventory_json(cluster: &Cluster, mine: &Holdings, notes: &[String]) -> Value {
+    let own = |gpu_type| -> u32 { mine.values().filter_map(|held| held.gpus.get(gpu_type)).sum() };
+    let types: BTreeMap<String, Value> = cluster
+        .summary()
+        .iter()
+        .map(|(gpu_type, counts)| {
+            let value = json!({
+                "total": counts.total, "free": counts.free, "used": counts.used,
+                "down": counts.down, "reserved": counts.reserved, "mine": own(gpu_type),
+            });
+            (gpu_type.to_string(), value)
+        })
+        .collect();
+    let nodes: Vec<Value> = cluster.nodes.iter().map(|node| node_json(node, mine)).collect();
+    let partitions: Vec<Value> = cluster
+        .partitions
+        .iter()
+        .map(|partition| {
+            let max_time = partition.max_time.map(|time| time.0);
+            json!({ "name": partition.name, "default": partition.default, "max_time_s": max_time })
+        })
+        .collect();
+    json!({
+        "schema": "hsched.inventory/1",
+        "gpus": types,
+        "nodes": nodes,
+        "partitions": partitions,
+        "notes": notes,
+    })
+}
+
+fn node_json(node: &Node, mine: &Holdings) -> Value {
+    let held = mine.get(&node.name);
+    let gpus: Vec<Value> = node
+        .gpus
+        .iter()
+        .map(|stock| {
+            let own = held.and_then(|held| held.gpus.get(&stock.gpu_type)).copied().unwrap_or(0);
+            json!({
+                "type": stock.gpu_type.as_str(), "total": stock.total, "used": stock.used,
+                "free": stock.free(), "mine": own,
+            })
+        })
+        .collect();
+    json!({
+        "name": node.name.as_str(),
+        "state": node.state.text(),
+        "availability": node.state.availability().to_string(),
+        "reason": node.reason,
+        "partitions": node.partitions,
+        "features": node.features,
+        "gpus": gpus,
+        "other_gres": node.other_gres,
+        "cpus": node.cpus.map(|cpus| json!({ "total": cpus.total, "used": cpus.used })),
+        "memory_bytes": node.memory.map(|memory| json!({ "total": memory.total, "used": memory.used })),
+    })
+}

@@ -1,0 +1,16 @@
+//! The only writer to the terminal: data on stdout, everything else on stderr.
+
+mod inventory;
+mod output;
+mod plan;
+mod progress;
+mod quantity;
+mod table;
+mod terminal;
+
+pub use self::inventory::{inventory_json, inventory_table};
+pub use self::output::write_output;
+pub use self::plan::plan_table;
+pub use self::progress::Progress;
+pub use self::table::{Align, Table};
+pub use self::terminal::Terminal;

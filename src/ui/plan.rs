@@ -1,0 +1,119 @@
+//! A plan as a table: who gets what, how long it takes, who waits and why.
+
+use std::fmt::Write as _;
+
+use crate::model::{Seconds, hostlist};
+use crate::policy::{CheckedPlan, Outcome, Placement, Problem, Rank, Verdict};
+use crate::ui::quantity::duration;
+use crate::ui::{Align, Table, Terminal};
+
+/// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons.
+#[must_use]
+pub fn plan_table(
+    problem: &Problem,
+    plan: &CheckedPlan,
+    policy: &str,
+    notes: &[String],
+    terminal: Terminal,
+) -> String {
+    let mut text = summary(problem, plan, policy);
+    let mut table = Table::new(&[
+        ("JOB", Align::Left),
+        ("GPUS", Align::Left),
+        ("BATCHES", Align::Left),
+        ("EPOCH", Align::Right),
+        ("COMM", Align::Right),
+        ("DONE IN", Align::Right),
+    ]);
+    for (job, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
+        if let Some(placement) = verdict.placement() {
+            let epoch = placement.epoch;
+            table.row([
+                job.name.to_string(),
+                gpus(problem, placement),
+                batches(&placement.ranks),
+                duration(Seconds(epoch.total())),
+                format!("{:.0} %", 100.0 * epoch.comm / epoch.total()),
+                duration(placement.jct(job.epochs)),
+            ]);
+        }
+    }
+    if !table.is_empty() {
+        text.push('\n');
+        text.push_str(&table.render(terminal.width(), terminal.colour()));
+    }
+    let mut remarks = Vec::new();
+    for (job, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
+        match verdict {
+            Verdict::Place(_) => remarks.extend(job.notes.iter().map(|note| format!("{}: {note}", job.name))),
+            Verdict::Defer { reason } => remarks.push(format!("{} waits: {reason}", job.name)),
+            Verdict::Reject { reason } => remarks.push(format!("{} rejected: {reason}", job.name)),
+        }
+    }
+    remarks.extend(notes.iter().cloned());
+    if !remarks.is_empty() {
+        text.push('\n');
+    }
+    for remark in remarks {
+        let _ = writeln!(text, "{}", wrapped(&remark, terminal.width()));
+    }
+    text
+}
+
+fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str) -> String {
+    let placements: Vec<&Placement> = plan.verdicts().iter().filter_map(Verdict::placement).collect();
+    let used: usize = placements.iter().map(|placement| placement.ranks.len()).sum();
+    let offered: u32 = problem.offered().iter().sum();
+    let (placed, all) = (placements.len(), problem.jobs.len());
+    let jobs = if placed == all { format!("{all}") } else { format!("{placed} of {all}") };
+    let plural = if all == 1 { "" } else { "s" };
+    let mut text = format!("{policy}: {jobs} job{plural} on {used} of {offered} GPUs\n");
+    if let Some(outcome) = Outcome::of(problem, plan) {
+        let (mean, last) = (duration(Seconds(outcome.mean_jct)), duration(Seconds(outcome.makespan)));
+        let _ = writeln!(text, "mean completion {mean}, last {last}, fairness {:.3}", outcome.fairness);
+    }
+    if plan.plan().stopped {
+        text.push_str("the budget ended the search: a longer one may find better\n");
+    }
+    text
+}
+
+/// Returns the GPUs in rank order; nodes with the same number of one type share an entry.
+fn gpus(problem: &Problem, placement: &Placement) -> String {
+    let same = placement.slots.chunk_by(|a, b| (a.gpu_type, a.count) == (b.gpu_type, b.count));
+    let entry = |slots: &[crate::policy::Slot]| {
+        let count: u32 = slots.iter().map(|slot| slot.count).sum();
+        let names: Vec<&str> = slots.iter().map(|slot| problem.nodes[slot.node].name.as_str()).collect();
+        format!("{count} {} {}", problem.gpu_types[slots[0].gpu_type], hostlist::compress(names))
+    };
+    same.map(entry).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the batches in rank order, equal neighbours once with their number.
+fn batches(ranks: &[Rank]) -> String {
+    let same = ranks.chunk_by(|a, b| a.batch == b.batch);
+    let entry = |run: &[Rank]| match run {
+        [rank] => rank.batch.to_string(),
+        _ => format!("{}x{}", run.len(), run[0].batch),
+    };
+    same.map(entry).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the text broken between words so that no line is longer than `width`, where words allow.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            lines.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines
+}

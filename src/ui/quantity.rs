@@ -1,0 +1,45 @@
+//! Quantities as people read them; JSON has the exact ones.
+
+use crate::model::Seconds;
+
+/// Returns a duration in at most two units, such as `83.8 s`, `3 h 07 min` or `2 d 04 h`.
+pub(super) fn duration(time: Seconds) -> String {
+    let seconds = time.0;
+    if seconds < 0.01 {
+        return format!("{:.2} ms", seconds * 1e3);
+    }
+    if seconds < 9.995 {
+        return format!("{seconds:.2} s");
+    }
+    if seconds < 599.95 {
+        return format!("{seconds:.1} s");
+    }
+    if !seconds.is_finite() || seconds > 1e12 {
+        return "forever".into();
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 1e12")]
+    let whole = seconds.round() as u64;
+    let (minutes, hours, days) = (whole / 60, whole / 3600, whole / 86_400);
+    match () {
+        () if days > 0 => format!("{days} d {:02} h", hours % 24),
+        () if hours > 0 => format!("{hours} h {:02} min", minutes % 60),
+        () => format!("{minutes} min {:02} s", whole % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        let check = |seconds, text: &str| assert_eq!(duration(Seconds(seconds)), text);
+        check(0.000_02, "0.02 ms");
+        check(1.5, "1.50 s");
+        check(83.752, "83.8 s");
+        check(600.0, "10 min 00 s");
+        check(11_225.8, "3 h 07 min");
+        check(187_200.0, "2 d 04 h");
+        check(f64::INFINITY, "forever");
+    }
+}

@@ -1,0 +1,91 @@
+//! Plain tables without borders that fit a width: wide cells wrap between words.
+
+use tabled::builder::Builder;
+use tabled::settings::object::{Columns, Rows};
+use tabled::settings::peaker::Priority;
+use tabled::settings::{Alignment, Color, Modify, Padding, Style, Width};
+
+/// Rows of text under headings.
+#[derive(Clone, Debug)]
+pub struct Table {
+    headings: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+/// On which side a column's text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+impl Table {
+    /// Returns a table without rows.
+    #[must_use]
+    pub fn new(headings: &[(&'static str, Align)]) -> Self {
+        Self { headings: headings.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row, one cell per heading.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Returns whether the table has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Returns the table's lines, none longer than `width` columns, each ended.
+    #[must_use]
+    pub fn render(&self, width: usize, colour: bool) -> String {
+        let mut builder = Builder::default();
+        builder.push_record(self.headings.iter().map(|(heading, _)| *heading));
+        for row in &self.rows {
+            builder.push_record(row);
+        }
+        let mut table = builder.build();
+        table.with(Style::empty());
+        // Two blanks between columns; the last column's are cut off below.
+        table.with(Padding::new(0, 2, 0, 0));
+        for (column, (_, align)) in self.headings.iter().enumerate() {
+            if *align == Align::Right {
+                table.with(Modify::new(Columns::one(column)).with(Alignment::right()));
+            }
+        }
+        table.with(Width::wrap(width + 2).keep_words(true).priority(Priority::max(true)));
+        if colour {
+            table.with(Modify::new(Rows::first()).with(Color::BOLD));
+        }
+        let mut text = String::new();
+        for line in table.to_string().lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_cells_wrap_between_words() {
+        let mut table = Table::new(&[("JOB", Align::Left), ("GPUS", Align::Left), ("EPOCH", Align::Right)]);
+        table.row(["a".into(), "2 v100 n1, 2 t4 n2, 1 p100 n3".into(), "83.8 s".into()]);
+        table.row(["long-name".into(), "1 v100 n1".into(), "1 s".into()]);
+        let text = table.render(34, false);
+        let expected = "\
+JOB        GPUS              EPOCH
+a          2 v100 n1, 2     83.8 s
+           t4 n2, 1 p100
+           n3
+long-name  1 v100 n1           1 s
+";
+        assert_eq!(text, expected);
+    }
+}

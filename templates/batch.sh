@@ -1,0 +1,268 @@
+# shellcheck shell=bash
+# What the batch shell of a job script does: list the nodes, start the ranks with srun, pass on the signal
+# to stop, judge how they ended.
+# The variables are set by the first part of the script, or by one function for the others:
+# shellcheck disable=SC2154,SC2034,SC2016
+
+hs_batch_main() {
+  set -uo pipefail
+  hs_terminated=0 hs_interrupted=0 hs_srun='' hs_forwarded=0 hs_hostfile=''
+  trap hs_on_exit EXIT
+  hs_trap_signals
+  [[ -n ${SLURM_JOB_ID-} ]] || hs_fail "this is a batch script: start it with sbatch"
+  hs_token=$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.$(date +%s)
+  mkdir -p -- "$hs_report_dir" "$hs_checkpoint_dir" || hs_fail "cannot make the directories of the run"
+
+  hs_list_hosts
+  hs_find_master
+  hs_count_epochs
+  hs_join_batches
+  # Taken now, so that no line of the user can change it.
+  local hs_program
+  hs_program=$(hs_rank_program)
+
+  hs_set_environment
+  hs_export_common
+  hs_run_lines setup ${hs_setup[@]+"${hs_setup[@]}"} || exit
+  hs_trap_signals
+  hs_clear_knobs
+  if ((hs_stopping)); then
+    hs_say "asked to stop before the ranks started"
+    hs_end 85
+  fi
+  hs_start_ranks "$hs_program"
+  hs_await_ranks
+  hs_judge
+}
+
+hs_trap_signals() {
+  trap hs_on_stop USR1
+  # Slurm tells the ranks itself. This shell waits for them: its end would cut their time short.
+  trap 'hs_interrupted=1 hs_terminated=1' TERM
+}
+
+hs_end() {
+  trap - EXIT
+  hs_clean_up
+  exit "$1"
+}
+
+# Reached by hs_fail, by a failed line of setup, or by an "exit" in one, which must not look like success.
+hs_on_exit() {
+  local status=$?
+  trap - EXIT
+  hs_clean_up
+  ((status != 0)) || hs_say "error: a line of setup ended the script"
+  exit $((status == 0 ? 1 : status))
+}
+
+hs_clean_up() {
+  if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
+  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed}."$hs_token"; fi
+}
+
+# Sets hs_hosts, by the ordinals that the table uses, unless the plan names them.
+hs_list_hosts() {
+  local k nodes variable name
+  local -a found=()
+  for k in "${!hs_components[@]}"; do
+    variable=SLURM_JOB_NODELIST
+    if [[ $hs_launch == het ]]; then variable+=_HET_GROUP_$k; fi
+    nodes=$(scontrol show hostnames "${!variable-}") || hs_fail "cannot list the nodes of \$$variable"
+    while read -r name; do found+=("$name"); done <<<"$nodes"
+  done
+  if ((${#hs_hosts[@]} == 0)); then
+    hs_hosts=("${found[@]}")
+    return
+  fi
+  for name in "${hs_hosts[@]}"; do
+    [[ " ${found[*]} " == *" $name "* ]] || hs_fail "the plan names node $name, but Slurm gave: ${found[*]}"
+  done
+}
+
+# Rank 0 is on node 0. Its name may be known to Slurm alone.
+hs_find_master() {
+  local try
+  hs_master_addr=${hs_hosts[0]}
+  if command -v getent >/dev/null && ! getent hosts "$hs_master_addr" >/dev/null; then
+    if [[ $(scontrol show node "$hs_master_addr") =~ NodeAddr=([^[:space:]]+) ]]; then
+      hs_master_addr=${BASH_REMATCH[1]}
+    fi
+  fi
+  # Below the ports that Linux gives to outgoing connections. Two jobs on the node may fall on the same.
+  hs_master_port=$((20000 + SLURM_JOB_ID % 12000))
+  if [[ ${SLURMD_NODENAME-} == "${hs_hosts[0]}" ]]; then
+    for ((try = 0; try < 50; try++)); do
+      (exec 3<>"/dev/tcp/127.0.0.1/$hs_master_port") 2>/dev/null || break
+      hs_master_port=$((20000 + (SLURM_JOB_ID + 997 * (try + 1)) % 12000))
+    done
+  fi
+}
+
+# A job that Slurm starts again goes on after the last epoch that rank 0 reported.
+hs_count_epochs() {
+  local line pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]+)[[:space:]]*[,}]'
+  local metrics='"metrics"[[:space:]]*:[[:space:]]*\{[^}]*\}'
+  [[ -r $hs_report_dir/rank-0.jsonl ]] || return 0
+  while IFS= read -r line; do   # a last line without its newline was cut off by a crash
+    if [[ $line =~ $metrics ]]; then line=${line/"${BASH_REMATCH[0]}"/}; fi
+    if [[ $line =~ $pattern ]] && ((10#${BASH_REMATCH[1]} > hs_epochs_done)); then
+      hs_epochs_done=$((10#${BASH_REMATCH[1]}))
+    fi
+  done <"$hs_report_dir/rank-0.jsonl"
+}
+
+hs_join_batches() {
+  local row batch
+  hs_batches=
+  for row in "${hs_ranks[@]}"; do
+    IFS=' ' read -r _ _ batch _ <<<"$row"
+    hs_batches+=,$batch
+  done
+  hs_batches=${hs_batches#,}
+}
+
+hs_set_environment() {
+  local hs_pair
+  for hs_pair in ${hs_environment[@]+"${hs_environment[@]}"}; do
+    [[ ${hs_pair%%=*} =~ ^[A-Za-z_][A-Za-z0-9_]*$ && $hs_pair != hs_* ]] || hs_fail "bad name of a variable: ${hs_pair%%=*}"
+    # shellcheck disable=SC2163
+    export "$hs_pair" || hs_fail "cannot set ${hs_pair%%=*}"
+  done
+  IFS=$' \t\n'
+}
+
+# srun reads its options from the environment too, and whoever submitted may have set them.
+hs_clear_knobs() {
+  local name
+  for name in $(compgen -e); do
+    case $name in
+      SRUN_* | SLURM_HOSTFILE | SLURM_DISTRIBUTION | SLURM_EXPORT_ENV | SLURM_GRES | SLURM_STEP_GRES | SLURM_TRES_PER_TASK | \
+        SLURM_GPUS | SLURM_GPUS_PER_* | SLURM_GPU_BIND | SLURM_NTASKS_PER_* | SLURM_MEM_PER_* | \
+        SLURM_CPUS_PER_GPU | SLURM_CPUS_PER_TASK | SLURM_EXCLUSIVE | SLURM_EXACT | SLURM_OVERCOMMIT | SLURM_OVERLAP | SLURM_WHOLE | \
+        SLURM_SPREAD_JOB | SLURM_USE_MIN_NODES | SLURM_MULTI_PROG | SLURM_RELATIVE | SLURM_REMOTE_CWD | SLURM_WORKING_DIR | \
+        SLURM_STDINMODE | SLURM_STDOUTMODE | SLURM_STDERRMODE | SLURM_OPEN_MODE | SLURM_WAIT | SLURM_KILL_BAD_EXIT | \
+        SLURM_MPI_TYPE | SLURM_NO_KILL | SLURM_IMMEDIATE | SLURM_EXIT_* | SLURM_TIMELIMIT | SLURM_DEPENDENCY | \
+        SLURM_CONSTRAINT | SLURM_CLUSTER_CONSTRAINT | SLURM_NODELIST | SLURM_NNODES | SLURM_NPROCS | SLURM_NTASKS | SLURM_TASKS_PER_NODE | \
+        SLURM_RESV_PORTS | SLURM_THREADS | SLURM_CONTAINER | SLURM_BCAST*)
+        unset -v "$name"
+        ;;
+    esac
+  done
+}
+
+# Prints what a rank needs, as a script: srun copies the environment to all nodes, files it does not.
+hs_rank_program() {
+  declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
+    hs_report_dir hs_grace hs_token hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
+    hs_node_setup hs_command hs_shell
+  declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_end_stopped hs_mark_failed hs_find_row \
+    hs_prepare_node hs_on_node_exit hs_print_environment hs_order_devices hs_types_by_name hs_name_has_type hs_types_by_order \
+    hs_types_suffice
+}
+
+# Starts srun in the background: bash runs a trap only while it waits.
+hs_start_ranks() {
+  local k nodes per_node cpus variable place
+  # No --gpu-bind: without one every rank sees the GPUs of its node, and "none" unsets CUDA_VISIBLE_DEVICES.
+  local -a command=(srun) common=(--kill-on-bad-exit=1 --wait=0 --export=ALL --input=none --mpi=none --mem=0)
+  local -a rank=(bash -c '
+    hs_stopping=0; trap "hs_stopping=1" USR1
+    hs_program=
+    for ((hs_part = 0; hs_part < HSCHED_PROGRAM_PARTS; hs_part++)); do
+      hs_name=HSCHED_PROGRAM_$hs_part; hs_program+=${!hs_name}; unset -v "$hs_name"
+    done
+    unset -v HSCHED_PROGRAM_PARTS; eval "$hs_program"; hs_rank_main "$@"' hsched-rank)
+
+  hs_export_program "$1"
+  for k in "${!hs_components[@]}"; do
+    IFS=' ' read -r nodes per_node cpus <<<"${hs_components[k]}"
+    if ((k > 0)); then command+=(:); fi
+    variable=SLURM_CPUS_PER_TASK
+    if [[ $hs_launch == het ]]; then
+      command+=("--het-group=$k")
+      variable+=_HET_GROUP_$k
+    fi
+    # Since 22.05 srun does not take this over from sbatch by itself.
+    if [[ $cpus == - ]]; then cpus=${!variable-}; fi
+    command+=("${common[@]}" "--nodes=$nodes" ${cpus:+"--cpus-per-task=$cpus"})
+    if [[ $hs_launch == hostfile ]]; then
+      hs_hostfile=$(mktemp) || hs_fail "cannot write a temporary file"
+      for place in "${hs_ranks[@]}"; do printf '%s\n' "${hs_hosts[${place%% *}]}"; done >"$hs_hostfile"
+      export SLURM_HOSTFILE=$hs_hostfile
+      command+=(--distribution=arbitrary "--ntasks=$hs_world_size")
+    else
+      command+=(--distribution=block "--ntasks=$((nodes * per_node))" "--ntasks-per-node=$per_node")
+    fi
+    command+=("${rank[@]}" "$cpus")
+  done
+  "${command[@]}" &
+  hs_srun=$!
+  hs_started=$SECONDS
+  if ((hs_stopping)); then hs_forward; fi
+}
+
+# In parts: the kernel takes at most 128 KiB for one variable.
+hs_export_program() {
+  local program=$1 k=0
+  while [[ -n $program ]]; do
+    export "HSCHED_PROGRAM_$k=${program:0:30000}"   # characters, of up to 4 bytes
+    program=${program:30000}
+    k=$((k + 1))
+  done
+  export HSCHED_PROGRAM_PARTS=$k
+}
+
+hs_on_stop() {
+  hs_interrupted=1
+  if ((hs_stopping)); then return; fi
+  hs_stopping=1
+  hs_say "asked to stop"
+  hs_forward
+}
+
+# srun passes the signal on to every rank of every component, but drops it for nodes that have not yet told
+# it that their tasks run. Ranks that start later see the file.
+hs_forward() {
+  if ((hs_forwarded)) || [[ -z $hs_srun ]]; then return; fi
+  hs_forwarded=1
+  : >"$hs_report_dir/.stop.$hs_token"
+  if ((SECONDS - hs_started < 5)); then sleep $((5 - SECONDS + hs_started)); fi
+  if [[ $(jobs -pr) == *"$hs_srun"* ]]; then kill -USR1 "$hs_srun"; fi
+}
+
+# Sets hs_status. "wait" also returns when a trap has run.
+hs_await_ranks() {
+  local again
+  hs_interrupted=0
+  wait "$hs_srun"
+  hs_status=$?
+  while ((hs_interrupted)); do
+    hs_interrupted=0
+    wait "$hs_srun"
+    again=$?
+    if ((again != 127)); then hs_status=$again; fi   # 127: the status before was the real one
+  done
+}
+
+hs_judge() {
+  local file stopped=0 failure='' who
+  # Listed, not looked up by name: a network file system then asks its server.
+  for file in "$hs_report_dir/.stopped.$hs_token"*; do if [[ -e $file ]]; then stopped=1; fi; done
+  for file in "$hs_report_dir/.failed.$hs_token"*; do
+    if [[ -e $file ]]; then IFS=' ' read -r failure who <"$file"; fi
+  done
+  if ((hs_status == 0 && stopped)); then
+    hs_say "the ranks stopped; the training is to be continued"
+    hs_end 85
+  fi
+  if ((hs_status == 0)); then hs_end 0; fi
+  if ((hs_terminated)); then hs_end 143; fi
+  if [[ $failure =~ ^[1-9][0-9]*$ ]]; then
+    hs_say "$who failed first, with status $failure"
+    hs_end "$failure"
+  fi
+  # The signal came so early that it ended srun or the shell of a rank: nothing was there to be saved.
+  if ((hs_status == 138)); then hs_end 85; fi
+  hs_end "$hs_status"
+}

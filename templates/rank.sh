@@ -1,0 +1,329 @@
+# shellcheck shell=bash
+# What both sides of a job script need, and what every rank does: find its line of the plan's table, prepare
+# its node, order its devices, run the command.
+# The variables are set by the first part of the script, or by one function for the others:
+# shellcheck disable=SC2154,SC2034,SC2016
+
+hs_say() { printf 'hsched: %s\n' "$*" >&2; }
+
+hs_fail() { hs_say "error: $*"; exit 1; }
+
+# Runs the user's lines $2... in this shell, which keeps what they export. $1 names them in messages.
+# Returns the status of the first line that fails.
+hs_run_lines() {
+  local hs_what=$1 hs_line hs_number=0 hs_status
+  shift
+  for hs_line in "$@"; do
+    hs_number=$((hs_number + 1))
+    set +u +o pipefail   # the lines were written for a plain shell (activate scripts trip over -u)
+    eval "$hs_line"
+    hs_status=$?
+    set +e +f -u -o pipefail
+    IFS=$' \t\n'
+    if ((hs_status != 0)); then
+      hs_say "error: $hs_what line $hs_number failed with status $hs_status on ${SLURMD_NODENAME:-this node}: $hs_line"
+      return $((hs_status == 85 ? 1 : hs_status))   # 85 is for ranks that saved
+    fi
+  done
+}
+
+# What all ranks share. Exported for the set-up lines too.
+hs_export_common() {
+  export WORLD_SIZE=$hs_world_size MASTER_ADDR=$hs_master_addr MASTER_PORT=$hs_master_port
+  export HSCHED_JOB=$hs_job HSCHED_RUN=$hs_run HSCHED_PLAN=$hs_plan
+  export HSCHED_GLOBAL_BATCH=$hs_global_batch HSCHED_BATCHES=$hs_batches
+  export HSCHED_EPOCHS=$hs_epochs HSCHED_EPOCHS_DONE=$hs_epochs_done
+  export HSCHED_CHECKPOINT_DIR=$hs_checkpoint_dir HSCHED_STOP_GRACE_S=$hs_grace
+  export CUDA_DEVICE_ORDER=PCI_BUS_ID
+}
+
+# ---- In every rank ---------------------------------------------------------------------------------
+
+# $1: CPUs per rank of this component, where known.
+hs_rank_main() {
+  set -uo pipefail
+  # Slurm signals every process of a task. This shell stays to report how the command ended.
+  hs_terminated=0
+  hs_trap_rank_signals
+  local hs_status
+
+  hs_find_row
+  if ((${#hs_node_setup[@]} > 0)); then hs_prepare_node; fi
+  hs_export_common
+  export RANK=$hs_rank LOCAL_RANK=$hs_local_rank LOCAL_WORLD_SIZE=$hs_local_world_size
+  export HSCHED_GPU_TYPE=$hs_gpu_type HSCHED_LOCAL_BATCH=$hs_batch
+  export HSCHED_MICRO_BATCH=$hs_micro_batch HSCHED_ACCUMULATION=$hs_accumulation
+  export HSCHED_REPORT=$hs_report_dir/rank-$hs_rank.jsonl
+  # In a job of several components Slurm shows every rank the value of the last one.
+  if [[ -n $1 ]]; then export SLURM_CPUS_PER_TASK=$1; fi
+  hs_order_devices
+
+  # The file covers a request that came before this task could be signalled.
+  if ((hs_stopping)) || [[ -e $hs_report_dir/.stop.$hs_token ]]; then hs_end_stopped; fi
+  if [[ -n $hs_shell ]]; then
+    # The trap keeps the shell of the line alive while its programs save; they do not inherit it.
+    (exec bash -c $'trap : USR1\n'"$hs_shell")
+  else
+    (exec -- "${hs_command[@]}")
+  fi
+  hs_status=$?
+
+  if ((hs_status == 85)); then hs_end_stopped; fi
+  if ((hs_status == 138 && hs_stopping)); then
+    hs_say "rank $hs_rank ended on SIGUSR1 without saving: its command does not handle the signal, or not yet"
+    hs_end_stopped
+  fi
+  if ((hs_status != 0)); then hs_mark_failed "$hs_status" "the command failed"; fi
+  exit "$hs_status"
+}
+
+hs_trap_rank_signals() {
+  trap 'hs_stopping=1' USR1
+  trap 'hs_terminated=1' TERM
+}
+
+# A rank that saved must look successful to srun, which would kill the ones that still save; the
+# mark tells the batch shell. Without the mark the run would count as finished, hence exit 85 then.
+hs_end_stopped() {
+  : >>"$hs_report_dir/.stopped.$hs_token" || exit 85
+  exit 0
+}
+
+# Leaves the status of the first failure: srun reports the ranks that it kills after it as well.
+hs_mark_failed() {
+  if ((hs_terminated)); then return; fi
+  (set -o noclobber
+   printf '%s rank %s on %s\n' "$1" "$hs_rank" "${SLURMD_NODENAME:-?}" >"$hs_report_dir/.failed.$hs_token") 2>/dev/null
+  hs_say "rank $hs_rank on ${SLURMD_NODENAME:-this node}: $2 (status $1)"
+}
+
+# Takes this task's line of the table. What counts is the node and the place on it; the task's number
+# only helps to find it, as Slurm may number tasks in another order than the plan.
+hs_find_row() {
+  local procid=${SLURM_PROCID-} name=${SLURMD_NODENAME-} place=${SLURM_LOCALID-} ordinal=-1 k
+  local node local_rank rest
+  [[ $procid =~ ^[0-9]+$ ]] || hs_fail "SLURM_PROCID is not set: a rank is started by srun"
+  if [[ -n ${SLURM_STEP_NUM_TASKS-} && $SLURM_STEP_NUM_TASKS != "$hs_world_size" ]]; then
+    hs_fail "Slurm started $SLURM_STEP_NUM_TASKS tasks, the plan has $hs_world_size ranks"
+  fi
+  hs_rank=$procid
+  if [[ -n $name && -n $place ]]; then
+    for k in "${!hs_hosts[@]}"; do
+      if [[ ${hs_hosts[k]} == "$name" ]]; then ordinal=$k; break; fi
+    done
+    ((ordinal >= 0)) || hs_fail "node $name is not among the nodes of this job: ${hs_hosts[*]}"
+    IFS=' ' read -r node local_rank rest <<<"${hs_ranks[hs_rank]-}"
+    if [[ $node != "$ordinal" || $local_rank != "$place" ]]; then
+      hs_rank=-1
+      for k in "${!hs_ranks[@]}"; do
+        if [[ ${hs_ranks[k]} == "$ordinal $place "* ]]; then hs_rank=$k; break; fi
+      done
+    fi
+  fi
+  if ((hs_rank < 0)) || [[ -z ${hs_ranks[hs_rank]-} ]]; then
+    hs_fail "no rank is planned for task $procid (node ${name:-?}, place ${place:-?})"
+  fi
+  IFS=' ' read -r hs_node hs_local_rank hs_batch hs_micro_batch hs_accumulation hs_gpu_type <<<"${hs_ranks[hs_rank]}"
+  hs_node_types=()
+  for k in "${!hs_ranks[@]}"; do
+    if [[ ${hs_ranks[k]} == "$hs_node "* ]]; then
+      IFS=' ' read -r _ _ _ _ _ rest <<<"${hs_ranks[k]}"
+      hs_node_types+=("$rest")
+    fi
+  done
+  hs_local_world_size=${#hs_node_types[@]}
+}
+
+# The first rank of the node that gets the lock runs the lines and leaves its environment; the others
+# read it. The last one removes the directory.
+hs_prepare_node() {
+  local hs_base hs_lock hs_status hs_seen
+  for hs_base in "${SLURM_TMPDIR-}" "${TMPDIR-}" /tmp; do
+    if [[ -n $hs_base && -d $hs_base && -w $hs_base ]]; then break; fi
+  done
+  hs_dir=$hs_base/hsched-$UID-$hs_token-${SLURMD_NODENAME:-node}
+  mkdir -m 700 -- "$hs_dir" 2>/dev/null
+  # The name can be guessed and the directory above belongs to everybody.
+  if [[ ! -d $hs_dir || -L $hs_dir || ! -O $hs_dir || $(stat -c %a -- "$hs_dir") != 700 ]]; then
+    if [[ -e $hs_report_dir/.failed.$hs_token ]]; then exit 1; fi
+    hs_fail "$hs_dir is not a private directory of this user"
+  fi
+  exec {hs_lock}>>"$hs_dir/lock" || hs_fail "cannot write in $hs_dir"
+  until flock "$hs_lock"; do
+    ((hs_stopping)) && hs_end_stopped
+    command -v flock >/dev/null || hs_fail "flock (util-linux) is missing"
+    sleep 0.1
+  done
+
+  # A rank that failed here has removed the directory, and one that comes late may have made it again.
+  if [[ ! -d $hs_dir || -e $hs_report_dir/.failed.$hs_token ]]; then
+    rm -rf -- "$hs_dir"
+    exit 1
+  fi
+  if [[ ! -e $hs_dir/environment ]]; then
+    hs_seen=$(compgen -e)
+    trap 'hs_on_node_exit' EXIT
+    hs_run_lines node_setup "${hs_node_setup[@]}"
+    hs_status=$?
+    trap - EXIT
+    hs_trap_rank_signals
+    if ((hs_status != 0)); then
+      # The signal to stop also ends the programs that a line runs.
+      ((hs_stopping)) && hs_end_stopped
+      hs_mark_failed "$hs_status" "node_setup failed"
+      rm -rf -- "$hs_dir"
+      exit "$hs_status"
+    fi
+    hs_print_environment "$hs_seen" >"$hs_dir/environment.new" || hs_fail "cannot write in $hs_dir"
+    mv -- "$hs_dir/environment.new" "$hs_dir/environment" || hs_fail "cannot write in $hs_dir"
+  else
+    # shellcheck source=/dev/null
+    . "$hs_dir/environment" || hs_fail "cannot take over the environment of node_setup"
+  fi
+
+  printf . >>"$hs_dir/seen"
+  if (($(stat -c %s -- "$hs_dir/seen") >= hs_local_world_size)); then rm -rf -- "$hs_dir"; fi
+  flock -u "$hs_lock"   # not only closed: a background process of a line may hold it open
+  exec {hs_lock}>&-
+}
+
+# An "exit" in a line of node_setup must not look like a rank that finished.
+hs_on_node_exit() {
+  trap - EXIT
+  hs_mark_failed 1 "a line of node_setup ended the shell"
+  rm -rf -- "$hs_dir"
+  exit 1
+}
+
+# Prints a script that gives another rank the exported variables and functions and the directory of
+# this shell, without what Slurm set for this task. $1: the names exported before the lines ran.
+hs_print_environment() {
+  local hs_name
+  for hs_name in $1; do
+    [[ -n ${!hs_name+set} && $(declare -p "$hs_name") =~ ^declare\ -[a-zA-Z]*x ]] || printf 'unset -v %s\n' "$hs_name"
+  done
+  for hs_name in $(compgen -e); do
+    case $hs_name in
+      SLURM_TMPDIR) ;;
+      SLURM_* | SLURMD_* | PMI_* | PMI2_* | PMIX_* | HSCHED_* | PWD | OLDPWD | SHLVL | _ | CUDA_VISIBLE_DEVICES) continue ;;
+    esac
+    [[ $(declare -p "$hs_name") =~ ^declare\ -[a-zA-Z]*r ]] || printf 'export %s=%q\n' "$hs_name" "${!hs_name}"
+  done
+  while read -r _ _ hs_name; do
+    declare -f "$hs_name" && printf 'export -f %q\n' "$hs_name"
+  done < <(declare -Fx)
+  printf 'umask %s\ncd -- %q\n' "$(umask)" "$PWD"
+}
+
+# On a node with several GPU types, orders CUDA_VISIBLE_DEVICES so that device LOCAL_RANK has the
+# planned type. All GPUs stay visible: peer-to-peer copies need that.
+hs_order_devices() {
+  local -a devices types ordered=()
+  local type k d
+  IFS=, read -r -a devices <<<"${CUDA_VISIBLE_DEVICES-}"
+  for type in "${hs_node_types[@]}"; do
+    if [[ $type != "${hs_node_types[0]}" ]]; then k=several; fi
+  done
+  if [[ -z ${k-} || ${#devices[@]} -eq 0 ]]; then return; fi
+
+  if ! hs_types_by_name && ! hs_types_by_order; then
+    hs_say "warning: cannot tell the types of devices ${CUDA_VISIBLE_DEVICES-} on ${SLURMD_NODENAME-}; their order stays"
+    return
+  fi
+  for type in "${hs_node_types[@]}"; do
+    for d in "${!devices[@]}"; do
+      if [[ ${types[d]} == "$type" ]]; then
+        ordered+=("${devices[d]}")
+        unset "devices[d]"
+        break
+      fi
+    done
+  done
+  ordered+=(${devices[@]+"${devices[@]}"})
+  CUDA_VISIBLE_DEVICES=$(IFS=,; printf '%s' "${ordered[*]}")
+  export CUDA_VISIBLE_DEVICES
+}
+
+# Sets types[] of devices[] from nvidia-smi. Fails unless every device and every planned type matches.
+hs_types_by_name() {
+  local line found type d
+  local -A names=()
+  types=()
+  command -v nvidia-smi >/dev/null || return 1
+  while IFS= read -r line; do
+    if [[ $line =~ ^GPU\ ([0-9]+):\ (.*)\ \(UUID:\ ([^\)]*)\) ]]; then
+      names[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+      names[${BASH_REMATCH[3]}]=${BASH_REMATCH[2]}
+    fi
+  done < <(nvidia-smi -L 2>/dev/null)
+  for d in "${!devices[@]}"; do
+    found=
+    for type in "${hs_node_types[@]}"; do
+      # The longest type that fits: a "rtx2080" also fits the name of a 2080 Ti.
+      if ((${#type} > ${#found})) && hs_name_has_type "${names[${devices[d]}]-}" "$type"; then found=$type; fi
+    done
+    [[ -n $found ]] || return 1
+    types[d]=$found
+  done
+  hs_types_suffice
+}
+
+# Whether whole words of the device name $1 spell the type $2: "Tesla V100-SXM2-16GB" has v100, and an
+# A100 is no a10.
+hs_name_has_type() {
+  local -a words
+  local wanted=${2,,} joined i j
+  wanted=${wanted//[^a-z0-9]/}
+  joined=${1,,}
+  IFS=' ' read -r -a words <<<"${joined//[^a-z0-9]/ }"
+  for ((i = 0; i < ${#words[@]}; i++)); do
+    joined=
+    for ((j = i; j < ${#words[@]}; j++)); do
+      joined+=${words[j]}
+      if [[ $joined == "$wanted" ]]; then return 0; fi
+    done
+  done
+  return 1
+}
+
+# Sets types[] of devices[] from the order recorded for this node. Numbers count the job's devices where
+# Slurm hides the others and all devices of the node where it does not; the order is the same.
+hs_types_by_order() {
+  local entry type name d i=0
+  local -a order=() sorted=()
+  types=()
+  for entry in ${hs_device_order[@]+"${hs_device_order[@]}"}; do
+    IFS=' ' read -r name entry <<<"$entry"
+    if [[ $name == "${hs_hosts[hs_node]-}" ]]; then IFS=' ' read -r -a order <<<"$entry"; fi
+  done
+  ((${#order[@]} > 0)) || return 1
+  for d in "${devices[@]}"; do [[ $d =~ ^[0-9]+$ ]] || return 1; done
+  if ((${#devices[@]} == hs_local_world_size)); then
+    # Exactly the planned devices: blocks of types, as many of each as there are ranks.
+    while read -r d; do sorted[d]=; done < <(printf '%s\n' "${devices[@]}")
+    local -A by_number=()
+    local -a numbers=("${!sorted[@]}") done_types=()
+    for type in "${order[@]}"; do
+      [[ " ${done_types[*]-} " == *" $type "* ]] && continue
+      done_types+=("$type")
+      for name in "${hs_node_types[@]}"; do
+        if [[ $name == "$type" ]]; then by_number[${numbers[i]-none}]=$type; i=$((i + 1)); fi
+      done
+    done
+    for d in "${!devices[@]}"; do types[d]=${by_number[${devices[d]}]-}; done
+  else
+    for d in "${!devices[@]}"; do types[d]=${order[${devices[d]}]-}; done
+  fi
+  hs_types_suffice
+}
+
+# Whether types[] holds a device for every rank of this node.
+hs_types_suffice() {
+  local type
+  local -A count=()
+  for type in "${types[@]}"; do if [[ -n $type ]]; then count[$type]=$((${count[$type]-0} + 1)); fi; done
+  for type in "${hs_node_types[@]}"; do
+    count[$type]=$((${count[$type]-0} - 1))
+    ((count[$type] >= 0)) || return 1
+  done
+}
