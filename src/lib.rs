@@ -5,5 +5,6 @@
 
 pub mod model;
 pub mod policy;
+pub mod settings;
 pub mod slurm;
 pub mod spec;

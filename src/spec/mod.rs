@@ -21,3 +21,6 @@ pub use self::duration::{duration_text, parse_duration};
 pub use self::number::{parse_number, parse_whole};
 pub use self::problem::{Problem, Problems, ValueError, nearest};
 pub use self::size::{parse_size, parse_size_or_bytes};
+
+pub(crate) use self::launch::{no_nul, one_line, shell_lines, slurm_name, split_words};
+pub(crate) use self::problem::quoted;
