@@ -10,6 +10,7 @@ mod cluster_yaml;
 mod duration;
 mod gpus;
 mod job_json;
+mod json;
 mod launch;
 mod number;
 mod problem;
