@@ -51,7 +51,12 @@ pub fn main() -> ExitCode {
         }
     };
     let json = cli.command.wants_json();
-    match cli.run() {
+    // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
+    let result = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
+        let message = "internal error: hsched stopped where it should not";
+        Err(Failure::new(Exit::Internal, message).hint("please report it with the command and its input"))
+    });
+    match result {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(failure) => {
             Terminal::new(Some(false)).fail(&failure, json);

@@ -23,7 +23,7 @@ enum Action {
     ///
     /// Later ones win: built-in defaults, the site's file /etc/hsched/config.toml, the user's file
     /// ~/.config/hsched/config.toml, `hsched.toml` of the current directory or the nearest one above it,
-    /// variables such as HSCHED_ACCOUNT, flags.
+    /// variables such as `HSCHED_ACCOUNT`, flags.
     Show {
         /// How to print them.
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

@@ -28,19 +28,15 @@ pub(super) struct Seen {
 /// # Errors
 /// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
 pub(super) fn cluster(context: &Context, file: Option<&Path>) -> Result<Seen, Failure> {
-    let mut seen = match file {
-        Some(path) => {
-            let text = text(path)?;
-            let cluster = spec::cluster::parse(&text)
-                .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
-            Seen { cluster, notes: Vec::new() }
-        }
-        None => {
-            let printed = context.ask(&sinfo::command())?;
-            let (cluster, notes) =
-                sinfo::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-            Seen { cluster, notes }
-        }
+    let mut seen = if let Some(path) = file {
+        let cluster = spec::cluster::parse(&text(path)?)
+            .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
+        Seen { cluster, notes: Vec::new() }
+    } else {
+        let printed = context.ask(&sinfo::command())?;
+        let (cluster, notes) =
+            sinfo::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        Seen { cluster, notes }
     };
     for node in &mut seen.cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());

@@ -62,6 +62,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         Format::Yaml => spec::cluster::to_yaml(&seen.cluster),
     };
     print(context, &text)?;
-    notes.iter().for_each(|note| context.note(note));
+    for note in &notes {
+        context.note(note);
+    }
     Ok(Exit::Done)
 }

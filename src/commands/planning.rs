@@ -91,7 +91,12 @@ impl Planned {
 ///
 /// # Errors
 /// When a file or setting is wrong, Slurm does not answer, or the policy cannot treat the problem.
-pub(super) fn plan(args: &PlanningArgs, context: &Context, text: &str, path: &Path) -> Result<Planned, Failure> {
+pub(super) fn plan(
+    args: &PlanningArgs,
+    context: &Context,
+    text: &str,
+    path: &Path,
+) -> Result<Planned, Failure> {
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, args.cluster.as_deref())?;
     keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
@@ -111,15 +116,20 @@ pub(super) fn plan(args: &PlanningArgs, context: &Context, text: &str, path: &Pa
     Ok(Planned { jobs, problem, plan, file })
 }
 
-fn solve(args: &PlanningArgs, context: &Context, problem: &Problem) -> Result<(CheckedPlan, Seconds), Failure> {
+fn solve(
+    args: &PlanningArgs,
+    context: &Context,
+    problem: &Problem,
+) -> Result<(CheckedPlan, Seconds), Failure> {
     let parameters = Parameters { alpha: args.alpha, beta: args.beta, samples: args.samples };
     let policy = policy::find(&args.policy, parameters)
         .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {} is not registered", args.policy)))?;
     let _progress = Progress::start(format!("{} is planning {} jobs", args.policy, problem.jobs.len()));
     let start = context.clock.elapsed();
-    let stop = || args.budget.is_some_and(|budget| context.clock.elapsed() - start >= budget);
+    let taken = || context.clock.elapsed().saturating_sub(start);
+    let stop = || args.budget.is_some_and(|budget| taken() >= budget);
     let plan = policy.plan(problem, &mut Memory::default(), &stop);
-    let time = context.clock.elapsed() - start;
+    let time = taken();
     let plan = plan.map_err(|error| {
         Failure::from_error(Exit::Failed, &error).hint("or give the search a limit: --budget 10s")
     })?;

@@ -258,7 +258,7 @@ fn state_failure(error: &RunError) -> Failure {
 /// Holds back the signals that end a process, until the returned value is dropped.
 fn hold_signals() -> Option<HeldSignals> {
     let mut signals = SigSet::empty();
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|signal| signals.add(signal));
+    signals.extend([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
     signals.thread_block().ok()?;
     Some(HeldSignals(signals))
 }
@@ -303,11 +303,10 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Submitted(submitted) => write!(f, "submitted as job {}", submitted.id),
-            Self::Refused(message) => write!(f, "not submitted: {message}"),
             Self::Unknown(message) => {
                 write!(f, "nobody knows whether it was submitted ({message}); look at squeue --me")
             }
-            Self::Unreachable(message) => write!(f, "not submitted: {message}"),
+            Self::Refused(message) | Self::Unreachable(message) => write!(f, "not submitted: {message}"),
             Self::NotTried => write!(f, "not submitted"),
         }
     }

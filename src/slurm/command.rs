@@ -130,10 +130,11 @@ impl CommandError {
         }
     }
 
-    /// Returns whether the same command may succeed a little later.
+    /// Returns whether the same command may succeed a little later. One that took all its time is not asked
+    /// again: its limit is as long as the user wants to wait.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. })
+        matches!(self, Self::Unreachable { .. })
     }
 
     /// Returns whether Slurm as a whole is missing or does not answer, whatever was asked of it.

@@ -42,6 +42,7 @@ impl System {
     fn start(&self, command: &CommandLine) -> io::Result<Running> {
         let (stdout, stdout_end) = io::pipe()?;
         let (stderr, stderr_end) = io::pipe()?;
+        #[expect(clippy::disallowed_methods, reason = "this file is where programs are started")]
         let expression = duct::cmd(command.program, &command.args)
             .full_env(self.environment.of(command.program))
             .stdout_file(stdout_end)
@@ -155,6 +156,7 @@ fn collect(pipe: PipeReader, most: u64, group: Group) -> Receiver<io::Result<Vec
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests use files and time")]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

@@ -314,7 +314,7 @@ nodes:
         line 11: nodes[1].memory: has no unit, got "192"; write 192GiB, 192MB or 192B
         line 12: nodes[1].cpus_used: says nothing without cpus
         line 13: nodes[2]: misses the required key name
-        line 14: nodes[3].name: bad hostlist "b[1-"
+        line 14: nodes[3].name: "b[1-": brackets do not match
         line 16: nodes[4].gpus.t4: must be a whole number, got "10^9"; write 1000000000
         line 17: nodes[5]: takes the cluster to 1000001 GPUs; at most 1000000 are taken
         "#);

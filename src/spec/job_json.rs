@@ -131,7 +131,7 @@ fn precision_name(precision: Precision) -> &'static str {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::model::Job;
+    use crate::model::{Command, Job};
     use crate::spec::jobs;
 
     /// Texts that trip writers and readers of YAML and JSON.
@@ -193,6 +193,14 @@ jobs:
     retries: 0
 "#,
         );
+    }
+
+    #[test]
+    fn json_of_other_writers_is_read() {
+        let text = "{\r\n\t\"jobs\": [{\"name\": \"a\", \"samples_per_epoch\": 9, \"epochs\": 1, \"global_batch\": 4,\r\n\
+            \t\"model_size\": 0, \"command\": [\"a\\/b\", \"\\ud83d\\ude00\"]}]\r\n}\r\n";
+        let jobs = jobs::parse(text).expect("a job");
+        assert_eq!(jobs[0].launch.command, Command::Words(vec!["a/b".to_owned(), "\u{1F600}".to_owned()]));
     }
 
     proptest! {

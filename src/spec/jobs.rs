@@ -309,7 +309,7 @@ jobs:
         jobs.yaml:1: jobs[1]: misses the required key model_size
         jobs.yaml:1: jobs[1]: misses the required key command
         "#);
-        assert_snapshot!(check("jobs: [{name: a,"), @"jobs.yaml:1: not valid YAML: while parsing a node, did not find expected node content");
+        assert_snapshot!(check("jobs: [{name: a,"), @"jobs.yaml:1: not valid YAML: while parsing a node, did not find expected node content; is the file cut off?");
     }
 
     #[test]

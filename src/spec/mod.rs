@@ -10,6 +10,7 @@ mod cluster_yaml;
 mod duration;
 mod gpus;
 mod job_json;
+mod json;
 mod launch;
 mod number;
 mod problem;
@@ -21,3 +22,6 @@ pub use self::duration::{duration_text, parse_duration};
 pub use self::number::{parse_number, parse_whole};
 pub use self::problem::{Problem, Problems, ValueError, nearest};
 pub use self::size::{parse_size, parse_size_or_bytes};
+
+pub(crate) use self::launch::{no_nul, one_line, shell_lines, slurm_name, split_words};
+pub(crate) use self::problem::quoted;

@@ -134,7 +134,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// Returns the text in quotes for a message: control characters escaped, long ones cut.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     const LIMIT: usize = 60;
     let cut: String = text.chars().take(LIMIT).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 
+use super::json;
 use super::problem::Problem;
 
 /// Deepest nesting taken; the files need six levels.
@@ -60,9 +61,10 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
         return Err(problem(line, "holds a NUL character: this is no text file"));
     }
     let mut builder = Builder::default();
-    let mut parser = Parser::new_from_str(text);
+    let text = json::with_whole_characters(text);
+    let mut parser = Parser::new_from_str(&text);
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| syntax_problem(text, &error))?;
+        let (event, span) = event.map_err(|error| syntax_problem(&text, &error))?;
         builder.take(event, span.start)?;
     }
     Ok(builder.root.unwrap_or(Node { line: 1, kind: scalar("") }))
@@ -221,7 +223,14 @@ fn no_tag(line: usize, tagged: bool) -> Result<(), Problem> {
 fn syntax_problem(text: &str, error: &ScanError) -> Problem {
     // The end of a text without a last newline counts as a line of its own.
     let line = error.marker().line().clamp(1, text.lines().count().max(1));
-    problem(line, format!("not valid YAML: {}", error.info()))
+    let at_end = error.marker().index() >= text.trim_end().chars().count();
+    let hint = match error.info() {
+        "simple key expected" => Some("a key must be followed by a colon"),
+        _ if at_end => Some("is the file cut off?"),
+        _ => None,
+    };
+    let hint = hint.map(ToOwned::to_owned);
+    Problem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
 }
 
 fn problem(line: usize, message: impl Into<String>) -> Problem {

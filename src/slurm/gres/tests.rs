@@ -1,5 +1,7 @@
 //! GRES texts of real clusters, made-up ones, and arbitrary ones.
 
+#![expect(clippy::disallowed_methods, reason = "tests use files")]
+
 use std::fs;
 use std::path::Path;
 

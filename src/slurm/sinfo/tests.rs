@@ -1,5 +1,7 @@
 //! Lines as several versions and sites print them.
 
+#![expect(clippy::disallowed_methods, reason = "tests use files")]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;

@@ -1,0 +1,201 @@
+//! The settings as decided, and where each came from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::entry::{Entry, Origin, Typed};
+use super::given::Given;
+use super::keys::{KEYS, Key};
+use super::problem::{SettingsProblem, SettingsProblems};
+use super::sources::Sources;
+use crate::model::{BitRate, Bytes, GpuType, NodeName, Seconds};
+use crate::spec::ValueError;
+
+/// All settings, every default filled in.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub account: Option<String>,
+    pub partition: Option<String>,
+    pub qos: Option<String>,
+    /// Shell lines run once per job, before its own.
+    pub setup: Vec<String>,
+    /// Shell lines run once per node of a job, before its own.
+    pub node_setup: Vec<String>,
+    /// Further words for `sbatch`.
+    pub sbatch: Vec<String>,
+    /// Rate between nodes for clusters that do not say.
+    pub network: BitRate,
+    /// Rate between the GPUs of a node for clusters that do not say.
+    pub intra_node: BitRate,
+    /// Rate between the GPUs of single nodes.
+    pub node_rates: BTreeMap<NodeName, BitRate>,
+    /// GPUs that may be expected, by type; empty is no limit.
+    pub capacity: BTreeMap<GpuType, u32>,
+    /// At least 1.
+    pub cpus_per_gpu: u32,
+    pub memory_per_gpu: Option<Bytes>,
+    /// Factor on predicted times, at least 1.
+    pub time_margin: f64,
+    /// Time between the stop signal and the end.
+    pub grace: Seconds,
+    /// Whether the cluster takes steps over heterogeneous components.
+    pub het_steps: bool,
+    /// Directory of templates that replace the built-in ones.
+    pub templates: Option<PathBuf>,
+    /// Directory for state; `None` only where no home directory is known either.
+    pub state_dir: Option<PathBuf>,
+    /// Longest wait for one Slurm command, above 0.
+    pub slurm_timeout: Seconds,
+    pub color: ColorMode,
+    /// `node_rates` as typed, in the order in which they were applied.
+    pub(super) node_expressions: Vec<(String, BitRate)>,
+    /// Origins by key and key inside a table.
+    origins: BTreeMap<(&'static str, String), Origin>,
+    notes: Vec<String>,
+}
+
+/// Whether output is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColorMode {
+    /// On terminals.
+    Auto,
+    Always,
+    Never,
+}
+
+/// One line of `hsched config show`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Key as `--set` takes it, such as `capacity.v100`.
+    pub key: String,
+    /// Value as text; empty when unset.
+    pub value: String,
+    pub origin: Origin,
+    /// One line about the key.
+    pub help: &'static str,
+}
+
+impl Settings {
+    /// Reads all layers and decides every key.
+    ///
+    /// # Errors
+    /// When a file cannot be read or anything in any layer is wrong; all problems are listed, also
+    /// those of values that a higher layer replaces.
+    pub fn load(sources: &Sources) -> Result<Self, SettingsProblems> {
+        let (entries, mut problems) = sources.entries();
+        let Some(mut settings) = Self::built_in(sources, &mut problems) else {
+            let error = ValueError::new("the built-in defaults are unusable");
+            problems.push(SettingsProblem { origin: Origin::Default, key: String::new(), error });
+            return Err(SettingsProblems::from(problems));
+        };
+        settings.notes = sources.notes();
+        for entry in entries {
+            settings.apply(entry, sources, &mut problems);
+        }
+        if problems.is_empty() { Ok(settings) } else { Err(problems.into()) }
+    }
+
+    /// Returns every value with its origin, in the order of [`KEYS`].
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let of_key = |key: &'static Key| {
+            (key.show)(self).into_iter().map(|(item, value)| Row {
+                key: full_name(key, &item),
+                value,
+                origin: self.origin(key.name, &item),
+                help: key.help,
+            })
+        };
+        KEYS.iter().flat_map(of_key).collect()
+    }
+
+    /// Returns where the value of a key, or of an entry of a table, was typed.
+    #[must_use]
+    pub fn origin(&self, key: &'static str, item: &str) -> Origin {
+        self.origins.get(&(key, item.to_owned())).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// Returns what was left out and why, one sentence each, for people.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Returns the defaults, which go the way of all values: the table is the one place that states them.
+    fn built_in(sources: &Sources, problems: &mut Vec<SettingsProblem>) -> Option<Self> {
+        let mut settings = Self::blank()?;
+        settings.state_dir = sources.state_home.as_ref().map(|home| home.join("hsched"));
+        for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
+            let typed = Typed::Word(key.default.to_owned());
+            let entry = Entry { key, item: String::new(), typed, origin: Origin::Default };
+            settings.apply(entry, sources, problems);
+        }
+        Some(settings)
+    }
+
+    /// Returns settings of which nothing is decided.
+    fn blank() -> Option<Self> {
+        let some_rate = BitRate::new(1.0)?;
+        Some(Self {
+            account: None,
+            partition: None,
+            qos: None,
+            setup: Vec::new(),
+            node_setup: Vec::new(),
+            sbatch: Vec::new(),
+            network: some_rate,
+            intra_node: some_rate,
+            node_rates: BTreeMap::new(),
+            capacity: BTreeMap::new(),
+            cpus_per_gpu: 1,
+            memory_per_gpu: None,
+            time_margin: 1.0,
+            grace: Seconds(0.0),
+            het_steps: false,
+            templates: None,
+            state_dir: None,
+            slurm_timeout: Seconds(0.0),
+            color: ColorMode::Auto,
+            node_expressions: Vec::new(),
+            origins: BTreeMap::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// Puts one value over what lower layers gave, or notes what is wrong with it.
+    fn apply(&mut self, entry: Entry, sources: &Sources, problems: &mut Vec<SettingsProblem>) {
+        let Entry { key, item, typed, origin } = entry;
+        let base = match &origin {
+            Origin::File { path, .. } => path.parent(),
+            _ => sources.directory.as_deref(),
+        };
+        let base = base.unwrap_or(Path::new(""));
+        let given = Given { item: &item, typed: &typed, base, home: sources.home.as_deref() };
+        match (key.set)(self, &given) {
+            Ok(()) => {
+                self.origins.insert((key.name, item), origin);
+            }
+            Err(error) => problems.push(SettingsProblem { origin, key: full_name(key, &item), error }),
+        }
+    }
+}
+
+impl ColorMode {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Always, Self::Never];
+
+    /// Returns the mode's name in files and flags.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// Returns the key as `--set` takes it.
+pub(super) fn full_name(key: &Key, item: &str) -> String {
+    if item.is_empty() { key.name.to_owned() } else { format!("{}.{item}", key.name) }
+}

@@ -1,0 +1,177 @@
+//! Environment variables and flags to entries.
+//!
+//! `HSCHED_` and a key's name in capitals sets the key; a variable without text counts as unset. The
+//! variables that training processes get are left alone, and so are unknown ones unless they look like
+//! a slip of the pen: scripts have variables of their own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use super::decided::full_name;
+use super::entry::{Entry, Origin, Typed};
+use super::keys::{KEYS, Key};
+use super::problem::SettingsProblem;
+use crate::spec::{ValueError, nearest, quoted};
+
+/// A setting from the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// The flag as typed, such as `--set` or `--account`.
+    pub name: String,
+    /// Key, such as `account` or `capacity.v100`.
+    pub key: String,
+    pub value: String,
+}
+
+/// What a variable that sets a key begins with.
+const PREFIX: &str = "HSCHED_";
+
+/// Variables that name settings files instead of the usual ones.
+pub(super) const SITE_FILE: &str = "HSCHED_SITE_CONFIG";
+pub(super) const USER_FILE: &str = "HSCHED_CONFIG";
+
+/// Variables that training processes get, without their prefix; a program that they start may be hsched.
+const OF_TRAINING: [&str; 14] = [
+    "JOB",
+    "RUN",
+    "PLAN",
+    "GPU_TYPE",
+    "GLOBAL_BATCH",
+    "LOCAL_BATCH",
+    "MICRO_BATCH",
+    "ACCUMULATION",
+    "BATCHES",
+    "EPOCHS",
+    "EPOCHS_DONE",
+    "CHECKPOINT_DIR",
+    "REPORT",
+    "STOP_GRACE_S",
+];
+
+impl Flag {
+    /// Returns the setting that `--set KEY=VALUE` gives.
+    ///
+    /// # Errors
+    /// When there is no `=`, which the error says.
+    pub fn set(text: &str) -> Result<Self, ValueError> {
+        // A hostlist may not hold `=`, a value may.
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            ValueError::new(format!("--set takes KEY=VALUE, got {}", quoted(text)))
+                .hint("write it like --set account=def-me or --set capacity.v100=8")
+        })?;
+        Ok(Self { name: "--set".to_owned(), key: key.trim().to_owned(), value: value.to_owned() })
+    }
+}
+
+/// Adds what the variables say.
+pub(super) fn read_environment(
+    variables: &BTreeMap<String, OsString>,
+    entries: &mut Vec<Entry>,
+    problems: &mut Vec<SettingsProblem>,
+) {
+    for (variable, value) in variables {
+        let Some(name) = variable.strip_prefix(PREFIX).filter(|_| !value.is_empty()) else {
+            continue;
+        };
+        let origin = Origin::Environment { variable: variable.clone() };
+        let Some(key) = KEYS.iter().find(|key| key.variable() == *variable) else {
+            problems.extend(slip(name, variable, &origin));
+            continue;
+        };
+        match value.to_str() {
+            Some(text) => add(key, "", text, &origin, entries, problems),
+            None => problems.push(problem(&origin, key.name, ValueError::new("must be UTF-8 text"))),
+        }
+    }
+}
+
+/// Adds what the flags say, in their order.
+pub(super) fn read_flags(flags: &[Flag], entries: &mut Vec<Entry>, problems: &mut Vec<SettingsProblem>) {
+    for Flag { name, key, value } in flags {
+        let origin = Origin::Flag { name: name.clone() };
+        let (head, item) = key.split_once('.').unwrap_or((key, ""));
+        match Key::named(head) {
+            Ok(found) if !item.is_empty() && !found.table => {
+                let error =
+                    ValueError::new(format!("is no key: {head} is no table (it takes {})", found.form));
+                problems.push(problem(&origin, key, error));
+            }
+            Ok(found) => add(found, item, value, &origin, entries, problems),
+            Err(error) => problems.push(problem(&origin, key, error)),
+        }
+    }
+}
+
+/// Adds one value; a whole table is written `v100=8,t4=4`.
+fn add(
+    key: &'static Key,
+    item: &str,
+    text: &str,
+    origin: &Origin,
+    entries: &mut Vec<Entry>,
+    problems: &mut Vec<SettingsProblem>,
+) {
+    let mut push = |item: &str, text: &str| {
+        let typed = Typed::Word(text.to_owned());
+        entries.push(Entry { key, item: item.to_owned(), typed, origin: origin.clone() });
+    };
+    if !key.table || !item.is_empty() {
+        return push(item, text);
+    }
+    for part in outside_brackets(text).into_iter().map(str::trim).filter(|part| !part.is_empty()) {
+        match part.split_once('=') {
+            Some((item, value)) if !item.trim().is_empty() => push(item.trim(), value.trim()),
+            _ => {
+                let message = format!("must be NAME=VALUE, got {}", quoted(part));
+                problems.push(problem(origin, &full_name(key, ""), ValueError::new(message)));
+            }
+        }
+    }
+}
+
+/// Splits at commas, but not at those inside a hostlist's brackets.
+fn outside_brackets(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let splits = |c: char| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    text.split(splits).collect()
+}
+
+/// Returns a problem when an unknown variable is nearly one that is known.
+fn slip(name: &str, variable: &str, origin: &Origin) -> Option<SettingsProblem> {
+    let files = [SITE_FILE, USER_FILE];
+    if OF_TRAINING.contains(&name) || files.contains(&variable) {
+        return None;
+    }
+    let known = KEYS.iter().map(|key| key.name).chain(["site_config", "config"]);
+    let near = nearest(name, known.chain(OF_TRAINING))?;
+    if OF_TRAINING.contains(&near) {
+        return None;
+    }
+    let hint = format!("did you mean {PREFIX}{}? Unset it otherwise", near.to_uppercase());
+    Some(problem(origin, "", ValueError::new("is not a known variable").hint(hint)))
+}
+
+fn problem(origin: &Origin, key: &str, error: ValueError) -> SettingsProblem {
+    SettingsProblem { origin: origin.clone(), key: key.to_owned(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_takes_a_variable_with_another_meaning() {
+        for key in &KEYS {
+            let variable = key.variable();
+            assert!(!OF_TRAINING.contains(&&variable[PREFIX.len()..]), "{variable}");
+            assert!(variable != SITE_FILE && variable != USER_FILE, "{variable}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! One settings file: TOML text to entries, each with its line.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeInteger, DeTable, DeValue};
+
+use super::entry::{Entry, Layer, Origin, Typed};
+use super::keys::{Key, node_names};
+use super::problem::SettingsProblem;
+use crate::model::NodeName;
+use crate::spec::ValueError;
+
+/// A file that is being read.
+struct File<'a> {
+    layer: Layer,
+    path: &'a Path,
+    text: &'a str,
+    entries: Vec<Entry>,
+    problems: Vec<SettingsProblem>,
+}
+
+/// Returns what a file's text says, and what is wrong with it.
+pub(super) fn parse(layer: Layer, path: &Path, text: &str) -> (Vec<Entry>, Vec<SettingsProblem>) {
+    let mut file = File { layer, path, text, entries: Vec::new(), problems: Vec::new() };
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        let message = format!("not valid TOML: {}", error.message());
+        file.report(&span, "", ValueError::new(message));
+    }
+    // What was recovered from broken text may not be what was meant.
+    if errors.is_empty() {
+        for (name, value) in table.get_ref() {
+            file.take(name, value);
+        }
+        file.check_overlaps();
+    }
+    (file.entries, file.problems)
+}
+
+impl File<'_> {
+    fn take(&mut self, name: &Spanned<Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
+        let key = match Key::named(name.get_ref()) {
+            Ok(key) => key,
+            Err(error) => return self.report(&name.span(), name.get_ref(), error),
+        };
+        if self.layer == Layer::Project && !key.in_project {
+            let error = ValueError::new("must not be set by a project file")
+                .hint(format!("set it in your own file or with {}", key.variable()));
+            return self.report(&name.span(), key.name, error);
+        }
+        match value.get_ref() {
+            DeValue::Table(table) if key.table => {
+                for (item, value) in table {
+                    let item_name = item.get_ref().clone().into_owned();
+                    self.push(key, item_name, &item.span(), typed(value.get_ref()));
+                }
+            }
+            _ if key.table => {
+                let error = ValueError::new(format!("must be a {}", key.form))
+                    .hint(format!("begin it with [{}]", key.name));
+                self.report(&value.span(), key.name, error);
+            }
+            value => self.push(key, String::new(), &name.span(), typed(value)),
+        }
+    }
+
+    fn push(&mut self, key: &'static Key, item: String, span: &Range<usize>, typed: Typed) {
+        let origin = self.origin(span);
+        self.entries.push(Entry { key, item, typed, origin });
+    }
+
+    fn report(&mut self, span: &Range<usize>, key: &str, error: ValueError) {
+        let origin = self.origin(span);
+        self.problems.push(SettingsProblem { origin, key: key.to_owned(), error });
+    }
+
+    fn origin(&self, span: &Range<usize>) -> Origin {
+        let before = self.text.as_bytes().iter().take(span.start);
+        let line = before.filter(|&&byte| byte == b'\n').count() + 1;
+        Origin::File { layer: self.layer, path: self.path.to_owned(), line }
+    }
+
+    /// Reports nodes that two hostlists of the file name: TOML tables have no order in which one wins.
+    fn check_overlaps(&mut self) {
+        let mut first: BTreeMap<NodeName, &str> = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| entry.key.name == "node_gbps") {
+            for name in node_names(&entry.item).unwrap_or_default() {
+                let Some(other) = first.insert(name.clone(), &entry.item) else {
+                    continue;
+                };
+                let error = ValueError::new(format!("{name} is already named by {other:?} in this file"));
+                let (origin, key) = (entry.origin.clone(), format!("node_gbps.{}", entry.item));
+                self.problems.push(SettingsProblem { origin, key, error });
+                break;
+            }
+        }
+    }
+}
+
+fn typed(value: &DeValue<'_>) -> Typed {
+    match value {
+        DeValue::String(text) => Typed::Text(text.clone().into_owned()),
+        DeValue::Integer(number) => Typed::Number(decimal(number)),
+        DeValue::Float(number) => Typed::Number(number.as_str().to_owned()),
+        DeValue::Boolean(on) => Typed::Switch(*on),
+        DeValue::Datetime(_) => Typed::Other("a date"),
+        DeValue::Table(_) => Typed::Other("a table (quote a key that holds a dot)"),
+        DeValue::Array(items) => {
+            let text = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
+                DeValue::String(text) => Some(text.clone().into_owned()),
+                _ => None,
+            };
+            let items: Option<Vec<String>> = items.iter().map(text).collect();
+            items.map_or(Typed::Other("a list with items that are no text"), Typed::List)
+        }
+    }
+}
+
+/// Returns the decimal digits of an integer in any of TOML's bases.
+fn decimal(number: &DeInteger<'_>) -> String {
+    let parsed = i128::from_str_radix(number.as_str(), number.radix());
+    parsed.map_or_else(|_| number.to_string(), |number| number.to_string())
+}

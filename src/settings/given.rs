@@ -1,0 +1,139 @@
+//! A typed value to the value that a key wants.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use super::entry::Typed;
+use crate::model::{BitRate, Bytes, Seconds};
+use crate::spec::{
+    ValueError, no_nul, one_line, parse_duration, parse_number, parse_size, parse_whole, quoted, shell_lines,
+    slurm_name, split_words,
+};
+
+/// A typed value with what its meaning depends on.
+pub(super) struct Given<'a> {
+    /// Key inside a table; empty for others.
+    pub(super) item: &'a str,
+    pub(super) typed: &'a Typed,
+    /// Directory to which relative paths belong.
+    pub(super) base: &'a Path,
+    /// What `~/` stands for.
+    pub(super) home: Option<&'a Path>,
+}
+
+impl Given<'_> {
+    /// Returns the name of an account, partition or quality of service; an empty text unsets it.
+    pub(super) fn name(&self) -> Result<Option<String>, ValueError> {
+        match self.text()? {
+            "" => Ok(None),
+            text => slurm_name(text).map(Some),
+        }
+    }
+
+    /// Returns shell lines: of a list its items, of a text its lines.
+    pub(super) fn lines(&self) -> Result<Vec<String>, ValueError> {
+        match self.typed {
+            Typed::List(items) => items.iter().map(|item| no_nul(item)).collect(),
+            Typed::Word(text) | Typed::Text(text) => shell_lines(text),
+            _ => Err(self.not("a list of text")),
+        }
+    }
+
+    /// Returns words: of a list its items, of a text what a shell makes of it.
+    pub(super) fn words(&self) -> Result<Vec<String>, ValueError> {
+        match self.typed {
+            Typed::List(items) => items.iter().map(|item| one_line(item)).collect(),
+            Typed::Word(text) | Typed::Text(text) => split_words(text),
+            _ => Err(self.not("a list of text")),
+        }
+    }
+
+    /// Returns a number for which `fits` holds; `range` says so in words.
+    pub(super) fn number(&self, fits: impl Fn(f64) -> bool, range: &str) -> Result<f64, ValueError> {
+        let (Typed::Word(text) | Typed::Number(text)) = self.typed else {
+            return Err(self.not("a number"));
+        };
+        let number = parse_number(text)?;
+        if fits(number) { Ok(number) } else { Err(ValueError::new(format!("must be {range}, got {number}"))) }
+    }
+
+    /// Returns a link's rate in Gbit/s.
+    pub(super) fn rate(&self) -> Result<BitRate, ValueError> {
+        let number = self.number(|_| true, "a number")?;
+        BitRate::new(number).ok_or_else(|| ValueError::new(format!("must be above 0 Gbit/s, got {number}")))
+    }
+
+    /// Returns a whole number within the range.
+    pub(super) fn count(&self, range: RangeInclusive<u32>) -> Result<u32, ValueError> {
+        let (Typed::Word(text) | Typed::Number(text)) = self.typed else {
+            return Err(self.not("a whole number"));
+        };
+        let number = parse_whole(text, u64::from(*range.start())..=u64::from(*range.end()))?;
+        u32::try_from(number).map_err(|_| self.not("a smaller number"))
+    }
+
+    /// Returns a size with a unit; an empty text unsets it.
+    pub(super) fn size(&self) -> Result<Option<Bytes>, ValueError> {
+        match self.unit_text()? {
+            "" => Ok(None),
+            text => parse_size(text).map(Some),
+        }
+    }
+
+    /// Returns a duration with a unit.
+    pub(super) fn duration(&self) -> Result<Seconds, ValueError> {
+        parse_duration(self.unit_text()?)
+    }
+
+    /// Returns a switch.
+    pub(super) fn switch(&self) -> Result<bool, ValueError> {
+        match self.typed {
+            Typed::Switch(on) => Ok(*on),
+            Typed::Word(text) if text == "true" => Ok(true),
+            Typed::Word(text) if text == "false" => Ok(false),
+            _ => Err(self.not("true or false")),
+        }
+    }
+
+    /// Returns a path, made absolute where its base is; an empty text unsets it.
+    pub(super) fn path(&self) -> Result<Option<PathBuf>, ValueError> {
+        let text = one_line(self.text()?)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let inside_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
+        match (inside_home, self.home) {
+            (Some(rest), Some(home)) => Ok(Some(home.join(rest))),
+            (Some(_), None) => Err(ValueError::new("names the home directory, which is not known")),
+            (None, _) => Ok(Some(self.base.join(text))),
+        }
+    }
+
+    /// Returns the text.
+    pub(super) fn text(&self) -> Result<&str, ValueError> {
+        match self.typed {
+            Typed::Word(text) | Typed::Text(text) => Ok(text),
+            _ => Err(self.not("text")),
+        }
+    }
+
+    /// Returns the error that something else was expected.
+    pub(super) fn not(&self, expected: &str) -> ValueError {
+        let got = match self.typed {
+            Typed::Word(text) | Typed::Text(text) => quoted(text),
+            Typed::Number(number) => number.clone(),
+            Typed::Switch(on) => on.to_string(),
+            Typed::List(_) => "a list".to_owned(),
+            Typed::Other(words) => (*words).to_owned(),
+        };
+        ValueError::new(format!("must be {expected}, got {got}"))
+    }
+
+    /// Returns a text, or a number's digits so that its missing unit can be named.
+    fn unit_text(&self) -> Result<&str, ValueError> {
+        match self.typed {
+            Typed::Number(digits) => Ok(digits),
+            _ => self.text(),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The one table of keys: name, form, default, help, and how each is checked, stored and shown.
+
+use std::fmt;
+use std::path::Path;
+
+use super::decided::{ColorMode, Settings};
+use super::given::Given;
+use crate::model::{BitRate, Bytes, GpuType, NodeName, hostlist};
+use crate::spec::{ValueError, duration_text, nearest, quoted};
+
+/// A setting that can be given.
+pub struct Key {
+    /// Name in files and for `--set`.
+    pub name: &'static str,
+    /// What values look like, for people.
+    pub form: &'static str,
+    /// Value where no layer gives one, as text; empty where there is none.
+    pub default: &'static str,
+    /// One line for people.
+    pub help: &'static str,
+    /// Whether it is a table, whose entries merge over the layers one by one.
+    pub table: bool,
+    /// Whether a project file may set it.
+    pub in_project: bool,
+    pub(super) set: fn(&mut Settings, &Given<'_>) -> Result<(), ValueError>,
+    /// Values as text, each with its key inside the table (empty for others).
+    pub(super) show: fn(&Settings) -> Vec<(String, String)>,
+}
+
+/// All keys.
+pub static KEYS: [Key; 19] = [
+    Key {
+        name: "account",
+        help: "Slurm account that jobs are charged to",
+        set: |settings, given| given.name().map(|name| settings.account = name),
+        show: |settings| one(settings.account.as_deref().unwrap_or_default()),
+        ..TEXT
+    },
+    Key {
+        name: "partition",
+        help: "Slurm partition, or several with commas",
+        set: |settings, given| given.name().map(|name| settings.partition = name),
+        show: |settings| one(settings.partition.as_deref().unwrap_or_default()),
+        ..TEXT
+    },
+    Key {
+        name: "qos",
+        help: "Slurm quality of service",
+        set: |settings, given| given.name().map(|name| settings.qos = name),
+        show: |settings| one(settings.qos.as_deref().unwrap_or_default()),
+        ..TEXT
+    },
+    Key {
+        name: "setup",
+        form: "list of shell lines",
+        help: "Run once per job on its first node, before the job's own setup",
+        set: |settings, given| given.lines().map(|lines| settings.setup = lines),
+        show: |settings| one(&list_text(&settings.setup)),
+        ..TEXT
+    },
+    Key {
+        name: "node_setup",
+        form: "list of shell lines",
+        help: "Run once on each node of a job, before the job's own node_setup",
+        set: |settings, given| given.lines().map(|lines| settings.node_setup = lines),
+        show: |settings| one(&list_text(&settings.node_setup)),
+        ..TEXT
+    },
+    Key {
+        name: "sbatch",
+        form: "list of words",
+        help: "Further options for sbatch",
+        set: |settings, given| given.words().map(|words| settings.sbatch = words),
+        show: |settings| one(&list_text(&settings.sbatch)),
+        ..TEXT
+    },
+    Key {
+        name: "network_gbps",
+        form: "number",
+        default: "10",
+        help: "Rate between nodes in Gbit/s, where the cluster does not say",
+        set: |settings, given| given.rate().map(|rate| settings.network = rate),
+        show: |settings| one(&settings.network.gigabits_per_second().to_string()),
+        ..TEXT
+    },
+    Key {
+        name: "intra_node_gbps",
+        form: "number",
+        default: "300",
+        help: "Rate between the GPUs of a node in Gbit/s, where the cluster does not say",
+        set: |settings, given| given.rate().map(|rate| settings.intra_node = rate),
+        show: |settings| one(&settings.intra_node.gigabits_per_second().to_string()),
+        ..TEXT
+    },
+    Key {
+        name: "node_gbps",
+        form: "table of numbers by hostlist",
+        help: "Rate between the GPUs of the named nodes in Gbit/s",
+        table: true,
+        set: set_node_rate,
+        show: |settings| {
+            let text =
+                |(nodes, rate): &(String, BitRate)| (nodes.clone(), rate.gigabits_per_second().to_string());
+            settings.node_expressions.iter().map(text).collect()
+        },
+        ..TEXT
+    },
+    Key {
+        name: "capacity",
+        form: "table of counts by GPU type",
+        help: "GPUs that this account may expect, by type; empty: all that are up",
+        table: true,
+        set: set_capacity,
+        show: |settings| {
+            let text = |(gpu_type, count): (&GpuType, &u32)| (gpu_type.to_string(), count.to_string());
+            settings.capacity.iter().map(text).collect()
+        },
+        ..TEXT
+    },
+    Key {
+        name: "cpus_per_gpu",
+        form: "whole number",
+        default: "1",
+        help: "CPUs for each rank",
+        set: |settings, given| given.count(1..=100_000).map(|count| settings.cpus_per_gpu = count),
+        show: |settings| one(&settings.cpus_per_gpu.to_string()),
+        ..TEXT
+    },
+    Key {
+        name: "memory_per_gpu",
+        form: "size, such as 32GiB",
+        help: "Memory for each rank; empty: Slurm's default",
+        set: |settings, given| given.size().map(|size| settings.memory_per_gpu = size),
+        show: |settings| one(&settings.memory_per_gpu.as_ref().map(Bytes::to_string).unwrap_or_default()),
+        ..TEXT
+    },
+    Key {
+        name: "time_margin",
+        form: "number from 1 to 100",
+        default: "1.3",
+        help: "Walltime asked for, as a multiple of the predicted time",
+        set: |settings, given| {
+            let fits = |number: f64| (1.0..=100.0).contains(&number);
+            given.number(fits, "from 1 to 100").map(|number| settings.time_margin = number)
+        },
+        show: |settings| one(&settings.time_margin.to_string()),
+        ..TEXT
+    },
+    Key {
+        name: "grace",
+        form: "duration, such as 120s",
+        default: "120s",
+        help: "Time between the stop signal and the end of a run",
+        set: |settings, given| given.duration().map(|duration| settings.grace = duration),
+        show: |settings| one(&duration_text(settings.grace)),
+        ..TEXT
+    },
+    Key {
+        name: "het_steps",
+        form: "true or false",
+        default: "true",
+        help: "Whether this cluster takes job steps over heterogeneous components",
+        set: |settings, given| given.switch().map(|on| settings.het_steps = on),
+        show: |settings| one(&settings.het_steps.to_string()),
+        ..TEXT
+    },
+    Key {
+        name: "templates",
+        form: "directory",
+        help: "Directory whose job templates replace the built-in ones",
+        set: |settings, given| given.path().map(|path| settings.templates = path),
+        show: |settings| one(&path_text(settings.templates.as_deref())),
+        ..TEXT
+    },
+    Key {
+        name: "state_dir",
+        form: "directory",
+        help: "Directory for journals and caches; empty: hsched in the XDG state directory",
+        // Whoever wrote the project must not choose where the user's journal is read and written.
+        in_project: false,
+        set: |settings, given| {
+            given.path().map(|path| settings.state_dir = path.or(settings.state_dir.take()))
+        },
+        show: |settings| one(&path_text(settings.state_dir.as_deref())),
+        ..TEXT
+    },
+    Key {
+        name: "slurm_timeout",
+        form: "duration, such as 30s",
+        default: "30s",
+        help: "Longest wait for one Slurm command",
+        set: |settings, given| {
+            let duration = given.duration()?;
+            if duration.0 <= 0.0 {
+                return Err(ValueError::new("must be above 0"));
+            }
+            settings.slurm_timeout = duration;
+            Ok(())
+        },
+        show: |settings| one(&duration_text(settings.slurm_timeout)),
+        ..TEXT
+    },
+    Key {
+        name: "color",
+        form: "auto, always or never",
+        default: "auto",
+        help: "Whether output is coloured",
+        set: set_color,
+        show: |settings| one(settings.color.name()),
+        ..TEXT
+    },
+];
+
+/// What most keys have in common.
+const TEXT: Key = Key {
+    name: "",
+    form: "text",
+    default: "",
+    help: "",
+    table: false,
+    in_project: true,
+    set: |_, _| Ok(()),
+    show: |_| Vec::new(),
+};
+
+impl Key {
+    /// Returns the key of that name.
+    ///
+    /// # Errors
+    /// When there is none; the error names the nearest.
+    pub fn named(name: &str) -> Result<&'static Self, ValueError> {
+        KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
+            let error = ValueError::new("is not a known key");
+            match nearest(name, KEYS.iter().map(|key| key.name)) {
+                Some(near) => error.hint(format!("did you mean {near}?")),
+                None => error,
+            }
+        })
+    }
+
+    /// Returns the environment variable that sets the key.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("HSCHED_{}", self.name.to_uppercase())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+fn set_node_rate(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+    let names = node_names(given.item)?;
+    let rate = given.rate()?;
+    settings.node_expressions.retain(|(nodes, _)| nodes != given.item);
+    settings.node_expressions.push((given.item.to_owned(), rate));
+    settings.node_rates.extend(names.into_iter().map(|name| (name, rate)));
+    Ok(())
+}
+
+/// Returns the nodes that a hostlist names.
+pub(super) fn node_names(text: &str) -> Result<Vec<NodeName>, ValueError> {
+    let names = hostlist::expand(text).map_err(|error| ValueError::new(error.to_string()))?;
+    let name = |name: &String| NodeName::new(name).map_err(|error| ValueError::new(error.to_string()));
+    names.iter().map(name).collect()
+}
+
+fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+    let gpu_type = GpuType::new(given.item)
+        .ok_or_else(|| ValueError::new(format!("{} is no GPU type", quoted(given.item))))?;
+    settings.capacity.insert(gpu_type, given.count(0..=1_000_000)?);
+    Ok(())
+}
+
+fn set_color(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+    let text = given.text()?;
+    let mode = ColorMode::ALL.into_iter().find(|mode| mode.name() == text);
+    settings.color = mode.ok_or_else(|| given.not("auto, always or never"))?;
+    Ok(())
+}
+
+fn one(text: &str) -> Vec<(String, String)> {
+    vec![(String::new(), text.to_owned())]
+}
+
+fn list_text(items: &[String]) -> String {
+    toml::Value::from(items.to_vec()).to_string()
+}
+
+fn path_text(path: Option<&Path>) -> String {
+    path.map(|path| path.display().to_string()).unwrap_or_default()
+}

@@ -1,0 +1,24 @@
+//! Settings from six layers: defaults < site file < user file < project file < environment < flags.
+//!
+//! [`Sources`] says where to look, [`Settings::load`] reads and decides, and every value keeps its
+//! [`Origin`]. A project file comes with a directory that somebody else may have written: it may set
+//! shell lines and templates, which run only when the user submits and show in `config show`, but not
+//! where state is kept. Nothing outside this module reads the environment.
+
+mod decided;
+mod entry;
+mod environment;
+mod file;
+mod given;
+mod keys;
+mod problem;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+pub use self::decided::{ColorMode, Row, Settings};
+pub use self::entry::{Layer, Origin};
+pub use self::environment::Flag;
+pub use self::keys::{KEYS, Key};
+pub use self::problem::{SettingsProblem, SettingsProblems};
+pub use self::sources::{Sources, process_environment};

@@ -1,0 +1,185 @@
+//! Where settings come from: the environment, directories, files and flags of one process.
+
+#![expect(clippy::disallowed_methods, reason = "this file is where the environment and settings are read")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+use super::entry::{Entry, Layer, Origin};
+use super::environment::{Flag, SITE_FILE, USER_FILE, read_environment, read_flags};
+use super::file;
+use super::problem::SettingsProblem;
+use crate::spec::ValueError;
+
+/// Name of a project file.
+const PROJECT_FILE: &str = "hsched.toml";
+
+/// Longest settings file read, in bytes.
+const LENGTH_LIMIT: u64 = 1 << 20;
+
+/// What settings are read from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Environment variables by name; only those with `HSCHED_` in front are looked at.
+    pub environment: BTreeMap<String, OsString>,
+    /// Current directory.
+    pub directory: Option<PathBuf>,
+    pub home: Option<PathBuf>,
+    /// Directory of users' settings, usually `~/.config`.
+    pub config_home: Option<PathBuf>,
+    /// Directory of users' state, usually `~/.local/state`.
+    pub state_home: Option<PathBuf>,
+    /// Site file where `HSCHED_SITE_CONFIG` names no other.
+    pub site_file: Option<PathBuf>,
+    /// Number of the user, who owns what may be trusted; `None` trusts every file.
+    pub user: Option<u32>,
+    /// Settings from the command line; later ones win.
+    pub flags: Vec<Flag>,
+}
+
+/// What the search for a project file found.
+enum Project {
+    Nothing,
+    Found(PathBuf),
+    /// Somebody else's, in a directory that everybody may write to.
+    Untrusted(PathBuf),
+}
+
+impl Sources {
+    /// Returns the sources of this process, with settings from its command line.
+    #[must_use]
+    pub fn of_process(flags: Vec<Flag>) -> Self {
+        let strategy = etcetera::base_strategy::Xdg::new().ok();
+        let strategy = strategy.filter(|strategy| strategy.home_dir().is_absolute());
+        let variables = std::env::vars_os();
+        let named = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        Self {
+            environment: named.filter(|(name, _)| name.starts_with("HSCHED_")).collect(),
+            directory: std::env::current_dir().ok(),
+            home: strategy.as_ref().map(|strategy| strategy.home_dir().to_owned()),
+            config_home: strategy.as_ref().map(BaseStrategy::config_dir),
+            state_home: strategy.as_ref().and_then(BaseStrategy::state_dir),
+            site_file: Some(PathBuf::from("/etc/hsched/config.toml")),
+            user: Some(nix::unistd::geteuid().as_raw()),
+            flags,
+        }
+    }
+
+    /// Returns what all layers say, lowest first, and what is wrong with them.
+    pub(super) fn entries(&self) -> (Vec<Entry>, Vec<SettingsProblem>) {
+        let (mut entries, mut problems) = (Vec::new(), Vec::new());
+        let user_file = self.config_home.as_ref().map(|home| home.join("hsched/config.toml"));
+        let layers = [
+            (Layer::Site, SITE_FILE, self.site_file.clone()),
+            (Layer::User, USER_FILE, user_file),
+            (Layer::Project, "", self.found_project()),
+        ];
+        for (layer, variable, usual) in layers {
+            let named = self.environment.get(variable);
+            let path = match named {
+                Some(path) if path.is_empty() => continue,
+                Some(path) => Some(self.directory.clone().unwrap_or_default().join(path)),
+                None => usual,
+            };
+            let Some(path) = path else { continue };
+            match read(&path) {
+                Ok(text) => {
+                    let (found, wrong) = file::parse(layer, &path, &text);
+                    entries.extend(found);
+                    problems.extend(wrong);
+                }
+                Err(error) if named.is_none() && is_missing(&error) => {}
+                Err(error) => problems.push(unreadable(layer, path, named.map(|_| variable), &error)),
+            }
+        }
+        read_environment(&self.environment, &mut entries, &mut problems);
+        read_flags(&self.flags, &mut entries, &mut problems);
+        (entries, problems)
+    }
+
+    /// Returns what was left out and why.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let Project::Untrusted(path) = self.project() else {
+            return Vec::new();
+        };
+        let path = path.display();
+        vec![format!(
+            "{path} is ignored: it belongs to another user, in a directory that everybody can write to"
+        )]
+    }
+
+    fn found_project(&self) -> Option<PathBuf> {
+        match self.project() {
+            Project::Found(path) => Some(path),
+            Project::Nothing | Project::Untrusted(_) => None,
+        }
+    }
+
+    /// Looks for a project file in the current directory and its parents, not beyond the home directory.
+    fn project(&self) -> Project {
+        let start = self.directory.as_deref().unwrap_or(Path::new(""));
+        for directory in start.ancestors() {
+            let path = directory.join(PROJECT_FILE);
+            // A file that cannot be looked at is found, so that reading it says what is wrong.
+            if !path.symlink_metadata().is_err_and(|error| is_missing(&error)) {
+                let trusted = self.trusts(directory, &path);
+                return if trusted { Project::Found(path) } else { Project::Untrusted(path) };
+            }
+            if self.home.as_deref() == Some(directory) {
+                break;
+            }
+        }
+        Project::Nothing
+    }
+
+    /// Returns whether nobody but the user, root and the directory's owners can have put the file there.
+    fn trusts(&self, directory: &Path, path: &Path) -> bool {
+        const WRITABLE_BY_ALL: u32 = 0o002;
+        let Some(user) = self.user else {
+            return true;
+        };
+        let open_to_all = directory.metadata().is_ok_and(|data| data.mode() & WRITABLE_BY_ALL != 0);
+        let own = path.symlink_metadata().is_ok_and(|data| data.uid() == user || data.uid() == 0);
+        own || !open_to_all
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LENGTH_LIMIT + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LENGTH_LIMIT {
+        return Err(io::Error::other(format!("longer than {LENGTH_LIMIT} bytes")));
+    }
+    Ok(text)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn unreadable(layer: Layer, path: PathBuf, variable: Option<&str>, error: &io::Error) -> SettingsProblem {
+    let reason = match error.kind() {
+        io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        _ => error.to_string(),
+    };
+    let wrong = ValueError::new(format!("cannot be read: {reason}"));
+    let error = match variable {
+        Some(variable) => wrong.hint(format!("{variable} names this file")),
+        None if error.kind() == io::ErrorKind::PermissionDenied => {
+            wrong.hint("make it readable or remove it")
+        }
+        None => wrong,
+    };
+    SettingsProblem { origin: Origin::File { layer, path, line: 0 }, key: String::new(), error }
+}
+
+/// Returns this process's environment, for the programs that it starts.
+pub fn process_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
+}

@@ -1,0 +1,60 @@
+//! The one thing in JSON that YAML does not read: a character written as two `\u` escapes.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Returns the text with every pair of surrogate escapes (`\ud83d\ude00`) as YAML's one escape
+/// (`\U0001F600`), where the text looks like JSON; lines stay as they are.
+///
+/// JSON has no other strings than those in double quotes, so an escape is one wherever it stands.
+pub(super) fn with_whole_characters(text: &str) -> Cow<'_, str> {
+    let looks_like_json = text.trim_start().starts_with(['{', '[']);
+    if !looks_like_json || !text.contains("\\u") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        if let Some(character) = pair(escape) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\U{:08X}", u32::from(character));
+            rest = escape.get(12..).unwrap_or_default();
+        } else {
+            // A backslash covers the next character, which may be a backslash too.
+            let length = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
+            out.push_str(&escape[..length]);
+            rest = &escape[length..];
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Returns the character that two escapes at the start of the text stand for.
+fn pair(text: &str) -> Option<char> {
+    let unit = |range| u16::from_str_radix(text.get(range)?, 16).ok();
+    if !(text.starts_with("\\u") && text.get(6..8) == Some("\\u")) {
+        return None;
+    }
+    char::decode_utf16([unit(2..6)?, unit(8..12)?])
+        .next()?
+        .ok()
+        .filter(|character| character.len_utf16() == 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pairs_of_json_change() {
+        let check = |text: &str, expected: &str| assert_eq!(with_whole_characters(text), expected);
+        check(r#"{"a": "\ud83d\ude00\u00e9\n"}"#, r#"{"a": "\U0001F600\u00e9\n"}"#);
+        check(r#"{"a": "\\ud83d\\ude00"}"#, r#"{"a": "\\ud83d\\ude00"}"#);
+        check(r#"{"a": "\ud83d"}"#, r#"{"a": "\ud83d"}"#);
+        check(r#"{"a": "\u+123\u-123é\"#, r#"{"a": "\u+123\u-123é\"#);
+        check(r"a: '\ud83d\ude00'", r"a: '\ud83d\ude00'");
+    }
+}
