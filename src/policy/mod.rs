@@ -1,4 +1,4 @@
-//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify`] before anybody acts on it.
+//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify()`] before anybody acts on it.
 //!
 //! A policy sees no Slurm, no file, no clock and no other policy; only the registry knows their names.
 
