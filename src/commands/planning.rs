@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
+use clap::{Parser, ValueEnum};
 
 use crate::clock::Clock;
 use crate::commands::context::Context;
@@ -21,7 +21,7 @@ use crate::throughput::ThroughputMatrix;
 use crate::ui::Progress;
 
 /// What can be said about how to plan.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct PlanningArgs {
     /// Plan over a cluster file instead of what Slurm reports.
@@ -56,6 +56,19 @@ pub(super) struct PlanningArgs {
     /// End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<Duration>,
+}
+
+impl PlanningArgs {
+    /// Returns whether nothing but `--pin` was said.
+    pub(super) fn says_nothing(&self) -> bool {
+        #[derive(Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            planning: PlanningArgs,
+        }
+        let nothing = Nothing::parse_from([""]).planning;
+        Self { pin: nothing.pin, ..self.clone() } == nothing
+    }
 }
 
 /// Which GPUs a plan may use.

@@ -49,11 +49,11 @@ pub(super) struct Args {
     /// How to print what was submitted.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    #[command(flatten)]
-    planning: planning::PlanningArgs,
     /// Passed to sbatch as they are; for a heterogeneous job they hold for its first component.
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
+    #[command(flatten)]
+    planning: planning::PlanningArgs,
 }
 
 impl Args {
@@ -74,6 +74,10 @@ impl Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let text = input::text(&args.input)?;
     let planned = if PlanFile::recognises(&text) {
+        if !args.planning.says_nothing() {
+            let message = "a plan is made already: --pin is the only planning option that it takes";
+            return Err(Failure::new(Exit::Usage, message).hint("give the job file to plan anew"));
+        }
         read_plan(&text, &args.input)?
     } else {
         planning::plan(&args.planning, context, &text, &args.input)?
