@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # Writes what the daemons read: slurm.conf, gres.conf, cgroup.conf, slurmdbd.conf and the fake devices.
+# shellcheck disable=SC2153 # dev-cluster and nodes.sh set the names in capitals
 
 # Writes every file below DIR/etc and DIR/dev, from the parsed node file and the options.
 write_config() {

@@ -14,7 +14,7 @@ expected_daemons() {
 start_missing_daemons() {
   local daemon
   for daemon in $(expected_daemons); do
-    [[ -z $(daemon_pid "$daemon") ]] || continue
+    [[ -z $(daemon_pid "$daemon" || true) ]] || continue
     case $daemon in
       munged) start_munged ;;
       mariadbd) start_mariadbd ;;
@@ -145,13 +145,16 @@ nodes_usable() {
   ((ready == ${#NODE_NAMES[@]}))
 }
 
-# Prints a line per daemon; fails when one is missing or a node cannot take jobs.
+# Prints a line per daemon; fails when one is missing.
 show_daemons() {
   local daemon pid missing=0
   for daemon in $(expected_daemons); do
-    pid=$(daemon_pid "$daemon") || pid=''
-    printf '%-20s %s\n' "$daemon" "$([[ -n $pid ]] && echo "up, pid $pid" || echo down)"
-    [[ -n $pid ]] || missing=$((missing + 1))
+    if pid=$(daemon_pid "$daemon"); then
+      printf '%-20s up    pid %s\n' "$daemon" "$pid"
+    else
+      printf '%-20s down\n' "$daemon"
+      missing=$((missing + 1))
+    fi
   done
   ((missing == 0))
 }

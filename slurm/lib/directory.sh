@@ -92,6 +92,7 @@ refuse_other_options() {
 choose_ports() {
   local count=$((2 + ${#NODE_NAMES[@]})) blocks=$(((LAST_PORT - FIRST_PORT) / PORT_STEP)) try taken
   if [[ -n $PORT ]]; then
+    ((PORT + count <= 65536)) || misuse "--port $PORT leaves no room for $count ports"
     taken=$(taken_port "$PORT" "$count")
     [[ -z $taken ]] || fail "port $taken is taken; --port $PORT needs $PORT to $((PORT + count - 1))"
     return

@@ -15,9 +15,10 @@ missing_programs() {
 }
 
 refuse_when_programs_miss() {
-  local missing
+  local missing option=''
   missing=$(missing_programs)
-  [[ -z $missing ]] || fail "not installed: ${missing//$'\n'/, }; run: dev-cluster install${ACCOUNTING:+ --accounting}"
+  [[ $ACCOUNTING != yes ]] || option=' --accounting'
+  [[ -z $missing ]] || fail "not installed: ${missing//$'\n'/, }; as root: dev-cluster install$option"
 }
 
 install_packages() {

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # Reads a node file into arrays and reports every bad line as file:line. It writes nothing to disk.
+# shellcheck disable=SC2034 # config.sh reads the arrays
 
 declare -a NODE_NAMES=() PARTITION_NAMES=()
 declare -A NODE_CPUS=() NODE_MEMORY=() NODE_GPUS=() NODE_FEATURES=()
@@ -18,7 +19,7 @@ read_nodes() {
 
 # Parses NODES_TEXT: partitions first, as node lines may name one that is declared below them.
 parse_nodes() {
-  local line
+  local line wanted
   local -a words
   for wanted in partition node; do
     NODES_LINE=0
@@ -88,30 +89,40 @@ parse_partition() {
 
 # NAMES [cpus=N] [memory=MB] [gpus=TYPE:N,…|N] [features=A,…] [partitions=P,…]
 parse_node() {
-  local word value cpus=16 memory=64000 gpus='' features='' partitions='' name partition
+  local word name partition
   local -a names=()
+  local -A setting=([cpus]=16 [memory]=64000 [gpus]='' [features]='' [partitions]='')
   expand_names "$1" || { bad_line "bad node name '$1': like v1, v[1-4] or v[01-04,7]"; return 0; }
   for word in "${@:2}"; do
-    value=${word#*=}
-    case $word in
-      cpus=*) is_count "$value" 1 4096 && cpus=$value || bad_line "bad cpus '$value'" ;;
-      memory=*) is_count "$value" 1 99999999 && memory=$value || bad_line "bad memory '$value': megabytes" ;;
-      gpus=*) is_gpu_list "$value" && gpus=$value || bad_line "bad gpus '$value': like v100:4, v100:2,t4:2 or 4" ;;
-      features=*) is_word_list "$value" && features=$value || bad_line "bad features '$value'" ;;
-      partitions=*) is_word_list "$value" && partitions=$value || bad_line "bad partitions '$value'" ;;
-      *) bad_line "unknown setting '$word': cpus=, memory=, gpus=, features=, partitions=" ;;
-    esac
+    if is_node_setting "${word%%=*}" "${word#*=}"; then
+      setting[${word%%=*}]=${word#*=}
+    else
+      bad_line "bad setting '$word': cpus=N memory=MEGABYTES gpus=TYPE:N,TYPE:N or gpus=N features=A,B partitions=P,Q"
+    fi
   done
-  [[ -n $partitions ]] || partitions=$(IFS=,; printf '%s' "${PARTITION_NAMES[*]}")
-  for partition in ${partitions//,/ }; do
+  for partition in ${setting[partitions]//,/ }; do
     [[ -n ${PARTITION_LINE[$partition]-} ]] || bad_line "partition $partition is not declared"
-    PARTITION_NODES[$partition]+=${PARTITION_NODES[$partition]:+,}$(IFS=,; printf '%s' "${names[*]}")
   done
   for name in "${names[@]}"; do
     [[ -z ${NODE_CPUS[$name]-} ]] || { bad_line "node $name is declared twice"; continue; }
     NODE_NAMES+=("$name")
-    NODE_CPUS[$name]=$cpus NODE_MEMORY[$name]=$memory NODE_GPUS[$name]=$gpus NODE_FEATURES[$name]=$features
+    NODE_CPUS[$name]=${setting[cpus]} NODE_MEMORY[$name]=${setting[memory]}
+    NODE_GPUS[$name]=${setting[gpus]} NODE_FEATURES[$name]=${setting[features]}
+    [[ -n ${setting[partitions]} ]] || setting[partitions]=${PARTITION_NAMES[*]}
+    for partition in ${setting[partitions]//,/ }; do
+      PARTITION_NODES[$partition]+=${PARTITION_NODES[$partition]:+,}$name
+    done
   done
+}
+
+is_node_setting() { # KEY VALUE
+  case $1 in
+    cpus) is_count "$2" 1 4096 ;;
+    memory) is_count "$2" 1 99999999 ;;
+    gpus) is_gpu_list "$2" ;;
+    features | partitions) is_word_list "$2" ;;
+    *) return 1 ;;
+  esac
 }
 
 # Sets the caller's `names` to the nodes that the pattern $1 stands for.
