@@ -4,6 +4,7 @@
 
 # Writes every file below DIR/etc and DIR/dev, from the parsed node file and the options.
 write_config() {
+  rm -rf "$DIR/log"
   mkdir -p "$DIR"/{etc,dev,state,run,log}
   write_devices_and_gres
   printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$DIR/etc/cgroup.conf"

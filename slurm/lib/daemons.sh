@@ -23,7 +23,7 @@ start_missing_daemons() {
       slurmd-*) start_daemon "$daemon" "${HOST_VIEW[@]}" slurmd -D -N "${daemon#slurmd-}" ;;
     esac
   done
-  wait_for nodes_usable slurmctld 15
+  wait_for cluster_usable slurmctld 15
 }
 
 # Starts daemon $1 as the command behind it: in its own session, with a clean environment, signals and descriptors.
@@ -53,7 +53,7 @@ close_descriptors() {
 wait_for() {
   local deadline=$((SECONDS + $3))
   until "$1"; do
-    [[ -n $(daemon_pid "$2") ]] || give_up "$2 stopped" "$2"
+    [[ -n $(daemon_pid "$2" || true) ]] || give_up "$2 stopped" "$2"
     ((SECONDS <= deadline)) || give_up "$2 is not ready after $3 s" "$2"
     sleep 0.03
   done
@@ -116,25 +116,37 @@ start_slurmdbd() {
 }
 
 start_slurmctld() {
+  local node pid
   start_daemon slurmctld "${HOST_VIEW[@]}" slurmctld -D
   wait_for slurmctld_listens slurmctld 10
+  # A new controller asks the nodes only after five seconds; a slurmd that gets HUP registers at once.
+  for node in "${NODE_NAMES[@]}"; do
+    if pid=$(daemon_pid "slurmd-$node"); then kill -HUP "$pid"; fi
+  done
 }
 
 slurmdbd_listens() { listens_on $((PORT + 1)); }
 slurmctld_listens() { listens_on "$PORT"; }
-listens_on() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+listens_on() { listening_ports | grep -qx "$1"; }
 
 # Prints "NODE|STATE|REASON" of every node, once.
 node_states() {
   timeout 3 sinfo -h -N -O 'NodeList:|,StateComplete:|,Reason:|' 2>/dev/null | sort -u
 }
 
-# Succeeds when every node is ready for jobs. A node that somebody drained or set down by hand counts as ready.
-nodes_usable() {
-  local node state reason ready=0
+# Succeeds when every slurmd of this cluster listens and every node is ready; gives up when one has died.
+cluster_usable() {
+  local node
   for node in "${NODE_NAMES[@]}"; do
-    [[ -n $(daemon_pid "slurmd-$node") ]] || give_up "slurmd of $node stopped" "slurmd-$node"
+    [[ -n $(daemon_pid "slurmd-$node" || true) ]] || give_up "slurmd of $node stopped" "slurmd-$node"
   done
+  (($(listening_ports | grep -cxFf <(seq $((PORT + 2)) $((PORT + 1 + ${#NODE_NAMES[@]}))) || true) == ${#NODE_NAMES[@]})) &&
+    nodes_ready
+}
+
+# Succeeds when every node is ready for jobs. A node that somebody drained or set down by hand counts as ready.
+nodes_ready() {
+  local node state reason ready=0
   while IFS='|' read -r node state reason; do
     case $state in
       *not_responding* | *unknown* | inval*) ;;

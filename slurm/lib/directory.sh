@@ -25,29 +25,33 @@ lock_directory() {
   while true; do
     exec 9>>"$DIR.lock" || fail "cannot write $DIR.lock"
     flock --wait 60 9 || fail "another dev-cluster works on $DIR"
-    # The one before may have removed the file that we waited for.
+    # The one before us has removed the file that we waited for.
     [[ $DIR.lock -ef /proc/self/fd/9 ]] && break
     exec 9>&-
   done
   LOCKED=yes
 }
 
-# Gives the lock back; removes its file when the directory is gone.
+# Gives the lock back and removes its file: who waits for it sees that and makes a new one.
 unlock_directory() {
   [[ $LOCKED == yes ]] || return 0
-  [[ -d $DIR ]] || rm -f "$DIR.lock"
+  rm -f "$DIR.lock"
   exec 9>&-
   LOCKED=no
 }
 
 # Refuses a directory that holds something else.
-claim_directory() {
+refuse_foreign_directory() {
   if [[ ! -e $DIR/.dev-cluster ]]; then
-    [[ ! -d $DIR || -z $(ls -A "$DIR") ]] || fail "$DIR is not empty and no dev-cluster"
-    mkdir -p "$DIR"
-    printf '%s\n' "$LAYOUT" >"$DIR/.dev-cluster"
+    [[ ! -d $DIR || -z $(ls -A "$DIR") ]] || fail "$DIR is not empty and holds no dev-cluster"
+    return 0
   fi
   [[ $(<"$DIR/.dev-cluster") == "$LAYOUT" ]] || fail "$DIR was made by another version: use that one's down"
+}
+
+claim_directory() {
+  mkdir -p "$DIR"
+  printf '%s\n' "$LAYOUT" >"$DIR/.dev-cluster"
   chmod 755 "$DIR"
 }
 
@@ -62,7 +66,7 @@ remove_directory() {
 }
 
 # A cluster is remembered from the moment its options are written until it is stopped.
-is_remembered() { [[ -e $DIR/etc/options && $(<"$DIR/.dev-cluster") == "$LAYOUT" ]]; }
+is_remembered() { [[ -e $DIR/etc/options ]]; }
 
 remember_options() {
   mkdir -p "$DIR/etc"
@@ -106,10 +110,14 @@ choose_ports() {
 
 # Prints the first port of $1 … $1+$2-1 that something listens on.
 taken_port() {
+  listening_ports | awk -v first="$1" -v count="$2" '$1 >= first && $1 < first + count { print; exit }'
+}
+
+# Prints the port of every TCP listener of this host, one a line.
+listening_ports() {
   local port
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" { n = split($2, a, ":"); print a[n] }' | sort -u |
-    while read -r port; do printf '%d\n' "0x$port"; done |
-    awk -v first="$1" -v count="$2" '$1 >= first && $1 < first + count { print; exit }'
+    while read -r port; do printf '%d\n' "0x$port"; done
 }
 
 # Prints the address that Slurm's programs find for this host.
