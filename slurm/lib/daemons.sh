@@ -38,6 +38,7 @@ start_daemon() {
       MYSQL_UNIX_PORT="$DIR/sql/socket" "$MARKER=$DIR" setsid "$@"
   ) </dev/null >"$DIR/log/$name.out" 2>&1 &
   remember_process "$name" $!
+  disown $!
 }
 
 # A daemon that kept a caller's pipe open would make the caller wait for ever.
