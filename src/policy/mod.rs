@@ -19,7 +19,7 @@ mod verify;
 
 pub use self::cost::EpochTime;
 pub use self::fairness::fairness;
-pub use self::plan::{Bound, Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Slot, Verdict};
+pub use self::plan::{Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Slot, Verdict};
 pub use self::problem::{JobModel, Objective, Problem, ProblemError, TypeModel, WorkerNode};
 pub use self::registry::{Parameters, find, names};
 pub use self::verify::{CheckedPlan, Violation, verify};

@@ -28,6 +28,7 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
+    /// What is proven about the objective: nothing, by the policies of this version.
     pub lower_bound: Option<f64>,
     pub gap: Option<f64>,
     pub proven_optimal: bool,
@@ -149,8 +150,6 @@ impl PlanFile {
     ) -> Self {
         let Solved { problem, plan, policy, solve } = solved;
         let outcome = Outcome::of(problem, plan);
-        let lower_bound = plan.plan().bound.map(|bound| bound.lower);
-        let gap = outcome.zip(lower_bound).map(|(outcome, bound)| outcome.objective_value / bound - 1.0);
         let jobs = plan.verdicts().iter().zip(specs).enumerate();
         let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob::new(problem, job, verdict, spec)).collect();
         let rate = |node: usize| problem.nodes[node].intra_node.gigabits_per_second();
@@ -165,9 +164,9 @@ impl PlanFile {
             mean_jct_s: outcome.map(|outcome| outcome.mean_jct),
             makespan_s: outcome.map(|outcome| outcome.makespan),
             fairness: outcome.map(|outcome| outcome.fairness),
-            lower_bound,
-            gap,
-            proven_optimal: gap.is_some_and(|gap| gap <= 1e-9),
+            lower_bound: None,
+            gap: None,
+            proven_optimal: false,
             certificate: None,
             categories: plan.plan().categories,
             solve_s: Some(solve.0),
@@ -254,7 +253,7 @@ impl PlanFile {
     pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
         let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
         let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;
-        Ok(Plan { verdicts, bound: None, categories: self.categories, stopped: false })
+        Ok(Plan { verdicts, categories: self.categories, stopped: false })
     }
 
     /// Returns the order of devices on nodes with several GPU types.
