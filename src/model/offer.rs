@@ -145,7 +145,7 @@ impl OfferedNode {
 /// Lowers `gpus` to the number of ranks for which the node has CPUs and memory; later types lose first.
 ///
 /// Returns why, where it had to.
-fn within_host(
+pub(super) fn within_host(
     mut gpus: Vec<(GpuType, u32)>,
     needs: RankNeeds,
     cpus: Option<u64>,

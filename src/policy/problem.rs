@@ -121,8 +121,10 @@ impl Problem {
                 intra_node: node.intra_node.unwrap_or(intra_node),
             })
             .collect();
-        let summary = cluster.summary();
-        let ceiling = count_by_type(&|ty| summary.get(ty).map_or(0, |s| s.total));
+        let stocks = || cluster.nodes.iter().flat_map(|node| &node.gpus);
+        let ceiling = count_by_type(&|ty| {
+            stocks().filter(|stock| stock.gpu_type == *ty).map(|stock| stock.total).sum()
+        });
         let offered: Vec<u32> = (0..gpu_types.len())
             .map(|ty| nodes.iter().map(|node: &WorkerNode| node.gpus[ty]).sum())
             .collect();
