@@ -60,15 +60,12 @@ wait_for() {
   done
 }
 
-# Ends the program with the tail of daemon $2's log.
+# Ends the program with the tail of what daemon $2 said.
 give_up() {
-  local log
-  say "$1"
-  for log in "$DIR/log/$2.out" "$DIR/log/$2.log"; do
-    [[ -s $log ]] || continue
-    printf -- '--- %s\n' "$log" >&2
-    tail -n 15 "$log" >&2
-  done
+  local log=$DIR/log/$2.out
+  [[ -s $log ]] || log=$DIR/log/$2.log
+  say "$1; the end of $log:"
+  tail -n 15 "$log" >&2 || true
   exit 1
 }
 
