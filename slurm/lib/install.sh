@@ -29,7 +29,7 @@ install_packages() {
   [[ -n $missing ]] || return 0
   missing=${missing//$'\n'/, }
   command -v apt-get >/dev/null ||
-    fail "not installed: $missing; there is no apt-get here: install Slurm 22.05 or newer and munge with your system's tool"
+    fail "not installed: $missing; there is no apt-get here: install Slurm and munge with your system's tool"
   ((EUID == 0)) || fail "not installed: $missing; as root: apt-get install --no-install-recommends ${packages[*]}"
   enabled=$(enabled_services)
   forbid_services
@@ -61,9 +61,9 @@ allow_services() {
 enabled_services() {
   local service
   for service in munge slurmctld slurmd slurmdbd mariadb; do
-    if [[ -L /etc/systemd/system/multi-user.target.wants/$service.service ]] || compgen -G "/etc/rc2.d/S[0-9][0-9]$service" >/dev/null; then
-      printf '%s\n' "$service"
-    fi
+    [[ -L /etc/systemd/system/multi-user.target.wants/$service.service ]] ||
+      compgen -G "/etc/rc2.d/S[0-9][0-9]$service" >/dev/null || continue
+    printf '%s\n' "$service"
   done
 }
 
