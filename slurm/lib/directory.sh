@@ -147,7 +147,7 @@ prepare_host_view() {
       'srun and salloc work inside jobs only'
     return
   fi
-  fail "$(uname -n) must be 127.0.0.1 (it is ${address:-unknown}), and this system lets us mount no private /etc/hosts;" \
+  fail "$(uname -n) must be 127.0.0.1 (it is ${address:-unknown}), and no private /etc/hosts can be mounted here;" \
     "remedy: make '127.0.0.1 $(uname -n)' the first line of /etc/hosts, and the only one with that name"
 }
 
