@@ -1,0 +1,148 @@
+# shellcheck shell=bash
+# Writes what the daemons read: slurm.conf, gres.conf, cgroup.conf, slurmdbd.conf and the fake devices.
+# shellcheck disable=SC2153 # dev-cluster and nodes.sh set the names in capitals
+
+# Writes every file below DIR/etc and DIR/dev, from the parsed node file and the options.
+write_config() {
+  rm -rf "$DIR/log"
+  mkdir -p "$DIR"/{etc,dev,state,run,log}
+  write_devices_and_gres
+  printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$DIR/etc/cgroup.conf"
+  { common_settings; accounting_settings; node_lines; partition_lines; } >"$DIR/etc/slurm.conf"
+  if [[ $ACCOUNTING == yes ]]; then (umask 077; slurmdbd_settings >"$DIR/etc/slurmdbd.conf"); fi
+}
+
+# Slurm sets CUDA_VISIBLE_DEVICES only for files that stat as character devices: links to /dev/null do.
+write_devices_and_gres() {
+  local node entry type count first index
+  for node in "${NODE_NAMES[@]}"; do
+    mkdir -p "$DIR/spool/$node"
+    [[ -n ${NODE_GPUS[$node]} ]] || continue
+    mkdir -p "$DIR/dev/$node"
+    first=0
+    for entry in ${NODE_GPUS[$node]//,/ }; do
+      count=${entry##*:} type=''
+      [[ $entry == *:* ]] && type=" Type=${entry%:*}"
+      for ((index = first; index < first + count; index++)); do
+        ln -s /dev/null "$DIR/dev/$node/nvidia$index"
+      done
+      printf 'NodeName=%s Name=gpu%s File=%s/dev/%s/nvidia[%d-%d]\n' \
+        "$node" "$type" "$DIR" "$node" "$first" "$((first + count - 1))"
+      first=$((first + count))
+    done
+  done >"$DIR/etc/gres.conf"
+}
+
+common_settings() {
+  cat <<END
+# Written by dev-cluster; lost with its \`down\`.
+ClusterName=dev
+SlurmctldHost=$HOST(127.0.0.1)
+SlurmctldPort=$PORT
+SlurmUser=$ME
+SlurmdUser=$ME
+$(auth_settings)
+StateSaveLocation=$DIR/state
+SlurmdSpoolDir=$DIR/spool/%n
+SlurmctldPidFile=$DIR/run/slurmctld.own
+SlurmdPidFile=$DIR/run/slurmd-%n.own
+SlurmctldLogFile=$DIR/log/slurmctld.log
+SlurmdLogFile=$DIR/log/slurmd-%n.log
+SlurmctldDebug=info
+SlurmdDebug=info
+# Without this, listeners would be open to the network.
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+MpiDefault=none
+SwitchType=switch/none
+SlurmdParameters=config_overrides
+ReturnToService=1
+GresTypes=gpu
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=100
+SchedulerType=sched/backfill
+# Heterogeneous jobs start in half a second instead of half a minute.
+SchedulerParameters=bf_interval=1,batch_sched_delay=0
+PriorityType=priority/multifactor
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+JobRequeue=1
+KillWait=3
+MinJobAge=300
+CompleteWait=0
+InactiveLimit=0
+SlurmctldTimeout=30
+$(timeout_settings)
+END
+}
+
+timeout_settings() {
+  local slurmd message tcp
+  IFS=/ read -r slurmd message tcp <<<"$TIMEOUTS"
+  printf 'SlurmdTimeout=%d\nMessageTimeout=%d\nTCPTimeout=%d\n' "$slurmd" "$message" "$tcp"
+}
+
+auth_settings() {
+  if [[ $AUTH == munge ]]; then
+    printf 'AuthType=auth/munge\nAuthInfo=socket=%s/munge/socket\nCredType=cred/munge\n' "$DIR"
+  else
+    printf 'AuthType=auth/none\nCredType=cred/none\n'
+  fi
+}
+
+accounting_settings() {
+  if [[ $ACCOUNTING != yes ]]; then
+    printf 'AccountingStorageType=accounting_storage/none\n'
+    printf 'JobCompType=jobcomp/filetxt\nJobCompLoc=%s/log/jobcomp.txt\n' "$DIR"
+    return
+  fi
+  printf 'AccountingStorageType=accounting_storage/slurmdbd\n'
+  printf 'AccountingStorageHost=127.0.0.1\nAccountingStoragePort=%d\n' "$((PORT + 1))"
+  # Towards slurmdbd this names the munge socket; AuthInfo is not used there.
+  [[ $AUTH == none ]] || printf 'AccountingStoragePass=%s/munge/socket\n' "$DIR"
+  printf 'AccountingStorageTRES=gres/gpu%s\n' "$(gpu_types | sed 's|^|,gres/gpu:|' | tr -d '\n')"
+  printf 'AccountingStoreFlags=job_comment,job_env,job_script\n'
+}
+
+node_lines() {
+  local node port=$((PORT + 2)) gres entry
+  for node in "${NODE_NAMES[@]}"; do
+    gres=''
+    for entry in ${NODE_GPUS[$node]//,/ }; do gres+=${gres:+,}gpu:$entry; done
+    printf 'NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=%d%s%s\n' \
+      "$node" "$HOST" "$port" "${NODE_CPUS[$node]}" "${NODE_MEMORY[$node]}" \
+      "${gres:+ Gres=$gres}" "${NODE_FEATURES[$node]:+ Feature=${NODE_FEATURES[$node]}}"
+    port=$((port + 1))
+  done
+}
+
+partition_lines() {
+  local partition
+  for partition in "${PARTITION_NAMES[@]}"; do
+    printf 'PartitionName=%s Nodes=%s State=UP OverSubscribe=NO%s\n' \
+      "$partition" "${PARTITION_NODES[$partition]}" "${PARTITION_SETTINGS[$partition]}"
+  done
+}
+
+# StorageHost=localhost makes the client library use MYSQL_UNIX_PORT, which start_slurmdbd sets.
+slurmdbd_settings() {
+  auth_settings | grep -v ^CredType
+  cat <<END
+DbdAddr=127.0.0.1
+DbdHost=$HOST
+DbdPort=$((PORT + 1))
+CommunicationParameters=NoInAddrAny
+SlurmUser=$ME
+DebugLevel=info
+LogFile=$DIR/log/slurmdbd.log
+PidFile=$DIR/run/slurmdbd.own
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=$ME
+StorageLoc=slurm_acct_db
+END
+}

@@ -1,0 +1,172 @@
+# shellcheck shell=bash
+# Starts the daemons one by one, waits until they answer, and says what is up.
+
+# Prints every daemon that this cluster should have, in the order of starting.
+expected_daemons() {
+  local node
+  [[ $AUTH == none ]] || echo munged
+  if [[ $ACCOUNTING == yes ]]; then printf '%s\n' mariadbd slurmdbd; fi
+  echo slurmctld
+  for node in "${NODE_NAMES[@]}"; do printf 'slurmd-%s\n' "$node"; done
+}
+
+# Starts what is missing, and returns when every node is usable.
+start_missing_daemons() {
+  local daemon
+  for daemon in $(expected_daemons); do
+    [[ -z $(daemon_pid "$daemon" || true) ]] || continue
+    case $daemon in
+      munged) start_munged ;;
+      mariadbd) start_mariadbd ;;
+      slurmdbd) start_slurmdbd ;;
+      slurmctld) start_slurmctld ;;
+      slurmd-*) start_daemon "$daemon" "${HOST_VIEW[@]}" slurmd -D -N "${daemon#slurmd-}" ;;
+    esac
+  done
+  wait_for cluster_usable slurmctld 15
+}
+
+# Starts daemon $1 as the command behind it: in its own session, with a clean environment, signals and descriptors.
+start_daemon() {
+  local name=$1
+  shift
+  STARTED+=("$name")
+  (
+    close_descriptors
+    cd /
+    exec env -i --default-signal PATH="$PATH" HOME="$HOME" LANG=C.UTF-8 SLURM_CONF="$DIR/etc/slurm.conf" \
+      MYSQL_UNIX_PORT="$DIR/sql/socket" "$MARKER=$DIR" setsid "$@"
+  ) </dev/null >"$DIR/log/$name.out" 2>&1 &
+  remember_process "$name" $!
+}
+
+# A daemon that kept a caller's pipe open would make the caller wait for ever.
+close_descriptors() {
+  local descriptor
+  for descriptor in /proc/self/fd/*; do
+    descriptor=${descriptor##*/}
+    if ((descriptor > 2)); then eval "exec $descriptor>&-"; fi
+  done
+}
+
+# Waits until the function $1 succeeds; gives up when daemon $2 died or after $3 seconds.
+wait_for() {
+  local deadline=$((SECONDS + $3))
+  until "$1"; do
+    [[ -n $(daemon_pid "$2" || true) ]] || give_up "$2 stopped" "$2"
+    ((SECONDS <= deadline)) || give_up "$2 is not ready after $3 s" "$2"
+    sleep 0.03
+  done
+}
+
+# Ends the program with the tail of daemon $2's log.
+give_up() {
+  local log
+  say "$1"
+  for log in "$DIR/log/$2.out" "$DIR/log/$2.log"; do
+    [[ -s $log ]] || continue
+    printf -- '--- %s\n' "$log" >&2
+    tail -n 15 "$log" >&2
+  done
+  exit 1
+}
+
+start_munged() {
+  mkdir -p "$DIR/munge"
+  chmod 755 "$DIR/munge"
+  [[ -s $DIR/munge/key ]] || (umask 077; head -c 128 /dev/urandom >"$DIR/munge/key")
+  rm -f "$DIR/munge/socket"
+  start_daemon munged munged --foreground --force --num-threads=4 --key-file="$DIR/munge/key" \
+    --socket="$DIR/munge/socket" --pid-file="$DIR/munge/pid" --seed-file="$DIR/munge/seed" --log-file="$DIR/log/munged.log"
+  wait_for munge_answers munged 5
+}
+
+munge_answers() { [[ -S $DIR/munge/socket ]] && munge --no-input --socket="$DIR/munge/socket" >/dev/null 2>&1; }
+
+# The database listens on a socket in a directory of our own only, and knows its user by that socket.
+start_mariadbd() {
+  if [[ ! -e $DIR/sql/ready ]]; then
+    rm -rf "$DIR/sql"
+    mkdir -m 700 "$DIR/sql"
+    mariadb-install-db --no-defaults --user="$ME" --datadir="$DIR/sql/data" --skip-test-db --skip-name-resolve \
+      --auth-root-authentication-method=socket --auth-root-socket-user="$ME" >"$DIR/log/mariadb-install.log" 2>&1 ||
+      give_up 'no database could be made' mariadb-install
+    touch "$DIR/sql/ready"
+  fi
+  start_daemon mariadbd mariadbd --no-defaults --user="$ME" --datadir="$DIR/sql/data" --socket="$DIR/sql/socket" \
+    --pid-file="$DIR/sql/pid" --skip-networking --skip-name-resolve --innodb-buffer-pool-size=64M \
+    --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=0 --log-error="$DIR/log/mariadbd.log"
+  wait_for database_answers mariadbd 20
+  mariadb --no-defaults --socket="$DIR/sql/socket" --user="$ME" -e 'create database if not exists slurm_acct_db' ||
+    give_up 'no database slurm_acct_db' mariadbd
+}
+
+database_answers() {
+  mariadb-admin --no-defaults --socket="$DIR/sql/socket" --user="$ME" ping >/dev/null 2>&1
+}
+
+start_slurmdbd() {
+  start_daemon slurmdbd "${HOST_VIEW[@]}" slurmdbd -D
+  wait_for slurmdbd_listens slurmdbd 15
+  {
+    sacctmgr -i add cluster dev
+    sacctmgr -i add account dev
+    sacctmgr -i add user "$ME" account=dev
+  } >"$DIR/log/sacctmgr.log" 2>&1 || true
+}
+
+start_slurmctld() {
+  local node pid
+  start_daemon slurmctld "${HOST_VIEW[@]}" slurmctld -D
+  wait_for slurmctld_listens slurmctld 10
+  # A new controller asks the nodes only after five seconds; a slurmd that gets HUP registers at once.
+  for node in "${NODE_NAMES[@]}"; do
+    if pid=$(daemon_pid "slurmd-$node"); then kill -HUP "$pid"; fi
+  done
+}
+
+slurmdbd_listens() { listens_on $((PORT + 1)); }
+slurmctld_listens() { listens_on "$PORT"; }
+listens_on() { listening_ports | grep -qx "$1"; }
+
+# Prints "NODE|STATE|REASON" of every node, once.
+node_states() {
+  timeout 3 sinfo -h -N -O 'NodeList:|,StateComplete:|,Reason:|' 2>/dev/null | sort -u
+}
+
+# Succeeds when every slurmd of this cluster listens and every node is ready; gives up when one has died.
+cluster_usable() {
+  local node
+  for node in "${NODE_NAMES[@]}"; do
+    [[ -n $(daemon_pid "slurmd-$node" || true) ]] || give_up "slurmd of $node stopped" "slurmd-$node"
+  done
+  (($(listening_ports | grep -cxFf <(seq $((PORT + 2)) $((PORT + 1 + ${#NODE_NAMES[@]}))) || true) == ${#NODE_NAMES[@]})) &&
+    nodes_ready
+}
+
+# Succeeds when every node is ready for jobs. A node that somebody drained or set down by hand counts as ready.
+nodes_ready() {
+  local node state reason ready=0
+  while IFS='|' read -r node state reason; do
+    case $state in
+      *not_responding* | *unknown* | inval*) ;;
+      down*) [[ $reason == none || $reason == 'Not responding'* ]] || ready=$((ready + 1)) ;;
+      *) ready=$((ready + 1)) ;;
+    esac
+  done < <(node_states)
+  ((ready == ${#NODE_NAMES[@]}))
+}
+
+# Prints a line per daemon; fails when one is missing.
+show_daemons() {
+  local daemon pid missing=0
+  for daemon in $(expected_daemons); do
+    if pid=$(daemon_pid "$daemon"); then
+      printf '%-20s up    pid %s\n' "$daemon" "$pid"
+    else
+      printf '%-20s down\n' "$daemon"
+      missing=$((missing + 1))
+    fi
+  done
+  ((missing == 0))
+}

@@ -1,0 +1,161 @@
+# shellcheck shell=bash
+# The cluster's directory: where it is, who may touch it, what it remembers, its ports, and its view of the host name.
+
+readonly LAYOUT=1 LONGEST_DIRECTORY=70 FIRST_PORT=10000 LAST_PORT=31000 PORT_STEP=64
+
+# Sets DIR to the absolute path of the wanted or the default directory.
+resolve_directory() {
+  local wanted=$1 runtime=${XDG_RUNTIME_DIR:-/tmp}
+  if [[ -z $wanted ]]; then
+    [[ -d $runtime && -w $runtime ]] || runtime=/tmp
+    wanted=$runtime/hsched-dev-cluster-$(id -u)
+  fi
+  DIR=$(realpath -m -- "$wanted")
+  [[ $DIR =~ ^[A-Za-z0-9._/@+-]+$ ]] ||
+    misuse "--dir '$DIR': only letters, digits and . _ / @ + - (Slurm's files allow no blanks and the like)"
+  ((${#DIR} <= LONGEST_DIRECTORY)) ||
+    misuse "--dir $DIR has ${#DIR} characters; at most $LONGEST_DIRECTORY (unix sockets have short names)"
+  [[ ! -e $DIR || -d $DIR ]] || misuse "--dir $DIR is not a directory"
+  [[ ! -d $DIR || -O $DIR ]] || fail "$DIR belongs to somebody else"
+}
+
+# Takes the lock that serialises up and down on one directory; the file lies beside it, as DIR itself is removed.
+lock_directory() {
+  mkdir -p "$(dirname "$DIR")"
+  while true; do
+    exec 9>>"$DIR.lock" || fail "cannot write $DIR.lock"
+    flock --wait 60 9 || fail "another dev-cluster works on $DIR"
+    # The one before us has removed the file that we waited for.
+    [[ $DIR.lock -ef /proc/self/fd/9 ]] && break
+    exec 9>&-
+  done
+  LOCKED=yes
+}
+
+# Gives the lock back and removes its file: who waits for it sees that and makes a new one.
+unlock_directory() {
+  [[ $LOCKED == yes ]] || return 0
+  rm -f "$DIR.lock"
+  exec 9>&-
+  LOCKED=no
+}
+
+# Refuses a directory that holds something else.
+refuse_foreign_directory() {
+  if [[ ! -e $DIR/.dev-cluster ]]; then
+    [[ ! -d $DIR || -z $(ls -A "$DIR") ]] || fail "$DIR is not empty and holds no dev-cluster"
+    return 0
+  fi
+  [[ $(<"$DIR/.dev-cluster") == "$LAYOUT" ]] || fail "$DIR was made by another version: use that one's down"
+}
+
+claim_directory() {
+  mkdir -p "$DIR"
+  printf '%s\n' "$LAYOUT" >"$DIR/.dev-cluster"
+  chmod 755 "$DIR"
+}
+
+# Removes the directory, but for the logs when $1 is "keep".
+remove_directory() {
+  [[ -e $DIR/.dev-cluster ]] || return 0
+  if [[ $1 == keep ]]; then
+    find "$DIR" -mindepth 1 -maxdepth 1 ! -name log ! -name .dev-cluster -exec rm -rf {} +
+  else
+    rm -rf "$DIR"
+  fi
+}
+
+# A cluster is remembered from the moment its options are written until it is stopped.
+is_remembered() { [[ -e $DIR/etc/options ]]; }
+
+remember_options() {
+  mkdir -p "$DIR/etc"
+  printf '%s\n' "$NODES_TEXT" >"$DIR/etc/nodes"
+  printf '%s %s %s %s\n' "$PORT" "$AUTH" "$ACCOUNTING" "$TIMEOUTS" >"$DIR/etc/options"
+}
+
+# Sets the options and the node arrays to what the cluster was started with.
+recall_options() {
+  read -r PORT AUTH ACCOUNTING TIMEOUTS <"$DIR/etc/options"
+  read_nodes "$DIR/etc/nodes"
+}
+
+# Refuses options that were given now and differ from those of the cluster in DIR.
+refuse_other_options() {
+  local port auth accounting timeouts differ=''
+  read -r port auth accounting timeouts <"$DIR/etc/options"
+  [[ -z $PORT || $PORT == "$port" ]] || differ+=" --port $port"
+  [[ -z $AUTH || $AUTH == "$auth" ]] || differ+=" --auth $auth"
+  [[ -z $ACCOUNTING || $ACCOUNTING == "$accounting" ]] || differ+=" no --accounting"
+  [[ -z $TIMEOUTS || $TIMEOUTS == "$timeouts" ]] || differ+=" --timeouts $timeouts"
+  [[ -z $NODES || $(<"$NODES") == "$(<"$DIR/etc/nodes")" ]] || differ+=" other nodes"
+  [[ -z $differ ]] || fail "the cluster in $DIR was started with:$differ; first: dev-cluster down --dir $DIR"
+}
+
+# Sets PORT to the first port of a free block; a given one must be free.
+choose_ports() {
+  local count=$((2 + ${#NODE_NAMES[@]})) blocks=$(((LAST_PORT - FIRST_PORT) / PORT_STEP)) try taken
+  if [[ -n $PORT ]]; then
+    ((PORT + count <= 65536)) || misuse "--port $PORT leaves no room for $count ports"
+    taken=$(taken_port "$PORT" "$count")
+    [[ -z $taken ]] || fail "port $taken is taken; --port $PORT needs $PORT to $((PORT + count - 1))"
+    return
+  fi
+  for ((try = 0; try < 50; try++)); do
+    PORT=$((FIRST_PORT + PORT_STEP * (RANDOM % blocks)))
+    [[ -n $(taken_port "$PORT" "$count") ]] || return 0
+  done
+  fail "no $count free ports in a row from $FIRST_PORT to $LAST_PORT"
+}
+
+# Prints the first port of $1 … $1+$2-1 that something listens on.
+taken_port() {
+  listening_ports | awk -v first="$1" -v count="$2" '$1 >= first && $1 < first + count { print; exit }'
+}
+
+# Prints the port of every TCP listener of this host, one a line.
+listening_ports() {
+  local port
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" { n = split($2, a, ":"); print a[n] }' | sort -u |
+    while read -r port; do printf '%d\n' "0x$port"; done
+}
+
+# Prints the address that Slurm's programs find for this host.
+host_address() { "$@" getent ahostsv4 "$(uname -n)" | awk '{ print $1; exit }' || true; }
+
+# Sets HOST_VIEW to the command in front of a daemon that gives it a host name on 127.0.0.1; empty where it has one.
+#
+# srun listens on the host name's address only, and the nodes call it on 127.0.0.1. Where the two differ, the daemons
+# and with them all jobs get a private mount namespace with their own /etc/hosts.
+prepare_host_view() {
+  local address
+  HOST_VIEW=()
+  address=$(host_address)
+  [[ $address != 127.0.0.1 ]] || return 0
+  private_hosts >"$DIR/etc/hosts"
+  HOST_VIEW=(unshare --mount --propagation slave)
+  # shellcheck disable=SC2016 # the inner shell expands these
+  local script='mount --bind "$1" /etc/hosts && shift && exec "$@"'
+  if ((EUID != 0)); then
+    HOST_VIEW=(unshare --user --map-current-user --keep-caps --mount --propagation slave)
+    # shellcheck disable=SC2016
+    script='mount --bind "$1" /etc/hosts && shift && exec setpriv --ambient-caps=-all --inh-caps=-all -- "$@"'
+  fi
+  HOST_VIEW+=(bash -c "$script" bash "$DIR/etc/hosts")
+  if [[ $(host_address "${HOST_VIEW[@]}" 2>/dev/null) == 127.0.0.1 ]]; then
+    say "$(uname -n) is ${address:-no known host name}${address:+ here}, not 127.0.0.1: the daemons and jobs get a private" \
+      "/etc/hosts; srun and salloc work inside jobs only"
+    return
+  fi
+  fail "$(uname -n) must be 127.0.0.1 (it is ${address:-unknown}), and no private /etc/hosts can be mounted here;" \
+    "as root: sed -i '1i 127.0.0.1 $(uname -n)' /etc/hosts"
+}
+
+# Prints /etc/hosts with this host's names moved to 127.0.0.1.
+private_hosts() {
+  printf '127.0.0.1 %s %s localhost\n' "$(uname -n)" "$HOST"
+  awk -v full="$(uname -n)" -v short="$HOST" '
+    { sub(/#.*/, ""); line = $1; n = 0
+      for (i = 2; i <= NF; i++) if ($i != full && $i != short) { line = line " " $i; n++ }
+      if (n) print line }' /etc/hosts
+}
