@@ -17,6 +17,9 @@ use crate::throughput::ThroughputMatrix;
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";
 
+/// Devices of one type in a node whose order is written down; far more than any node has.
+const MOST_DEVICES: u32 = 1024;
+
 /// A plan with all that is needed to submit it elsewhere and later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanFile {
@@ -88,11 +91,15 @@ pub struct PlanRank {
     pub samples: u64,
 }
 
-/// A node's GPUs on offer, in the order of its devices.
+/// A node with GPUs on offer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanNode {
     pub name: String,
+    /// The GPUs on offer.
     pub gpus: Vec<TypeCount>,
+    /// All its GPUs, in the order of their numbers.
+    #[serde(default)]
+    pub devices: Vec<TypeCount>,
     pub intra_node_gbps: f64,
 }
 
@@ -154,7 +161,7 @@ impl PlanFile {
         let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob::new(problem, job, verdict, spec)).collect();
         let rate = |node: usize| problem.nodes[node].intra_node.gigabits_per_second();
         let nodes = offer.nodes.iter().enumerate();
-        let nodes = nodes.map(|(index, node)| PlanNode::new(node, rate(index))).collect();
+        let nodes = nodes.map(|(index, node)| PlanNode::new(node, cluster, rate(index))).collect();
         Self {
             schema: SCHEMA.to_owned(),
             policy: policy.to_owned(),
@@ -259,9 +266,10 @@ impl PlanFile {
     /// Returns the order of devices on nodes with several GPU types.
     #[must_use]
     pub fn device_order(&self) -> Vec<(NodeName, Vec<GpuType>)> {
-        let mixed = self.nodes.iter().filter(|node| node.gpus.len() > 1);
+        let mixed = self.nodes.iter().filter(|node| node.devices.len() > 1);
+        let each = |own: &TypeCount| vec![GpuType::new(&own.gpu_type); own.count.min(MOST_DEVICES) as usize];
         let order = |node: &PlanNode| {
-            let types = node.gpus.iter().map(|own| GpuType::new(&own.gpu_type)).collect::<Option<_>>();
+            let types = node.devices.iter().flat_map(each).collect::<Option<_>>();
             NodeName::new(&node.name).ok().zip(types)
         };
         mixed.filter_map(order).collect()
@@ -364,10 +372,15 @@ impl PlannedJob {
 }
 
 impl PlanNode {
-    fn new(node: &OfferedNode, intra_node_gbps: f64) -> Self {
-        let count =
-            |(gpu_type, count): &(GpuType, u32)| TypeCount { gpu_type: gpu_type.to_string(), count: *count };
-        Self { name: node.name.to_string(), gpus: node.gpus.iter().map(count).collect(), intra_node_gbps }
+    fn new(node: &OfferedNode, cluster: &Cluster, intra_node_gbps: f64) -> Self {
+        let count = |gpu_type: &GpuType, count| TypeCount { gpu_type: gpu_type.to_string(), count };
+        let stocks = cluster.node(&node.name).map_or(&[][..], |node| &node.gpus);
+        Self {
+            name: node.name.to_string(),
+            gpus: node.gpus.iter().map(|(gpu_type, offered)| count(gpu_type, *offered)).collect(),
+            devices: stocks.iter().map(|stock| count(&stock.gpu_type, stock.total)).collect(),
+            intra_node_gbps,
+        }
     }
 
     fn offered(&self) -> Option<OfferedNode> {

@@ -1,6 +1,8 @@
 //! All integration tests in one binary; each file in this folder is one module.
 
 #![expect(unreachable_pub, reason = "the modules of a test binary share helpers")]
+#![expect(clippy::disallowed_methods, reason = "tests run programs, wait for them and read what they wrote")]
+#![expect(clippy::panic, reason = "a test that waits in vain should fail")]
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 
 mod layers;
@@ -8,3 +10,7 @@ mod oracle;
 mod planner_facts;
 mod policy_properties;
 mod problems;
+mod real_cluster;
+mod real_desk;
+mod real_main_job;
+mod real_ranks;

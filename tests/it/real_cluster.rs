@@ -1,0 +1,116 @@
+//! A real Slurm for the tests of this process: started on first use, gone when the process is.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::LazyLock;
+
+use tempfile::TempDir;
+
+/// A cluster of `slurm/dev-cluster`.
+pub struct Cluster {
+    /// Directory that goes with the cluster; tests put their own files below it.
+    root: PathBuf,
+    /// The janitor reads from the other end, and stops the cluster when it is closed: also when this
+    /// process is killed, which runs no destructor.
+    _alive: ChildStdin,
+}
+
+/// The variable that turns a cluster which does not start from a skip into a failure.
+const WISH: &str = "HSCHED_TEST_SLURM";
+
+/// Stops the cluster and removes its files, once its input ends.
+const JANITOR: &str = r#"cat; "$1" down --dir "$2/cluster"; rm -rf "$2""#;
+
+static SHARED: LazyLock<Option<Cluster>> =
+    LazyLock::new(|| start_or_skip(&repository().join("tests/it/real.nodes"), "5/10/2"));
+
+/// Returns the cluster of `real.nodes` that all tests share, or `None` where there can be none.
+pub fn shared() -> Option<&'static Cluster> {
+    SHARED.as_ref()
+}
+
+/// Starts a cluster of its own for one test.
+///
+/// `timeouts` are Slurm's for nodes, messages and connections, in seconds.
+pub fn start_or_skip(nodes: &Path, timeouts: &str) -> Option<Cluster> {
+    match Cluster::start(nodes, timeouts) {
+        Ok(cluster) => Some(cluster),
+        Err(why) => {
+            assert!(std::env::var_os(WISH).is_none_or(|wish| wish != "require"), "no Slurm: {why}");
+            // Not by eprintln!, which the test harness keeps for itself.
+            let line =
+                format!("skipped: tests with a real Slurm ({why}); {WISH}=require makes this a failure\n");
+            io::stderr().write_all(line.as_bytes()).expect("stderr");
+            None
+        }
+    }
+}
+
+/// Returns the root of this repository.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+impl Cluster {
+    fn start(nodes: &Path, timeouts: &str) -> Result<Self, String> {
+        // Short, for the sake of Unix sockets.
+        let short = Path::new("/tmp");
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("hsched-it-");
+        let made = if short.is_dir() { folder.tempdir_in(short) } else { folder.tempdir() };
+        let root = made.map(TempDir::keep).map_err(|error| format!("no directory for it: {error}"))?;
+        let script = repository().join("slurm/dev-cluster");
+        let janitor = Command::new("sh")
+            .args(["-c", JANITOR, "janitor"])
+            .args([&script, &root])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Ctrl-C in a terminal must not reach it.
+            .process_group(0)
+            .spawn();
+        let alive = janitor.map_err(|error| format!("sh: {error}"))?.stdin.expect("its input is a pipe");
+        let cluster = Self { root, _alive: alive };
+        let up = Command::new(&script)
+            .arg("up")
+            .arg("--dir")
+            .arg(cluster.directory())
+            .arg("--nodes")
+            .arg(nodes)
+            .args(["--timeouts", timeouts])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("{}: {error}", script.display()))?;
+        if up.status.success() {
+            return Ok(cluster);
+        }
+        let said = String::from_utf8_lossy(&up.stderr);
+        Err(said.lines().next().unwrap_or("dev-cluster up failed").to_owned())
+    }
+
+    /// Returns the directory of the daemons' files.
+    pub fn directory(&self) -> PathBuf {
+        self.root.join("cluster")
+    }
+
+    /// Returns the configuration for Slurm's programs.
+    pub fn configuration(&self) -> PathBuf {
+        self.directory().join("etc/slurm.conf")
+    }
+
+    /// Returns a new directory that goes with the cluster.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.root.join(name);
+        fs::create_dir(&folder).expect("a new directory");
+        folder
+    }
+
+    /// Returns the process id of the controller.
+    pub fn controller(&self) -> String {
+        let text = fs::read_to_string(self.directory().join("run/slurmctld.pid")).expect("a pid file");
+        text.split(' ').next().expect("a pid").to_owned()
+    }
+}

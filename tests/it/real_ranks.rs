@@ -1,0 +1,187 @@
+//! Which rank is where, whatever the environment and the site do to the order of tasks.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::real_desk::{Desk, Done, PROBE, check_ranks, desk, job};
+
+/// Variables that change what sbatch and srun do, as somebody might have them in a shell profile.
+const HOSTILE: [(&str, &str); 8] = [
+    ("SLURM_DISTRIBUTION", "cyclic"),
+    ("SLURM_EXPORT_ENV", "NONE"),
+    ("SRUN_EXPORT_ENV", "NONE"),
+    ("SBATCH_EXPORT", "NONE"),
+    ("SLURM_GPU_BIND", "single:1"),
+    ("SLURM_NTASKS_PER_NODE", "3"),
+    ("SLURM_KILL_BAD_EXIT", "0"),
+    ("SLURM_HOSTFILE", "/nonexistent"),
+];
+
+/// Returns the type of a device of a node in `real.nodes`.
+fn device_type(node: &str, device: u32) -> &'static str {
+    match (&node[..1], device) {
+        ("v" | "b" | "x", _) | ("m", 0..=1) => "v100",
+        ("p" | "c", _) => "p100",
+        _ => "t4",
+    }
+}
+
+/// Checks that each rank's own device is of its type, and that no two ranks of a node have the same.
+pub fn check_devices(probes: &[BTreeMap<String, String>]) {
+    let mut taken = std::collections::BTreeSet::new();
+    for own in probes {
+        let node = own["SLURMD_NODENAME"].as_str();
+        let place: usize = own["LOCAL_RANK"].parse().expect("a number");
+        let devices: Vec<u32> =
+            own["CUDA_VISIBLE_DEVICES"].split(',').map(|device| device.parse().expect("a number")).collect();
+        let device = devices[place];
+        assert_eq!(
+            device_type(node, device),
+            own["HSCHED_GPU_TYPE"],
+            "rank {} on {node}: {devices:?}",
+            own["RANK"]
+        );
+        assert!(taken.insert((node, device)), "device {device} of {node} is there twice");
+    }
+}
+
+/// Submits the one job of `plan.json` and checks its ranks.
+fn check_run(desk: &Desk<'_>, plan: &Value, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
+    let ended = desk.run(&[&["plan.json"], arguments].concat());
+    let name = plan["jobs"][0]["name"].as_str().expect("a name");
+    assert!(ended.completed(), "{ended:?}: {}", desk.read(format!("{name}.out")));
+    let probes = desk.probes("probe");
+    check_ranks(&plan["jobs"][0], &probes);
+    check_devices(&probes);
+    probes
+}
+
+fn probe(name: &str, gpus: u32) -> Value {
+    let mut job = job(name, gpus, PROBE);
+    job["env"] = json!({"PROBE": "probe"});
+    job
+}
+
+/// Returns the nodes that the ranks were on, in their order.
+fn nodes(probes: &[BTreeMap<String, String>]) -> Vec<&str> {
+    probes.iter().map(|own| own["SLURMD_NODENAME"].as_str()).collect()
+}
+
+/// Exchanges two nodes in the ranks of a plan file.
+fn exchange(desk: &Desk<'_>, plan: &mut Value, a: &str, b: &str) {
+    for rank in plan["jobs"][0]["ranks"].as_array_mut().expect("ranks") {
+        let other = if rank["node"] == a { b } else { a };
+        if rank["node"] == a || rank["node"] == b {
+            rank["node"] = other.into();
+        }
+    }
+    desk.write("plan.json", &plan.to_string());
+}
+
+#[test]
+fn two_nodes_of_a_component_follow_each_other_whatever_the_users_variables_say() {
+    let Some(desk) = desk("order", "mech") else { return };
+    let plan = desk.plan_over(&["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 1}"], &[probe("order", 5)]);
+    let done = desk.hsched_with(&HOSTILE, &["submit", "plan.json", "--format", "json"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let ended = desk.ended(&done.job_ids()["order"]);
+    assert!(ended.completed() && ended.states.len() == 2, "{ended:?}: {}", desk.read("order.out"));
+    let probes = desk.probes("probe");
+    check_ranks(&plan["jobs"][0], &probes);
+    check_devices(&probes);
+    assert_eq!(nodes(&probes), ["b1", "b1", "b2", "b2", "a1"]);
+}
+
+#[test]
+fn pinned_ranks_are_on_their_nodes_in_the_order_of_the_plan() {
+    let Some(desk) = desk("pinned", "mech") else { return };
+    let mut plan = desk.plan_over(&["b1 {v100: 1}", "b2 {v100: 1}", "a1 {t4: 2}"], &[probe("pinned", 4)]);
+    exchange(&desk, &mut plan, "b1", "b2");
+    let probes = check_run(&desk, &plan, &["--pin"]);
+    assert_eq!(nodes(&probes), ["b2", "b1", "a1", "a1"]);
+    assert!(probes.iter().all(|own| own["SLURM_CPUS_PER_TASK"] == "1"));
+}
+
+#[test]
+fn on_a_mixed_node_each_rank_has_a_device_of_its_type() {
+    let Some(desk) = desk("mixed", "mech") else { return };
+    let mut own = probe("mixed", 3);
+    // The T4 is the faster one here: ranks 0 and 1 are on the last devices of the node.
+    own["throughput"] = json!({"v100": 100, "t4": 300});
+    own["cpus_per_gpu"] = 2.into();
+    own["max_batch"] = json!({"t4": 32});
+    let plan = desk.plan_over(&["m2 {v100: 1, t4: 2}"], &[own]);
+    let types = plan["jobs"][0]["ranks"].as_array().expect("ranks").iter().map(|rank| rank["type"].clone());
+    assert_eq!(types.collect::<Vec<_>>(), ["t4", "t4", "v100"]);
+    let probes = check_run(&desk, &plan, &[]);
+    assert_eq!(nodes(&probes), ["m2"; 3]);
+    let steps = |own: &BTreeMap<String, String>| {
+        (
+            own["HSCHED_MICRO_BATCH"].clone(),
+            own["HSCHED_ACCUMULATION"].clone(),
+            own["SLURM_CPUS_PER_TASK"].clone(),
+        )
+    };
+    assert_ne!(steps(&probes[0]).1, "1");
+    assert_eq!(steps(&probes[2]).1, "1");
+    assert_eq!(steps(&probes[0]).2, "2");
+}
+
+#[test]
+fn with_more_gpus_than_ranks_each_rank_still_has_a_device_of_its_type() {
+    let Some(desk) = desk("whole", "mech") else { return };
+    let mut own = probe("whole", 3);
+    own["throughput"] = json!({"v100": 100, "t4": 300});
+    // Some sites give out whole nodes only; here a later option takes the place of the planned one.
+    own["sbatch"] = json!(["--exclusive", "--gres=gpu:v100:2,gpu:t4:2"]);
+    let plan = desk.plan_over(&["m2 {v100: 2, t4: 2}"], &[own]);
+    let ended = desk.run(&["plan.json"]);
+    assert!(ended.completed(), "{ended:?}: {}", desk.read("whole.out"));
+    let probes = desk.probes("probe");
+    assert_eq!(probes.len(), plan["jobs"][0]["ranks"].as_array().expect("ranks").len());
+    assert_eq!(probes[0]["CUDA_VISIBLE_DEVICES"].split(',').count(), 4);
+    check_devices(&probes);
+}
+
+#[test]
+fn a_script_on_stdout_is_the_same_job() {
+    let Some(desk) = desk("piped", "mech") else { return };
+    let jobs = [probe("piped", 3), probe("other", 1)];
+    let plan = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}", "c1 {p100: 1}"], &jobs);
+    let script = desk.hsched(&["submit", "--dry-run", "-j", "piped", "plan.json"]);
+    assert_eq!(script.code, Some(0), "{}", script.stderr);
+    assert!(desk.only_run().is_none(), "a dry run leaves nothing behind");
+    desk.write("piped.sh", &script.stdout);
+    let input = std::fs::File::open(desk.folder.join("piped.sh")).expect("the script");
+    let mut sbatch = desk.program("sbatch");
+    let done = Done::of(
+        sbatch
+            .arg("--parsable")
+            .envs(HOSTILE)
+            .env_remove("SBATCH_EXPORT")
+            .env_remove("SLURM_HOSTFILE")
+            .stdin(input),
+    );
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let ended = desk.ended(done.stdout.trim());
+    assert!(ended.completed(), "{ended:?}: {}", desk.read("piped.out"));
+    check_ranks(&plan["jobs"][0], &desk.probes("probe"));
+}
+
+#[test]
+fn without_heterogeneous_steps_an_even_placement_runs_and_others_are_refused() {
+    let Some(desk) = desk("hostfile", "mech") else { return };
+    let settings = ["--set", "het_steps=false"];
+    let plan = desk.plan_over(&["a1 {t4: 2}", "b1 {v100: 2}"], &[probe("even", 4)]);
+    let probes = check_run(&desk, &plan, &settings);
+    // The fast ranks come first although their node's name does not.
+    assert_eq!(nodes(&probes), ["b1", "b1", "a1", "a1"]);
+
+    let _ = desk.plan_over(&["a1 {t4: 1}", "b1 {v100: 2}"], &[probe("uneven", 3)]);
+    let refused = desk.hsched(&[&["submit", "plan.json"], &settings[..]].concat());
+    assert_eq!(refused.code, Some(78), "{}", refused.stderr);
+    let message =
+        "job uneven: its placement mixes GPUs (b1 gpu:v100:2; a1 gpu:t4:1), and without heterogeneous steps";
+    assert!(refused.stderr.contains(message), "{}", refused.stderr);
+}
