@@ -100,8 +100,9 @@ pub(super) fn place<E>(
 }
 
 fn waits(place: usize, min_gpus: u32) -> Verdict {
-    let gpus = if min_gpus == 1 { "a GPU".to_owned() } else { format!("{min_gpus} GPUs") };
-    Verdict::Defer { reason: format!("waits for {gpus}; number {place} in the order of waiting jobs") }
+    let left =
+        if min_gpus == 1 { "no GPU is left".to_owned() } else { format!("no {min_gpus} GPUs are left") };
+    Verdict::Defer { reason: format!("{left}; number {place} in the order of waiting jobs") }
 }
 
 /// Returns why a job could not be placed even if it were alone, if so.
@@ -130,15 +131,20 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         whole.max(slice)
     };
     let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
-    let (types, least) = (types.join(", "), u64::from(job.min_gpus));
+    let least = u64::from(job.min_gpus);
+    let needs = match (types.as_slice(), least) {
+        ([only], 1) => format!("needs a {only}"),
+        ([only], _) => format!("needs {least} {only}"),
+        (_, 1) => format!("needs a GPU of types {}", types.join(", ")),
+        _ => format!("needs {least} GPUs of types {}", types.join(", ")),
+    };
     let (ever, now) = (most(&problem.ceiling), most(&problem.offered()));
     if least > ever {
-        let reason =
-            format!("needs {least} GPUs of types {types}; a job can have at most {ever} on this cluster");
+        let reason = format!("{needs}; a job can have at most {ever} on this cluster");
         return Some(Verdict::Reject { reason });
     }
     (least > now).then(|| {
-        let reason = format!("needs {least} GPUs of types {types}; {now} are on offer now");
+        let reason = format!("{needs}; {now} on offer now");
         Verdict::Defer { reason }
     })
 }

@@ -143,6 +143,15 @@ impl Verdict {
             Self::Defer { .. } | Self::Reject { .. } => None,
         }
     }
+
+    /// Returns why the job got no GPUs.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Place(_) => None,
+            Self::Defer { reason } | Self::Reject { reason } => Some(reason),
+        }
+    }
 }
 
 impl Outcome {

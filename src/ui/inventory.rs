@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::model::{Bytes, Cluster, Holdings, Node, RankNeeds, hostlist};
+use crate::model::{Availability, Bytes, Cluster, GpuStock, Holdings, Node, RankNeeds, hostlist};
 use crate::ui::{Align, Table, Terminal};
 
 /// Returns the tables of GPU types and nodes; nodes that look the same share a line.
@@ -61,7 +61,7 @@ fn groups(cluster: &Cluster) -> Vec<([String; 5], Vec<&str>)> {
 }
 
 fn cells(node: &Node) -> [String; 5] {
-    let stock = |own: &crate::model::GpuStock| format!("{} {}/{}", own.gpu_type, own.free(), own.total);
+    let stock = |own: &GpuStock| format!("{} {}/{}", own.gpu_type, free(node, own), own.total);
     let mut gpus: Vec<String> = node.gpus.iter().map(stock).collect();
     gpus.extend(node.other_gres.iter().cloned());
     let state = match &node.reason {
@@ -76,6 +76,11 @@ fn cells(node: &Node) -> [String; 5] {
         node.cpus.map_or_else(|| "-".into(), |cpus| cpus.free().to_string()),
         node.memory.map_or_else(|| "-".into(), |memory| gibibytes(memory.free())),
     ]
+}
+
+/// Returns how many of the GPUs a job could get now: none on a node that is not up.
+fn free(node: &Node, stock: &GpuStock) -> u32 {
+    if node.state.availability() == Availability::Up { stock.free() } else { 0 }
 }
 
 fn gibibytes(bytes: u64) -> String {
@@ -124,7 +129,7 @@ fn node_json(node: &Node, mine: &Holdings) -> Value {
             let own = held.and_then(|held| held.gpus.get(&stock.gpu_type)).copied().unwrap_or(0);
             json!({
                 "type": stock.gpu_type.as_str(), "total": stock.total, "used": stock.used,
-                "free": stock.free(), "mine": own,
+                "free": free(node, stock), "mine": own,
             })
         })
         .collect();
