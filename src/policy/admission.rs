@@ -3,7 +3,8 @@
 //! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
 //! limit, a type that nobody can use — this room finds the nearest problem that can.
 
-use crate::policy::{JobModel, Problem, Verdict, fairness};
+use crate::policy::fairness::EqualShare;
+use crate::policy::{JobModel, Problem, Verdict};
 use crate::solve::Transport;
 
 /// The jobs to place and the workers to use.
@@ -30,10 +31,7 @@ impl Admission {
         }
         let mut admitted = candidates.clone();
         if !fits(problem, &admitted) {
-            candidates.sort_by(|&a, &b| {
-                let time = |job| fairness::full_cluster_time(problem, job, problem.jobs.len());
-                time(a).total_cmp(&time(b)).then(a.cmp(&b))
-            });
+            candidates = shortest_first(problem, &candidates);
             admitted.clear();
             let mut waiting = Vec::new();
             for job in candidates {
@@ -60,10 +58,8 @@ impl Admission {
             self.workers = least + (self.workers - least) / 2;
             return self;
         }
-        let time = |job| fairness::full_cluster_time(problem, job, problem.jobs.len());
-        let longest = self.jobs.iter().enumerate().max_by(|(_, a), (_, b)| time(**a).total_cmp(&time(**b)));
-        if let Some((place, &job)) = longest {
-            self.jobs.remove(place);
+        if let Some(&job) = shortest_first(problem, &self.jobs).last() {
+            self.jobs.retain(|&other| other != job);
             let reason =
                 "no legal share of the GPUs on offer: its batch is too small or they are too unequal";
             self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
@@ -147,6 +143,14 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         let reason = format!("{needs}; {now} on offer now");
         Verdict::Defer { reason }
     })
+}
+
+/// Returns the jobs by the time that each would take with the whole cluster to itself.
+pub(super) fn shortest_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    let share = EqualShare::new(problem, jobs.len());
+    let mut timed: Vec<(f64, usize)> = jobs.iter().map(|&job| (share.full_cluster_time(job), job)).collect();
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    timed.into_iter().map(|(_, job)| job).collect()
 }
 
 /// Returns whether all these jobs can have their least number of GPUs at once.
