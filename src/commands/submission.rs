@@ -78,7 +78,7 @@ pub(super) fn prepare(
     let state = state_dir(context)?;
     let mut prepared = Vec::new();
     let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
-    refuse_comment(wish.sbatch.iter().chain(&settings.sbatch).chain(own_options))?;
+    refuse_options(wish.sbatch.iter().chain(&settings.sbatch).chain(own_options))?;
     for &index in chosen {
         // From the checked plan, never from the file that it was read from.
         let Some(placement) = planned.plan.verdicts()[index].placement() else { continue };
@@ -111,11 +111,24 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
-/// Refuses options for sbatch that would take away the mark by which hsched knows its jobs.
-fn refuse_comment<'a>(mut options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
-    let Some(option) = options.find(|option| option.starts_with("--comment")) else { return Ok(()) };
-    let message = format!("sbatch option {option:?}: the comment is how hsched finds its jobs in the queue");
-    Err(Failure::new(Exit::BadInput, message).hint("leave the option out"))
+/// What sbatch must not be told, and why.
+const REFUSED: [(&str, &str); 4] = [
+    ("--comment", "the comment is how hsched finds its jobs in the queue"),
+    ("--test-only", "it submits nothing; try --dry-run"),
+    ("--wait", "hsched does not wait for its jobs"),
+    ("--wrap", "the script is hsched's"),
+];
+
+/// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
+fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
+    for option in options {
+        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
+        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+            let message = format!("sbatch option {option:?}: {why}");
+            return Err(Failure::new(Exit::BadInput, message).hint("leave the option out"));
+        }
+    }
+    Ok(())
 }
 
 /// Submits the prepared jobs one after the other, telling each answer as it comes.

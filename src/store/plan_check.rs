@@ -55,6 +55,14 @@ impl PlanFile {
     pub fn check(&self, problem: &Problem, plan: &CheckedPlan) -> Result<(), PlanFileError> {
         for (index, (job, verdict)) in self.jobs.iter().zip(plan.verdicts()).enumerate() {
             job.check(index, &PlannedJob::new(problem, index, verdict, Value::Null))?;
+            let Some(placement) = verdict.placement() else { continue };
+            let balanced = Placement::new(problem, index, &placement.slots);
+            if balanced.is_none_or(|balanced| balanced.ranks != placement.ranks) {
+                return Err(wrong(
+                    job.place(index),
+                    "batches and samples are not those that balance its GPUs",
+                ));
+            }
         }
         Ok(())
     }

@@ -81,6 +81,14 @@ fn shares_that_do_not_add_up_are_refused() {
 }
 
 #[test]
+fn shares_that_would_make_a_rank_wait_are_refused() {
+    assert_snapshot!(refusal(|plan| {
+        plan["jobs"][0]["ranks"][0]["batch"] = json!(278);
+        plan["jobs"][0]["ranks"][2]["batch"] = json!(116);
+    }), @"jobs[0] (resnet18): batches and samples are not those that balance its GPUs");
+}
+
+#[test]
 fn ranks_elsewhere_are_refused() {
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("a"))), @"the plan breaks rules: a gives 1 GPUs of type v100, it has 0");
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("gone"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "gone""#);
