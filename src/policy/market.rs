@@ -1,7 +1,7 @@
 //! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
 
 use crate::policy::fairness::EqualShare;
-use crate::policy::{JobModel, Placement, Problem, Slot, Verdict, cost, packing};
+use crate::policy::{JobModel, Placement, Problem, Sharing, Slot, Verdict, cost, packing};
 use crate::solve::Transport;
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
@@ -92,7 +92,7 @@ impl<'a> Market<'a> {
         let slots = packing::pack(self.problem, self.jobs, &bundles);
         let time = |(&job, slots): (&usize, &Vec<Slot>)| {
             let model = &self.problem.jobs[job];
-            Some(epochs(model) * cost::epoch_time(self.problem, model, slots)?.total())
+            Some(epochs(model) * cost::epoch_time(self.problem, model, slots, Sharing::Balanced)?.total())
         };
         let times: Vec<f64> = self.jobs.iter().zip(&slots).map(time).collect::<Option<_>>()?;
         let weighted =
@@ -128,8 +128,9 @@ impl<'a> Market<'a> {
 impl Cleared {
     /// Returns the verdicts of the jobs, in the order of `jobs`; `None` when one cannot have whole shares.
     pub(super) fn verdicts(&self, problem: &Problem, jobs: &[usize]) -> Option<Vec<Verdict>> {
-        let place =
-            |(&job, slots): (&usize, &Vec<Slot>)| Placement::new(problem, job, slots).map(Verdict::Place);
+        let place = |(&job, slots): (&usize, &Vec<Slot>)| {
+            Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
+        };
         jobs.iter().zip(&self.slots).map(place).collect()
     }
 }

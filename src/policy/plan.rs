@@ -73,8 +73,19 @@ pub struct Placement {
     pub slots: Vec<Slot>,
     /// Ranks 0 … N−1; the largest batch is rank 0, ranks of a node are consecutive.
     pub ranks: Vec<Rank>,
+    /// How the batch is divided over the ranks.
+    pub sharing: Sharing,
     /// Predicted time of an epoch, from real-valued shares.
     pub epoch: EpochTime,
+}
+
+/// How a batch is divided over unequal GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// So that all ranks are done at the same time (eq. 12).
+    Balanced,
+    /// In equal parts, so that the slowest GPU sets the pace: what plain data-parallel training does.
+    Equal,
 }
 
 /// Some GPUs of one type in one node.
@@ -113,16 +124,16 @@ impl Placement {
     ///
     /// `None` when the job may not run so: a type it cannot use, too small a share, no room for the batch.
     #[must_use]
-    pub fn new(problem: &Problem, job: usize, slots: &[Slot]) -> Option<Self> {
+    pub fn new(problem: &Problem, job: usize, slots: &[Slot], sharing: Sharing) -> Option<Self> {
         let model = &problem.jobs[job];
-        let epoch = cost::epoch_time(problem, model, slots)?;
-        let ranks = share::ranks(model, slots)?;
+        let epoch = cost::epoch_time(problem, model, slots, sharing)?;
+        let ranks = share::ranks(model, slots, sharing)?;
         let mut in_rank_order = slots.to_vec();
         let first_rank = |slot: &Slot| {
             ranks.iter().position(|rank| (rank.node, rank.gpu_type) == (slot.node, slot.gpu_type))
         };
         in_rank_order.sort_by_key(first_rank);
-        Some(Self { slots: in_rank_order, ranks, epoch })
+        Some(Self { slots: in_rank_order, ranks, sharing, epoch })
     }
 
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
@@ -131,6 +142,20 @@ impl Placement {
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
         let epochs = epochs as f64;
         Seconds(epochs * self.epoch.total())
+    }
+}
+
+impl Sharing {
+    /// Both ways with their names in plan files.
+    pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
+
+    /// Returns the way's name in plan files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::Equal => "equal",
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::plan_file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
 use crate::model::{BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode};
-use crate::policy::{CheckedPlan, Placement, Plan, Problem, Rank, Slot, Verdict};
+use crate::policy::{CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
 use crate::throughput::ThroughputMatrix;
 
 /// Most GPUs of a cluster, as in cluster files.
@@ -119,7 +119,12 @@ impl PlannedJob {
         }
         let slot = |((node, gpu_type), count)| Slot { node, gpu_type, count };
         let slots: Vec<Slot> = counts.into_iter().map(slot).collect();
-        let placement = Placement::new(problem, index, &slots);
+        let sharing = Sharing::NAMES.iter().find(|(name, _)| Some(*name) == self.sharing.as_deref());
+        let &(_, sharing) = sharing.ok_or_else(|| {
+            let names = Sharing::NAMES.map(|(name, _)| name).join(" or ");
+            wrong(self.place(index), &format!("sharing must be {names}, got {:?}", self.sharing))
+        })?;
+        let placement = Placement::new(problem, index, &slots, sharing);
         let placement = placement.ok_or_else(|| wrong(self.place(index), "may not run on these GPUs"))?;
         Ok(Verdict::Place(Placement { ranks, ..placement }))
     }
