@@ -56,8 +56,8 @@ impl PlanFile {
         for (index, (job, verdict)) in self.jobs.iter().zip(plan.verdicts()).enumerate() {
             job.check(index, &PlannedJob::new(problem, index, verdict, Value::Null))?;
             let Some(placement) = verdict.placement() else { continue };
-            let balanced = Placement::new(problem, index, &placement.slots);
-            if balanced.is_none_or(|balanced| balanced.ranks != placement.ranks) {
+            let right = Placement::new(problem, index, &placement.slots, placement.sharing);
+            if right.is_none_or(|right| right.ranks != placement.ranks) {
                 return Err(wrong(
                     job.place(index),
                     "batches and samples are not those that balance its GPUs",
