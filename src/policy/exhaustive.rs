@@ -28,8 +28,7 @@ impl Policy for Exhaustive {
             let assignments = search.assignments();
             if assignments > u128::from(LIMIT) {
                 let count = assignments.to_string();
-                let (policy, what, instead) = (self.name(), "assignments", "jps");
-                return Err(PolicyError::TooLarge { policy, what, count, limit: LIMIT, instead });
+                return Err(PolicyError::too_large(self.name(), "assignments", &count, LIMIT, "jps"));
             }
             search.assign(0);
             looked_at += search.looked_at;

@@ -24,8 +24,7 @@ impl Policy for Has {
             let count = category::count(admission.workers, jobs.len());
             if count > BigUint::from(LIMIT) {
                 let count = count.to_string();
-                let (policy, what, instead) = (self.name(), "categories", "jps");
-                return Err(PolicyError::TooLarge { policy, what, count, limit: LIMIT, instead });
+                return Err(PolicyError::too_large(self.name(), "categories", &count, LIMIT, "jps"));
             }
             let mut search = Search::new(problem, jobs);
             let mut category = category::first(admission.workers, jobs.len());

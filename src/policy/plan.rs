@@ -119,6 +119,21 @@ pub struct Outcome {
     pub fairness: f64,
 }
 
+impl PolicyError {
+    /// Returns the error of a policy that would have to look at `count` (in digits) of something.
+    pub(super) fn too_large(
+        policy: &'static str,
+        what: &'static str,
+        count: &str,
+        limit: u64,
+        instead: &'static str,
+    ) -> Self {
+        // Nobody reads more digits than these.
+        let count = if count.len() > 12 { format!("about 10^{}", count.len() - 1) } else { count.to_owned() };
+        Self::TooLarge { policy, what, count, limit, instead }
+    }
+}
+
 impl Placement {
     /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times.
     ///

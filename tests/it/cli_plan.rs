@@ -286,3 +286,15 @@ fn what_own_jobs_hold_counts_as_free() {
     let sandbox = sandbox.printing("squeue", &[&queued("somebody-elses")]);
     sandbox.run("plan jobs.yaml").exits(3);
 }
+
+#[test]
+fn policies_are_compared_on_the_same_problem() {
+    let sandbox = Sandbox::new();
+    let text =
+        sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has,exhaustive,optimus").succeeds();
+    let means: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(means[1][..8], ["has", "2", "3", "h", "07", "min", "+6.0", "%"]);
+    assert_eq!(means[2][..8], ["optimus", "2", "4", "h", "50", "min", "+64.4", "%"]);
+    assert_eq!(means[3][..8], ["exhaustive", "2", "2", "h", "56", "min", "+0.0", "%"]);
+    sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has --policy jps").fails(2);
+}
