@@ -134,7 +134,7 @@ fn job_options(job: &Job, defaults: &Defaults, facts: &Facts<'_>, grace: Seconds
     [
         format!("--job-name={name}"),
         format!("--chdir={}", facts.workdir),
-        format!("--output={}/{name}.out", facts.workdir.trim_end_matches('/').replace('%', "%%")),
+        format!("--output={}", file_pattern(&format!("{}/{name}.out", facts.workdir.trim_end_matches('/')))),
         "--open-mode=append".into(),
         "--no-requeue".into(),
         format!("--time={minutes}"),
@@ -143,6 +143,12 @@ fn job_options(job: &Job, defaults: &Defaults, facts: &Facts<'_>, grace: Seconds
     ]
     .map(|option| vec![option])
     .to_vec()
+}
+
+/// Returns the pattern by which Slurm names exactly the file `path`: in one with a backslash it replaces
+/// nothing but escaped backslashes, in others `%` and a letter.
+fn file_pattern(path: &str) -> String {
+    if path.contains('\\') { path.replace('\\', r"\\") } else { path.replace('%', "%%") }
 }
 
 /// Options of one component; those that components do not take over from the first are repeated in each.
