@@ -13,3 +13,5 @@ mod real_cluster;
 mod real_desk;
 mod real_main_job;
 mod real_ranks;
+mod real_setup;
+mod real_stop;
