@@ -90,7 +90,9 @@ fn two_nodes_of_a_component_follow_each_other_whatever_the_users_variables_say()
     let probes = desk.probes("probe");
     check_ranks(&plan["jobs"][0], &probes);
     check_devices(&probes);
-    assert_eq!(nodes(&probes), ["b1", "b1", "b2", "b2", "a1"]);
+    // Not pinned, it may be on other nodes of the kind.
+    let nodes = nodes(&probes);
+    assert!(nodes[0] == nodes[1] && nodes[1] < nodes[2] && nodes[2] == nodes[3], "{nodes:?}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn check_failing(desk: &Desk<'_>, name: &str, (key, lines): (&str, Value), exit:
     let mut own = job(name, 3, "sleep 30; echo >>saved");
     own[key] = lines;
     let _ = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
-    let ids = desk.submit(&["plan.json", "--run-id", name]);
+    let ids = desk.submit(&["plan.json", "--pin", "--run-id", name]);
     let Ended { states, exit: real } = desk.ended(&ids[name]);
     let text = out(desk, name);
     assert_eq!((states, real.as_str()), (vec!["FAILED".to_owned(); 2], exit), "{name}: {text}");
