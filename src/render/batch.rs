@@ -101,8 +101,13 @@ impl<'a> Batch<'a> {
         };
         let cpus_per_rank = job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu);
         let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
+        // Slurm likes to put jobs of one type on nodes of several, where no plan for those would find room.
+        let several: Vec<&NodeName> = facts.device_order.iter().map(|(node, _)| node).collect();
         let own = |part: Component| {
-            let options = component_options(job, defaults, &part, pinned, cpus_per_rank);
+            let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank);
+            if !pinned && !several.is_empty() && !part.nodes.iter().any(|node| several.contains(&node)) {
+                options.insert(0, vec![format!("--exclude={}", host_list(several.iter().copied()))]);
+            }
             (part, options)
         };
         let batch = Self {
@@ -181,14 +186,17 @@ fn component_options(
         add("mem", &format!("{mebibytes}M"));
     }
     if pinned {
-        let names: Vec<&str> = part.nodes.iter().map(NodeName::as_str).collect();
-        add("nodelist", &names.join(","));
+        add("nodelist", &host_list(&part.nodes));
     }
     let extra = [&defaults.sbatch[..], &launch.sbatch].concat();
     if !extra.is_empty() {
         options.push(extra);
     }
     options
+}
+
+fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {
+    nodes.into_iter().map(NodeName::as_str).collect::<Vec<_>>().join(",")
 }
 
 fn gres(gpus: &[(GpuType, u32)]) -> String {
