@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::real_cluster::start_or_skip;
+use crate::real_cluster::start;
 use crate::real_desk::{Desk, Done, desk, job, wait_for, wait_within};
 
 /// Runs ranks of which one fails at once and the others would run for a minute.
@@ -79,7 +79,7 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = folder.path().join("nodes");
     fs::write(&nodes, "partition gpu default\nk1 cpus=4 memory=8000 gpus=v100:2\n").expect("a file");
-    let Some(cluster) = start_or_skip(&nodes, "5/4/2") else { return };
+    let Some(cluster) = start(&nodes, "5/4/2") else { return };
     let desk = Desk::new(&cluster, "silent", "");
     desk.write(
         "jobs.yaml",
