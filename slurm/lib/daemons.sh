@@ -38,6 +38,7 @@ start_daemon() {
       MYSQL_UNIX_PORT="$DIR/sql/socket" "$MARKER=$DIR" setsid "$@"
   ) </dev/null >"$DIR/log/$name.out" 2>&1 &
   remember_process "$name" $!
+  disown $!
 }
 
 # A daemon that kept a caller's pipe open would make the caller wait for ever.
@@ -59,15 +60,12 @@ wait_for() {
   done
 }
 
-# Ends the program with the tail of daemon $2's log.
+# Ends the program with the tail of what daemon $2 said.
 give_up() {
-  local log
-  say "$1"
-  for log in "$DIR/log/$2.out" "$DIR/log/$2.log"; do
-    [[ -s $log ]] || continue
-    printf -- '--- %s\n' "$log" >&2
-    tail -n 15 "$log" >&2
-  done
+  local log=$DIR/log/$2.out
+  [[ -s $log ]] || log=$DIR/log/$2.log
+  say "$1; the end of $log:"
+  tail -n 15 "$log" >&2 || true
   exit 1
 }
 
@@ -77,25 +75,28 @@ start_munged() {
   [[ -s $DIR/munge/key ]] || (umask 077; head -c 128 /dev/urandom >"$DIR/munge/key")
   rm -f "$DIR/munge/socket"
   start_daemon munged munged --foreground --force --num-threads=4 --key-file="$DIR/munge/key" \
-    --socket="$DIR/munge/socket" --pid-file="$DIR/munge/pid" --seed-file="$DIR/munge/seed" --log-file="$DIR/log/munged.log"
+    --socket="$DIR/munge/socket" --pid-file="$DIR/munge/pid" --seed-file="$DIR/munge/seed" \
+    --log-file="$DIR/log/munged.log"
   wait_for munge_answers munged 5
 }
 
 munge_answers() { [[ -S $DIR/munge/socket ]] && munge --no-input --socket="$DIR/munge/socket" >/dev/null 2>&1; }
 
-# The database listens on a socket in a directory of our own only, and knows its user by that socket.
+# The database listens on a socket in a directory of our own only, and knows its user by that socket. A crash of the
+# machine may cost it everything, so it never waits for the disk.
 start_mariadbd() {
+  local -a options=(--no-defaults --user="$ME" --datadir="$DIR/sql/data" --skip-name-resolve --innodb-log-file-size=8M
+    --innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=0 --innodb-buffer-pool-size=64M)
   if [[ ! -e $DIR/sql/ready ]]; then
     rm -rf "$DIR/sql"
     mkdir -m 700 "$DIR/sql"
-    mariadb-install-db --no-defaults --user="$ME" --datadir="$DIR/sql/data" --skip-test-db --skip-name-resolve \
+    mariadb-install-db "${options[@]}" --skip-test-db \
       --auth-root-authentication-method=socket --auth-root-socket-user="$ME" >"$DIR/log/mariadb-install.log" 2>&1 ||
       give_up 'no database could be made' mariadb-install
     touch "$DIR/sql/ready"
   fi
-  start_daemon mariadbd mariadbd --no-defaults --user="$ME" --datadir="$DIR/sql/data" --socket="$DIR/sql/socket" \
-    --pid-file="$DIR/sql/pid" --skip-networking --skip-name-resolve --innodb-buffer-pool-size=64M \
-    --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=0 --log-error="$DIR/log/mariadbd.log"
+  start_daemon mariadbd mariadbd "${options[@]}" --socket="$DIR/sql/socket" --pid-file="$DIR/sql/pid" \
+    --skip-networking --innodb-lock-wait-timeout=900 --log-error="$DIR/log/mariadbd.log"
   wait_for database_answers mariadbd 20
   mariadb --no-defaults --socket="$DIR/sql/socket" --user="$ME" -e 'create database if not exists slurm_acct_db' ||
     give_up 'no database slurm_acct_db' mariadbd
@@ -108,11 +109,8 @@ database_answers() {
 start_slurmdbd() {
   start_daemon slurmdbd "${HOST_VIEW[@]}" slurmdbd -D
   wait_for slurmdbd_listens slurmdbd 15
-  {
-    sacctmgr -i add cluster dev
-    sacctmgr -i add account dev
-    sacctmgr -i add user "$ME" account=dev
-  } >"$DIR/log/sacctmgr.log" 2>&1 || true
+  printf '%s\n' 'add cluster dev' 'add account dev' "add user $ME account=dev" quit |
+    sacctmgr --immediate >"$DIR/log/sacctmgr.log" 2>&1 || true
 }
 
 start_slurmctld() {
@@ -136,12 +134,12 @@ node_states() {
 
 # Succeeds when every slurmd of this cluster listens and every node is ready; gives up when one has died.
 cluster_usable() {
-  local node
+  local node listening
   for node in "${NODE_NAMES[@]}"; do
     [[ -n $(daemon_pid "slurmd-$node" || true) ]] || give_up "slurmd of $node stopped" "slurmd-$node"
   done
-  (($(listening_ports | grep -cxFf <(seq $((PORT + 2)) $((PORT + 1 + ${#NODE_NAMES[@]}))) || true) == ${#NODE_NAMES[@]})) &&
-    nodes_ready
+  listening=$(listening_ports | grep -cxFf <(seq $((PORT + 2)) $((PORT + 1 + ${#NODE_NAMES[@]}))) || true)
+  ((listening == ${#NODE_NAMES[@]})) && nodes_ready
 }
 
 # Succeeds when every node is ready for jobs. A node that somebody drained or set down by hand counts as ready.

@@ -143,12 +143,12 @@ prepare_host_view() {
   fi
   HOST_VIEW+=(bash -c "$script" bash "$DIR/etc/hosts")
   if [[ $(host_address "${HOST_VIEW[@]}" 2>/dev/null) == 127.0.0.1 ]]; then
-    say "$(uname -n) is ${address:-no known host name}${address:+ here}, not 127.0.0.1: the daemons and jobs get a private" \
-      "/etc/hosts; srun and salloc work inside jobs only"
+    say "$(uname -n) is ${address:-unknown}, not 127.0.0.1: the daemons and jobs get a private /etc/hosts;" \
+      'srun and salloc work inside jobs only'
     return
   fi
   fail "$(uname -n) must be 127.0.0.1 (it is ${address:-unknown}), and no private /etc/hosts can be mounted here;" \
-    "as root: sed -i '1i 127.0.0.1 $(uname -n)' /etc/hosts"
+    "remedy: make '127.0.0.1 $(uname -n)' the first line of /etc/hosts, and the only one with that name"
 }
 
 # Prints /etc/hosts with this host's names moved to 127.0.0.1.

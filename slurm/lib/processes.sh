@@ -94,7 +94,7 @@ with_descendants() {
     }'
 }
 
-# Drops this script, its ancestors and its children (the pipelines that search) from the pids on stdin.
+# Drops this script and its ancestors from the pids on stdin.
 without_ancestors() {
   local pid=$$ own=" $$ "
   while pid=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null) && ((pid > 1)); do own+="$pid "; done
@@ -110,7 +110,7 @@ stop_cluster() {
     pids=$(cluster_processes) waiting=$(waiting_commands)
     [[ -n $pids$waiting ]] || return 0
     # srun and sbatch get the chance to put a terminal back in order.
-    signal_all "$( ((round < 4)) && echo TERM || echo KILL)" "$waiting"
+    signal_all "$( ((round < 2)) && echo TERM || echo KILL)" "$waiting"
     signal_all KILL "$pids"
     sleep 0.02
   done
