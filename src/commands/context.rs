@@ -83,6 +83,9 @@ pub(super) fn slurm_failure(error: &CommandError) -> Failure {
         }
         CommandError::TimedOut { .. } => failure
             .hint("allow more time with --set slurm_timeout=60s, or see whether `scontrol ping` answers"),
+        CommandError::Unreachable { .. } => failure.hint(
+            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file: --cluster FILE",
+        ),
         _ => failure,
     }
 }

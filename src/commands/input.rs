@@ -34,8 +34,11 @@ pub(super) fn cluster(context: &Context, file: Option<&Path>) -> Result<Seen, Fa
         Seen { cluster, notes: Vec::new() }
     } else {
         let printed = context.ask(&sinfo::command())?;
-        let (cluster, notes) =
+        let (cluster, mut notes) =
             sinfo::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        if cluster.nodes.is_empty() {
+            notes.push("sinfo lists no nodes: this user may see no partition".into());
+        }
         Seen { cluster, notes }
     };
     for node in &mut seen.cluster.nodes {
@@ -112,6 +115,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn name(path: &Path) -> String {
+/// Returns how messages name the file.
+pub(super) fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }

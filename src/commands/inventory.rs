@@ -9,15 +9,17 @@ use crate::commands::context::Context;
 use crate::commands::input;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Holdings;
+use crate::model::{Holdings, RankNeeds};
 use crate::slurm::holdings;
 use crate::spec;
 use crate::ui::{inventory_json, inventory_table};
 
 /// Show the cluster's nodes, partitions and GPUs: all, free, used, down, reserved and mine
 ///
-/// Asks Slurm with one `sinfo`, whatever the cluster's size, and one `squeue` for what is mine. `--format
-/// yaml` prints a cluster file: a cluster can be frozen and planned elsewhere with `--cluster`.
+/// Asks Slurm with one `sinfo`, whatever the cluster's size, and one `squeue` for what is mine. Free are
+/// GPUs that a job could have now; stranded are those that nobody holds, but beside which the CPUs or the
+/// memory of a rank (settings `cpus_per_gpu`, `memory_per_gpu`) are taken. `--format yaml` prints a cluster
+/// file: a cluster can be frozen and planned elsewhere with `--cluster`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Read a cluster file instead of asking Slurm.
@@ -56,9 +58,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         mine = held;
         notes.extend(unread.into_iter().chain(unclear));
     }
+    let needs = RankNeeds {
+        cpus: context.settings.cpus_per_gpu.into(),
+        memory: context.settings.memory_per_gpu.map_or(0, |memory| memory.0),
+    };
     let text = match args.format {
-        Format::Table => inventory_table(&seen.cluster, &mine, context.terminal),
-        Format::Json => json_text(&inventory_json(&seen.cluster, &mine, &notes))?,
+        Format::Table => inventory_table(&seen.cluster, needs, &mine, context.terminal),
+        Format::Json => json_text(&inventory_json(&seen.cluster, needs, &mine, &notes))?,
         Format::Yaml => spec::cluster::to_yaml(&seen.cluster),
     };
     print(context, &text)?;

@@ -18,14 +18,14 @@ pub(super) struct Args {
     /// The job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS")]
     jobs: PathBuf,
-    #[command(flatten)]
-    planning: planning::PlanningArgs,
     /// How to print the plan.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
     /// Also write the plan, as JSON, to this file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    planning: planning::PlanningArgs,
 }
 
 impl Args {

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
+use clap::{Parser, ValueEnum};
 
 use crate::clock::Clock;
 use crate::commands::context::Context;
 use crate::commands::input::{self, Seen};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, Holdings, Job, Offer, RankNeeds, Seconds};
-use crate::policy::{self, CheckedPlan, Memory, Objective, Parameters, Problem, Verdict};
+use crate::model::{Cluster, Holdings, Job, Offer, PlacedRank, RankNeeds, Seconds};
+use crate::policy::{self, CheckedPlan, Memory, Objective, Parameters, Placement, Problem, Rank, Verdict};
 use crate::slurm::holdings;
 use crate::spec;
 use crate::store::{PlanFile, Solved};
@@ -21,7 +21,7 @@ use crate::throughput::ThroughputMatrix;
 use crate::ui::Progress;
 
 /// What can be said about how to plan.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct PlanningArgs {
     /// Plan over a cluster file instead of what Slurm reports.
@@ -58,6 +58,19 @@ pub(super) struct PlanningArgs {
     budget: Option<Duration>,
 }
 
+impl PlanningArgs {
+    /// Returns whether nothing but `--pin` was said.
+    pub(super) fn says_nothing(&self) -> bool {
+        #[derive(Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            planning: PlanningArgs,
+        }
+        let nothing = Nothing::parse_from([""]).planning;
+        Self { pin: nothing.pin, ..self.clone() } == nothing
+    }
+}
+
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Capacity {
@@ -84,6 +97,18 @@ impl Planned {
         let rejected = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject { .. }));
         let placed = verdicts.iter().any(|verdict| verdict.placement().is_some());
         if rejected || !placed { Exit::Unplaced } else { Exit::Done }
+    }
+
+    /// Returns the ranks of a placement with their names.
+    pub(super) fn named_ranks(&self, placement: &Placement) -> Vec<PlacedRank> {
+        let rank = |rank: &Rank| PlacedRank {
+            node: self.problem.nodes[rank.node].name.clone(),
+            gpu_type: self.problem.gpu_types[rank.gpu_type].clone(),
+            local_rank: rank.local_rank,
+            batch: rank.batch,
+            samples: rank.samples,
+        };
+        placement.ranks.iter().map(rank).collect()
     }
 }
 

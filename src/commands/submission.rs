@@ -77,11 +77,13 @@ pub(super) fn prepare(
     let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     let state = state_dir(context)?;
     let mut prepared = Vec::new();
+    let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
+    refuse_options(wish.sbatch.iter().chain(&settings.sbatch).chain(own_options))?;
     for &index in chosen {
-        let (job, planned_job) = (&planned.jobs[index], &planned.file.jobs[index]);
-        let Some(predicted) = planned_job.jct_s else { continue };
-        let ranks =
-            planned_job.placed_ranks().map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+        // From the checked plan, never from the file that it was read from.
+        let Some(placement) = planned.plan.verdicts()[index].placement() else { continue };
+        let job = &planned.jobs[index];
+        let ranks = planned.named_ranks(placement);
         let name = job.name.to_string();
         let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));
         let checkpoints = format!("checkpoints/{name}");
@@ -92,7 +94,7 @@ pub(super) fn prepare(
             comment: Tag { run: wish.run.to_owned(), job: name.clone() }.to_comment(),
             ranks: &ranks,
             pinned: wish.pin || planned.file.pinned,
-            predicted: Seconds(predicted),
+            predicted: placement.jct(job.epochs),
             limit: partition_limit(planned, job, settings.partition.as_deref()),
             epochs_done: 0,
             checkpoint_dir: text(&absolute(&workdir, checkpoints))?,
@@ -109,6 +111,26 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
+/// What sbatch must not be told, and why.
+const REFUSED: [(&str, &str); 4] = [
+    ("--comment", "the comment is how hsched finds its jobs in the queue"),
+    ("--test-only", "it submits nothing; try --dry-run"),
+    ("--wait", "hsched does not wait for its jobs"),
+    ("--wrap", "the script is hsched's"),
+];
+
+/// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
+fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
+    for option in options {
+        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
+        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+            let message = format!("sbatch option {option:?}: {why}");
+            return Err(Failure::new(Exit::BadInput, message).hint("leave the option out"));
+        }
+    }
+    Ok(())
+}
+
 /// Submits the prepared jobs one after the other, telling each answer as it comes.
 ///
 /// Everything is on disk before the first is submitted. A refused job does not keep the others back; an
@@ -122,25 +144,26 @@ pub(super) fn submit(
     planned: &Planned,
     prepared: &[Prepared],
     wish: Wish<'_>,
-    tell: &dyn Fn(&Prepared, &Answer) -> Result<(), Failure>,
+    tell: &dyn Fn(&Prepared, &Answer),
 ) -> Result<Outcome, Failure> {
     let state = state_dir(context)?;
-    let runs = Runs::open(&state).map_err(|error| state_failure(&error))?;
+    let runs = Runs::open(&state).map_err(|error| nothing_submitted(&error))?;
     refuse_queued(context, prepared)?;
     let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     let plan = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     let scripts = prepared.iter().map(|job| (script_name(&job.name), job.script.as_str()));
     let files: Vec<(String, &str)> = scripts.chain([("plan.json".to_owned(), plan.as_str())]).collect();
-    let mut run = runs.create(wish.run, &plan_id, &files).map_err(|error| state_failure(&error))?;
+    let mut run = runs.create(wish.run, &plan_id, &files).map_err(|error| nothing_submitted(&error))?;
     let mut answers = vec![Answer::NotTried; prepared.len()];
+    let mut tried = 0;
     for (job, slot) in prepared.iter().zip(&mut answers) {
         // A signal that came in between sbatch's answer and its record would lose the job.
         let held = hold_signals();
         let (answer, recorded) = submit_one(context, &mut run, job, wish);
         *slot = answer;
-        let told = tell(job, slot);
+        tried += 1;
+        tell(job, slot);
         drop(held);
-        told?;
         if let Err(error) = recorded {
             context.terminal.say(&format!("{}: {}: {slot}", state_failure(&error), job.name));
             break;
@@ -149,6 +172,7 @@ pub(super) fn submit(
             break;
         }
     }
+    prepared.iter().zip(&answers).skip(tried).for_each(|(job, answer)| tell(job, answer));
     Ok(Outcome { folder: run.folder().to_owned(), answers })
 }
 
@@ -252,6 +276,15 @@ fn state_failure(error: &RunError) -> Failure {
     Failure::from_error(exit, error)
 }
 
+/// Returns the failure of a state that could not be prepared, before anything was submitted.
+fn nothing_submitted(error: &RunError) -> Failure {
+    state_failure(error).hint(match error {
+        RunError::Locked { .. } => "nothing was submitted; try again when it has ended",
+        RunError::Exists { .. } => "nothing was submitted; give another --run-id",
+        RunError::Write { .. } => "nothing was submitted; name another directory with --set state_dir=DIR",
+    })
+}
+
 /// Holds back the signals that end a process, until the returned value is dropped.
 fn hold_signals() -> Option<HeldSignals> {
     let mut signals = SigSet::empty();
@@ -304,7 +337,7 @@ impl fmt::Display for Answer {
                 write!(f, "nobody knows whether it was submitted ({message}); look at squeue --me")
             }
             Self::Refused(message) | Self::Unreachable(message) => write!(f, "not submitted: {message}"),
-            Self::NotTried => write!(f, "not submitted"),
+            Self::NotTried => write!(f, "not submitted: not tried after what came before"),
         }
     }
 }

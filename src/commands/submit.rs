@@ -1,14 +1,16 @@
 //! `hsched submit`: job scripts from a plan, given to Slurm.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::commands::cli::{json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::planning::Planned;
-use crate::commands::submission::{self, Answer, Prepared, Wish};
+use crate::commands::submission::{self, Answer, Outcome, Prepared, Wish};
 use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -16,7 +18,7 @@ use crate::model::JobName;
 use crate::policy;
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::{PlanFile, Run};
+use crate::store::{PlanFile, PlanFileError, Run};
 
 /// Write a job script for each placed job and give it to sbatch
 ///
@@ -49,11 +51,11 @@ pub(super) struct Args {
     /// How to print what was submitted.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    #[command(flatten)]
-    planning: planning::PlanningArgs,
     /// Passed to sbatch as they are; for a heterogeneous job they hold for its first component.
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
+    #[command(flatten)]
+    planning: planning::PlanningArgs,
 }
 
 impl Args {
@@ -74,6 +76,10 @@ impl Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let text = input::text(&args.input)?;
     let planned = if PlanFile::recognises(&text) {
+        if !args.planning.says_nothing() {
+            let message = "a plan is made already: --pin is the only planning option that it takes";
+            return Err(Failure::new(Exit::Usage, message).hint("give the job file to plan anew"));
+        }
         read_plan(&text, &args.input)?
     } else {
         planning::plan(&args.planning, context, &text, &args.input)?
@@ -81,84 +87,107 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let run_id = match &args.run_id {
         Some(id) => JobName::new(id)
             .map(|id| id.to_string())
-            .map_err(|error| Failure::new(Exit::Usage, format!("--run-id: {error}")))?,
+            .map_err(|error| Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id")))?,
         None => Run::new_id(context.clock.now()),
     };
     let chosen = choose(&planned, &args.jobs)?;
     let wish = Wish { run: &run_id, pin: args.planning.pin, sbatch: &args.sbatch };
     let prepared = submission::prepare(context, &planned, &chosen, wish)?;
-    for job in &planned.file.jobs {
-        if let Some(reason) = &job.reason {
-            context.note(&format!("{} is not submitted: {reason}", job.name));
+    for &index in &chosen {
+        if let Some(reason) = planned.plan.verdicts()[index].reason() {
+            context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
         }
     }
+    let unplaced = |&index: &usize| {
+        let reason = planned.plan.verdicts()[index].reason()?;
+        let name = planned.jobs[index].name.as_str();
+        Some(json!({ "name": name, "state": "not_placed", "job_id": null, "message": reason }))
+    };
+    let mut jobs: Vec<Value> = chosen.iter().filter_map(unplaced).collect();
+    let (mut folder, mut exit) = (None, planned.exit());
     if args.dry_run {
-        for job in &prepared {
-            print(context, &job.script)?;
-        }
-        return Ok(planned.exit());
+        jobs.extend(dry_run(args, context, &prepared)?);
+    } else if !prepared.is_empty() {
+        let outcome = submit(args, context, &planned, &prepared, wish)?;
+        jobs.extend(prepared.iter().zip(&outcome.answers).map(job_json));
+        exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
+        folder = Some(outcome.folder);
     }
-    submit(args, context, &planned, &prepared, wish)
+    if args.format == Format::Json {
+        let value = json!({ "schema": "hsched.submit/1", "run": run_id, "folder": folder, "jobs": jobs });
+        // What became of the jobs must not be lost with stdout.
+        print(context, &json_text(&value)?).inspect_err(|_| context.terminal.say(&value.to_string()))?;
+    }
+    Ok(exit)
 }
 
+/// Prints the scripts, or returns them for JSON.
+fn dry_run(args: &Args, context: &Context, prepared: &[Prepared]) -> Result<Vec<Value>, Failure> {
+    let json = |Prepared { name, script }: &Prepared| json!({ "name": name, "state": "dry_run", "job_id": null, "message": null, "script": script });
+    if args.format == Format::Table {
+        prepared.iter().try_for_each(|job| print(context, &job.script))?;
+    }
+    Ok(prepared.iter().map(json).collect())
+}
+
+/// Submits, printing each answer as it comes unless JSON is to follow.
 fn submit(
     args: &Args,
     context: &Context,
     planned: &Planned,
     prepared: &[Prepared],
     wish: Wish<'_>,
-) -> Result<Exit, Failure> {
-    if prepared.is_empty() {
-        return Ok(planned.exit());
-    }
-    let table = args.format == Format::Table;
+) -> Result<Outcome, Failure> {
+    let unprinted = RefCell::new(None);
     let tell = |job: &Prepared, answer: &Answer| {
-        if table { print(context, &format!("{}: {answer}\n", job.name)) } else { Ok(()) }
+        let line = format!("{}: {answer}", job.name);
+        if args.format == Format::Table
+            && let Err(failure) = print(context, &format!("{line}\n"))
+        {
+            context.terminal.say(&line);
+            unprinted.replace(Some(failure));
+        }
     };
     let outcome = submission::submit(context, planned, prepared, wish, &tell)?;
-    if !table {
-        let job = |(job, answer): (&Prepared, &Answer)| {
-            json!({
-                "name": job.name, "state": answer.word(), "job_id": answer.job_id(),
-                "message": answer.message(),
-            })
-        };
-        let jobs: Vec<_> = prepared.iter().zip(&outcome.answers).map(job).collect();
-        let value = json!({
-            "schema": "hsched.submit/1", "run": wish.run, "folder": outcome.folder, "jobs": jobs,
-        });
-        print(context, &json_text(&value)?)?;
-    }
-    let exit = outcome.exit();
-    Ok(if exit == Exit::Done { planned.exit() } else { exit })
+    unprinted.into_inner().map_or(Ok(outcome), Err)
+}
+
+fn job_json((job, answer): (&Prepared, &Answer)) -> Value {
+    json!({
+        "name": job.name, "state": answer.word(), "job_id": answer.job_id(), "message": answer.message(),
+    })
 }
 
 /// Returns the plan of a file, checked again: it may have been made long ago or changed by hand.
 fn read_plan(text: &str, path: &Path) -> Result<Planned, Failure> {
-    let wrong = |what: String| Failure::new(Exit::BadInput, format!("{}: {what}", path.display()));
-    let file =
-        PlanFile::parse(text).map_err(|error| wrong(Failure::from_error(Exit::BadInput, &error).message))?;
+    let wrong = |what: String| {
+        let message = format!("{}: {what}", input::name(path));
+        Failure::new(Exit::BadInput, message).hint("make the plan anew with hsched plan")
+    };
+    let unusable = |error: PlanFileError| wrong(Failure::from_error(Exit::BadInput, &error).message);
+    let file = PlanFile::parse(text).map_err(unusable)?;
     let specs: Vec<_> = file.jobs.iter().map(|job| &job.spec).collect();
     let specs = json!({ "jobs": specs }).to_string();
     let jobs = spec::jobs::parse(&specs).map_err(|problems| {
         let list: Vec<String> = problems
             .as_slice()
             .iter()
-            .map(|problem| format!("{}: {}", problem.path, problem.message))
+            .map(|problem| format!("{}: {}", problem.path.replacen(']', "].spec", 1), problem.message))
             .collect();
-        wrong(format!("the jobs' specs are wrong: {}", list.join("; ")))
+        wrong(list.join("; "))
     })?;
     if let Some((job, planned)) =
         jobs.iter().zip(&file.jobs).find(|(job, planned)| job.name.as_str() != planned.name)
     {
         return Err(wrong(format!("job {:?} has the spec of job {:?}", planned.name, job.name.as_str())));
     }
-    let problem = file.problem(&jobs).map_err(|error| wrong(error.to_string()))?;
-    let plan = file.plan(&problem).map_err(|error| wrong(error.to_string()))?;
+    let problem = file.problem(&jobs).map_err(unusable)?;
+    let plan = file.plan(&problem).map_err(unusable)?;
     let plan = policy::verify(&problem, plan).map_err(|violations| {
         let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        wrong(format!("the plan breaks rules: {}", list.join("; "))).hint("make it anew with hsched plan")
+        wrong(format!("the plan breaks rules: {}", list.join("; ")))
     })?;
+    file.check(&problem, &plan).map_err(unusable)?;
     Ok(Planned { jobs, problem, plan, file })
 }
 
@@ -178,5 +207,7 @@ fn choose(planned: &Planned, names: &[String]) -> Result<Vec<usize>, Failure> {
             }
         })
     };
-    names.iter().map(number).collect()
+    // A job named twice is submitted once.
+    let chosen = names.iter().map(number).collect::<Result<BTreeSet<_>, _>>()?;
+    Ok(chosen.into_iter().collect())
 }

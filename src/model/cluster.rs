@@ -1,8 +1,8 @@
 //! A cluster as it was seen: nodes, their GPUs, who may use them, and the links between them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::model::{Availability, BitRate, Bytes, GpuType, NodeName, NodeState, Seconds};
+use crate::model::{BitRate, Bytes, GpuType, NodeName, NodeState, Seconds};
 
 /// A cluster's nodes, links and partitions at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,43 +107,7 @@ impl Node {
     }
 }
 
-/// GPUs of one type over all nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TypeSummary {
-    /// All, whatever the state of their nodes.
-    pub total: u32,
-    /// Held by no job, on nodes that are up.
-    pub free: u32,
-    /// Held by jobs, on nodes in any state.
-    pub used: u32,
-    /// Not held, on nodes that are down or drained or in an unknown state.
-    pub down: u32,
-    /// Not held, on nodes that are reserved or under maintenance.
-    pub reserved: u32,
-}
-
 impl Cluster {
-    /// Returns the GPUs of each type, split into free, used, down and reserved.
-    #[must_use]
-    pub fn summary(&self) -> BTreeMap<GpuType, TypeSummary> {
-        let mut summary: BTreeMap<GpuType, TypeSummary> = BTreeMap::new();
-        for node in &self.nodes {
-            for stock in &node.gpus {
-                let entry = summary.entry(stock.gpu_type.clone()).or_default();
-                entry.total += stock.total;
-                entry.used += stock.used;
-                match node.state.availability() {
-                    Availability::Up => entry.free += stock.free(),
-                    Availability::Reserved => entry.reserved += stock.free(),
-                    Availability::Down | Availability::Drained | Availability::Unknown => {
-                        entry.down += stock.free();
-                    }
-                }
-            }
-        }
-        summary
-    }
-
     /// Returns the node of that name.
     #[must_use]
     pub fn node(&self, name: &NodeName) -> Option<&Node> {

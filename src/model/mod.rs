@@ -9,9 +9,10 @@ mod node_state;
 mod offer;
 mod placed_rank;
 mod speed;
+mod summary;
 mod unit;
 
-pub use self::cluster::{Cluster, GpuStock, Node, Partition, TypeSummary, Usage};
+pub use self::cluster::{Cluster, GpuStock, Node, Partition, Usage};
 pub use self::gpu_type::GpuType;
 pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
 pub use self::name::{JobName, NameError, NodeName};
@@ -19,4 +20,5 @@ pub use self::node_state::{Availability, NodeState};
 pub use self::offer::{Held, Holdings, Offer, OfferedNode, RankNeeds};
 pub use self::placed_rank::PlacedRank;
 pub use self::speed::Speed;
+pub use self::summary::TypeSummary;
 pub use self::unit::{BitRate, Bytes, Seconds};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Availability, BitRate, Cluster, GpuType, Node, NodeName, Usage};
+use crate::model::{Availability, BitRate, Cluster, GpuType, Node, NodeName, Usage, hostlist};
 
 /// The GPUs a plan may use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +58,7 @@ impl Offer {
             let room = |usage: Usage, own: u64| usage.free().saturating_add(own).min(usage.total);
             let cpus = node.cpus.map(|usage| room(usage, held.cpus));
             let memory = node.memory.map(|usage| room(usage, held.memory));
-            within_host(node, gpus.collect(), needs, cpus, memory)
+            within_host(gpus.collect(), needs, cpus, memory)
         })
     }
 
@@ -67,7 +67,7 @@ impl Offer {
     pub fn up(cluster: &Cluster, needs: RankNeeds) -> Self {
         Self::collect(cluster, |node| {
             let gpus = node.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.total)).collect();
-            within_host(node, gpus, needs, node.cpus.map(|u| u.total), node.memory.map(|u| u.total))
+            within_host(gpus, needs, node.cpus.map(|u| u.total), node.memory.map(|u| u.total))
         })
     }
 
@@ -110,18 +110,26 @@ impl Offer {
 
     fn collect(cluster: &Cluster, usable: impl Fn(&Node) -> (Vec<(GpuType, u32)>, Option<String>)) -> Self {
         let mut offer = Self::default();
+        let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for node in &cluster.nodes {
             if node.state.availability() != Availability::Up || node.gpus.is_empty() {
                 continue;
             }
-            let (mut gpus, note) = usable(node);
+            let (mut gpus, reason) = usable(node);
             gpus.retain(|&(_, count)| count > 0);
-            offer.notes.extend(note);
+            if let Some(reason) = reason {
+                match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, nodes)) => nodes.push(node.name.as_str()),
+                    None => reasons.push((reason, vec![node.name.as_str()])),
+                }
+            }
             if !gpus.is_empty() {
                 let name = node.name.clone();
                 offer.nodes.push(OfferedNode { name, gpus, intra_node: node.intra_node });
             }
         }
+        let note = |(reason, nodes)| format!("{}: {reason}", hostlist::compress(nodes));
+        offer.notes = reasons.into_iter().map(note).collect();
         offer
     }
 }
@@ -135,8 +143,9 @@ impl OfferedNode {
 }
 
 /// Lowers `gpus` to the number of ranks for which the node has CPUs and memory; later types lose first.
-fn within_host(
-    node: &Node,
+///
+/// Returns why, where it had to.
+pub(super) fn within_host(
     mut gpus: Vec<(GpuType, u32)>,
     needs: RankNeeds,
     cpus: Option<u64>,
@@ -152,15 +161,13 @@ fn within_host(
     if wanted <= left {
         return (gpus, None);
     }
-    let (scarce, usable) = (if by_cpus <= by_memory { "CPUs" } else { "memory" }, left);
+    let (scarce, usable) = (if by_cpus <= by_memory { "CPUs" } else { "GiB of memory" }, left);
     for (_, count) in &mut gpus {
         *count = u32::try_from(left.min(u64::from(*count))).unwrap_or(*count);
         left -= u64::from(*count);
     }
-    let name = &node.name;
-    let note =
-        format!("{name}: {usable} of {wanted} GPUs usable, its {scarce} do not suffice for more ranks");
-    (gpus, Some(note))
+    let reason = format!("{usable} of {wanted} GPUs usable, there are too few {scarce} for more ranks");
+    (gpus, Some(reason))
 }
 
 #[cfg(test)]
@@ -200,7 +207,7 @@ mod tests {
     fn free_counts_only_what_a_rank_can_be_put_beside() {
         let offer = Offer::free(&cluster(), NEEDS, &Holdings::new());
         assert_eq!(counts(&offer), [("a", 3), ("b", 1), ("e", 8)]);
-        assert_eq!(offer.notes, ["b: 1 of 4 GPUs usable, its CPUs do not suffice for more ranks"]);
+        assert_eq!(offer.notes, ["b: 1 of 4 GPUs usable, there are too few CPUs for more ranks"]);
     }
 
     #[test]

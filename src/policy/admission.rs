@@ -3,7 +3,8 @@
 //! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
 //! limit, a type that nobody can use — this room finds the nearest problem that can.
 
-use crate::policy::{JobModel, Problem, Verdict, fairness};
+use crate::policy::fairness::EqualShare;
+use crate::policy::{JobModel, Problem, Verdict};
 use crate::solve::Transport;
 
 /// The jobs to place and the workers to use.
@@ -30,10 +31,7 @@ impl Admission {
         }
         let mut admitted = candidates.clone();
         if !fits(problem, &admitted) {
-            candidates.sort_by(|&a, &b| {
-                let time = |job| fairness::full_cluster_time(problem, job, problem.jobs.len());
-                time(a).total_cmp(&time(b)).then(a.cmp(&b))
-            });
+            candidates = shortest_first(problem, &candidates);
             admitted.clear();
             let mut waiting = Vec::new();
             for job in candidates {
@@ -60,10 +58,8 @@ impl Admission {
             self.workers = least + (self.workers - least) / 2;
             return self;
         }
-        let time = |job| fairness::full_cluster_time(problem, job, problem.jobs.len());
-        let longest = self.jobs.iter().enumerate().max_by(|(_, a), (_, b)| time(**a).total_cmp(&time(**b)));
-        if let Some((place, &job)) = longest {
-            self.jobs.remove(place);
+        if let Some(&job) = shortest_first(problem, &self.jobs).last() {
+            self.jobs.retain(|&other| other != job);
             let reason =
                 "no legal share of the GPUs on offer: its batch is too small or they are too unequal";
             self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
@@ -100,8 +96,9 @@ pub(super) fn place<E>(
 }
 
 fn waits(place: usize, min_gpus: u32) -> Verdict {
-    let gpus = if min_gpus == 1 { "a GPU".to_owned() } else { format!("{min_gpus} GPUs") };
-    Verdict::Defer { reason: format!("waits for {gpus}; number {place} in the order of waiting jobs") }
+    let left =
+        if min_gpus == 1 { "no GPU is left".to_owned() } else { format!("no {min_gpus} GPUs are left") };
+    Verdict::Defer { reason: format!("{left}; number {place} in the order of waiting jobs") }
 }
 
 /// Returns why a job could not be placed even if it were alone, if so.
@@ -130,17 +127,30 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         whole.max(slice)
     };
     let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
-    let (types, least) = (types.join(", "), u64::from(job.min_gpus));
+    let least = u64::from(job.min_gpus);
+    let needs = match (types.as_slice(), least) {
+        ([only], 1) => format!("needs a {only}"),
+        ([only], _) => format!("needs {least} {only}"),
+        (_, 1) => format!("needs a GPU of types {}", types.join(", ")),
+        _ => format!("needs {least} GPUs of types {}", types.join(", ")),
+    };
     let (ever, now) = (most(&problem.ceiling), most(&problem.offered()));
     if least > ever {
-        let reason =
-            format!("needs {least} GPUs of types {types}; a job can have at most {ever} on this cluster");
+        let reason = format!("{needs}; a job can have at most {ever} on this cluster");
         return Some(Verdict::Reject { reason });
     }
     (least > now).then(|| {
-        let reason = format!("needs {least} GPUs of types {types}; {now} are on offer now");
+        let reason = format!("{needs}; {now} on offer now");
         Verdict::Defer { reason }
     })
+}
+
+/// Returns the jobs by the time that each would take with the whole cluster to itself.
+pub(super) fn shortest_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    let share = EqualShare::new(problem, jobs.len());
+    let mut timed: Vec<(f64, usize)> = jobs.iter().map(|&job| (share.full_cluster_time(job), job)).collect();
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    timed.into_iter().map(|(_, job)| job).collect()
 }
 
 /// Returns whether all these jobs can have their least number of GPUs at once.

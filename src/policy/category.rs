@@ -38,24 +38,27 @@ pub(super) fn next(category: &mut [u32]) -> bool {
 /// Returns category number `number`, counted from 0, without building those before it.
 pub(super) fn unrank(mut number: BigUint, workers: u32, jobs: usize) -> Vec<u32> {
     let mut category = vec![1; jobs];
+    let Some(others) = u32::try_from(jobs).ok().and_then(|jobs| jobs.checked_sub(1)) else { return category };
     let mut left = workers;
-    for job in (1..jobs).rev() {
-        // With `own` workers for this job the jobs before it have C(left − own − 1, job − 1) categories.
-        let before = u32::try_from(job).unwrap_or(u32::MAX);
-        let mut ways = binomial(left - 2, before - 1);
+    // With one worker for the last job the `others` before it have C(left − 2, others − 1) categories.
+    let mut ways = if others > 0 { binomial(left - 2, others - 1) } else { BigUint::ZERO };
+    for (job, before) in (1..jobs).rev().zip((1..=others).rev()) {
         let mut own = 1;
+        // With `own` workers for this job the jobs before it have C(n, before − 1) categories.
+        let mut n = left - 2;
         while number >= ways {
             number -= &ways;
-            let n = left - own - 1;
             ways = ways * (n + 1 - before) / n;
+            n -= 1;
             own += 1;
         }
         category[job] = own;
         left -= own;
+        if before > 1 {
+            ways = ways * (before - 1) / n;
+        }
     }
-    if let Some(remainder) = category.first_mut() {
-        *remainder = left;
-    }
+    category[0] = left;
     category
 }
 

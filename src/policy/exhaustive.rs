@@ -1,9 +1,10 @@
 //! Every assignment of workers to jobs, counted per node and type: the paper's optimum, for small clusters.
 //!
-//! Like the paper (8b, 8c) it gives every job a worker and uses every worker that the jobs can use.
+//! Like the paper (8b, 8c) it gives every job a worker and uses every worker that the jobs can use: a plan
+//! that leaves some idle may be better, so the answer is no bound for those.
 
 use crate::policy::admission::{self, Admission};
-use crate::policy::{Bound, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Verdict, cost};
+use crate::policy::{Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Verdict, cost};
 
 /// Exhaustive enumeration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +22,7 @@ impl Policy for Exhaustive {
     }
 
     fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
-        let (mut looked_at, mut stopped, mut optimum) = (0, false, None);
+        let (mut looked_at, mut stopped) = (0, false);
         let verdicts = admission::place(problem, |admission| {
             let mut search = Search::new(problem, admission, stop);
             let assignments = search.assignments();
@@ -33,16 +34,13 @@ impl Policy for Exhaustive {
             search.assign(0);
             looked_at += search.looked_at;
             stopped |= search.stopped;
-            let placed = search.best.as_ref().and_then(|(value, slots)| {
-                optimum = Some(*value);
+            let placed = search.best.as_ref().and_then(|(_, slots)| {
                 let place = |(&job, slots): (&usize, &Vec<Slot>)| Placement::new(problem, job, slots);
                 admission.jobs.iter().zip(slots).map(|pair| place(pair).map(Verdict::Place)).collect()
             });
             Ok(placed)
         })?;
-        let all_placed = verdicts.iter().all(|verdict| verdict.placement().is_some());
-        let bound = optimum.filter(|_| all_placed && !stopped).map(|lower| Bound { lower });
-        Ok(Plan { verdicts, bound, categories: Some(looked_at), stopped })
+        Ok(Plan { verdicts, categories: Some(looked_at), stopped })
     }
 }
 

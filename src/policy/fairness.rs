@@ -2,12 +2,24 @@
 
 use crate::policy::{JobModel, Problem};
 
+/// What an equal share of the cluster is for each of some jobs.
+pub(super) struct EqualShare<'a> {
+    problem: &'a Problem,
+    /// GPUs on offer, by type.
+    offered: Vec<u32>,
+    /// K, the GPUs on offer.
+    workers: f64,
+    /// S, the jobs that share them.
+    jobs: f64,
+}
+
 /// Returns Jain's index of Λ / Λᵉ over the placed jobs (eq. 33); 1 when there is none.
 ///
 /// `times` are their completion times in seconds.
 #[must_use]
 pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
-    let ratio = |(&job, &time): (&usize, &f64)| time / equal_share_time(problem, job, jobs.len());
+    let share = EqualShare::new(problem, jobs.len());
+    let ratio = |(&job, &time): (&usize, &f64)| time / share.completion_time(job);
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
     for ratio in jobs.iter().zip(times).map(ratio) {
         sum += ratio;
@@ -17,46 +29,51 @@ pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
     if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
 }
 
-/// Returns T |Π| / Σρ over all workers on offer that the job can use, in seconds: JPS's order.
-pub(super) fn full_cluster_time(problem: &Problem, job: usize, jobs: usize) -> f64 {
-    let model = &problem.jobs[job];
-    epochs(model) * samples(model) / total_rate(problem, job, jobs)
-}
+impl<'a> EqualShare<'a> {
+    /// Returns the share that each of so many jobs has.
+    pub(super) fn new(problem: &'a Problem, jobs: usize) -> Self {
+        let offered = problem.offered();
+        let workers = f64::from(offered.iter().sum::<u32>());
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        let jobs = jobs as f64;
+        Self { problem, offered, workers, jobs }
+    }
 
-/// Returns ρ of a job on a type, as the paper's algorithms need it: an affine record counts with its rate
-/// at the batch that an equal share of the workers would get, max(1, B S / K).
-pub(super) fn rate(problem: &Problem, job: usize, gpu_type: usize, jobs: usize) -> Option<f64> {
-    let model = &problem.jobs[job];
-    #[expect(clippy::cast_precision_loss, reason = "batches and counts are far below 2^52")]
-    let (batch, jobs) = (model.global_batch as f64, jobs as f64);
-    let fair_batch = (batch * jobs / workers(problem)).max(1.0);
-    model.types[gpu_type].map(|own| own.speed.rate_at(fair_batch))
-}
+    /// Returns ρ of a job on a type, as the paper's algorithms need it: an affine record counts with its rate
+    /// at the batch that an equal share of the workers would get, max(1, B S / K).
+    pub(super) fn rate(&self, job: usize, gpu_type: usize) -> Option<f64> {
+        let model = &self.problem.jobs[job];
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let batch = model.global_batch as f64;
+        let own_batch = (batch * self.jobs / self.workers).max(1.0);
+        model.types[gpu_type].map(|own| own.speed.rate_at(own_batch))
+    }
 
-/// Returns Λᵉ: the completion time with an equal share of the cluster, in seconds.
-fn equal_share_time(problem: &Problem, job: usize, jobs: usize) -> f64 {
-    let model = &problem.jobs[job];
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    let count = jobs as f64;
-    let share = workers(problem) / count;
-    let comm = if share <= 1.0 {
-        0.0
-    } else {
-        let link = if let [only] = &problem.nodes[..] { only.intra_node } else { problem.network };
-        let volume = 2.0 * (share - 1.0) * model.model_bytes / (link.bytes_per_second() * share);
-        model.syncs_per_epoch * volume
-    };
-    epochs(model) * (comm + samples(model) * count / total_rate(problem, job, jobs))
-}
+    /// Returns T |Π| / Σρ over all workers on offer that the job can use, in seconds: JPS's order.
+    pub(super) fn full_cluster_time(&self, job: usize) -> f64 {
+        let model = &self.problem.jobs[job];
+        epochs(model) * samples(model) / self.total_rate(job)
+    }
 
-fn total_rate(problem: &Problem, job: usize, jobs: usize) -> f64 {
-    let offered = problem.offered();
-    let of = |ty: usize| f64::from(offered[ty]) * rate(problem, job, ty, jobs).unwrap_or(0.0);
-    (0..offered.len()).map(of).sum()
-}
+    /// Returns Λᵉ: the completion time with an equal share of the cluster, in seconds.
+    fn completion_time(&self, job: usize) -> f64 {
+        let model = &self.problem.jobs[job];
+        let ranks = self.workers / self.jobs;
+        let comm = if ranks <= 1.0 {
+            0.0
+        } else {
+            let nodes = &self.problem.nodes;
+            let link = if let [only] = &nodes[..] { only.intra_node } else { self.problem.network };
+            let volume = 2.0 * (ranks - 1.0) * model.model_bytes / (link.bytes_per_second() * ranks);
+            model.syncs_per_epoch * volume
+        };
+        epochs(model) * (comm + samples(model) * self.jobs / self.total_rate(job))
+    }
 
-fn workers(problem: &Problem) -> f64 {
-    f64::from(problem.offered().iter().sum::<u32>())
+    fn total_rate(&self, job: usize) -> f64 {
+        let of = |(ty, &count): (usize, &u32)| f64::from(count) * self.rate(job, ty).unwrap_or(0.0);
+        self.offered.iter().enumerate().map(of).sum()
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]

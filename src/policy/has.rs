@@ -37,7 +37,7 @@ impl Policy for Has {
             looked_at += search.looked_at;
             Ok(search.best.and_then(|best| best.verdicts(problem, jobs)))
         })?;
-        Ok(Plan { verdicts, bound: None, categories: Some(looked_at), stopped })
+        Ok(Plan { verdicts, categories: Some(looked_at), stopped })
     }
 }
 

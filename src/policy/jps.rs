@@ -31,9 +31,7 @@ impl Policy for Jps {
         let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
         let (mut looked_at, mut stopped) = (0, false);
         let verdicts = admission::place(problem, |admission| {
-            let mut jobs = admission.jobs.clone();
-            let time = |job| fairness::full_cluster_time(problem, job, admission.jobs.len());
-            jobs.sort_by(|&a, &b| time(a).total_cmp(&time(b)).then(a.cmp(&b)));
+            let jobs = admission::shortest_first(problem, &admission.jobs);
             let mut samples = self.draw(admission.workers, jobs.len(), &mut random);
             if !samples.iter().any(|category| within_limits(problem, &jobs, category)) {
                 for category in &mut samples {
@@ -57,7 +55,7 @@ impl Policy for Jps {
                 in_job_order.into_iter().map(|(_, verdict)| verdict).collect()
             }))
         })?;
-        Ok(Plan { verdicts, bound: None, categories: Some(looked_at), stopped })
+        Ok(Plan { verdicts, categories: Some(looked_at), stopped })
     }
 }
 

@@ -1,6 +1,7 @@
 //! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
 
-use crate::policy::{JobModel, Placement, Problem, Slot, Verdict, cost, fairness, packing};
+use crate::policy::fairness::EqualShare;
+use crate::policy::{JobModel, Placement, Problem, Slot, Verdict, cost, packing};
 use crate::solve::Transport;
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
@@ -9,6 +10,7 @@ pub(super) struct Market<'a> {
     /// Jobs in the order in which categories name them.
     jobs: &'a [usize],
     offered: Vec<u32>,
+    share: EqualShare<'a>,
     transport: Transport,
     /// Whether a row's MIG slices stand open, which they do for one worker only.
     slices_open: Vec<bool>,
@@ -30,8 +32,10 @@ pub(super) struct Cleared {
 impl<'a> Market<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
         let types = problem.gpu_types.len();
-        let value = |job, ty| fairness::rate(problem, job, ty, jobs.len()).unwrap_or(f64::NEG_INFINITY);
-        let values = jobs.iter().flat_map(|&job| (0..types).map(move |ty| value(job, ty)));
+        let share = EqualShare::new(problem, jobs.len());
+        let value = |job, ty| share.rate(job, ty).unwrap_or(f64::NEG_INFINITY);
+        let values = jobs.iter().flat_map(|&job| (0..types).map(move |ty| (job, ty)));
+        let values = values.map(|(job, ty)| value(job, ty)).collect();
         let mut shapes: Vec<(&[u32], f64)> = Vec::new();
         for node in &problem.nodes {
             let shape = (node.gpus.as_slice(), node.intra_node.bytes_per_second());
@@ -43,7 +47,8 @@ impl<'a> Market<'a> {
             problem,
             jobs,
             offered: problem.offered(),
-            transport: Transport::new(values.collect(), types),
+            transport: Transport::new(values, types),
+            share,
             slices_open: vec![true; jobs.len()],
             shapes,
         }
@@ -112,7 +117,7 @@ impl<'a> Market<'a> {
         let job = self.jobs[row];
         for (ty, model) in self.problem.jobs[job].types.iter().enumerate() {
             if model.is_some_and(|model| model.single_rank) {
-                let rate = fairness::rate(self.problem, job, ty, self.jobs.len());
+                let rate = self.share.rate(job, ty);
                 let value = rate.filter(|_| open).unwrap_or(f64::NEG_INFINITY);
                 *self.transport.value_mut(row, ty) = value;
             }

@@ -1,4 +1,4 @@
-//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify`] before anybody acts on it.
+//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify()`] before anybody acts on it.
 //!
 //! A policy sees no Slurm, no file, no clock and no other policy; only the registry knows their names.
 
@@ -19,7 +19,7 @@ mod verify;
 
 pub use self::cost::EpochTime;
 pub use self::fairness::fairness;
-pub use self::plan::{Bound, Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Slot, Verdict};
+pub use self::plan::{Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Slot, Verdict};
 pub use self::problem::{JobModel, Objective, Problem, ProblemError, TypeModel, WorkerNode};
 pub use self::registry::{Parameters, find, names};
 pub use self::verify::{CheckedPlan, Violation, verify};

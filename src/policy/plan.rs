@@ -46,19 +46,10 @@ pub enum PolicyError {
 pub struct Plan {
     /// Decision by job.
     pub verdicts: Vec<Verdict>,
-    /// What is proven about the objective.
-    pub bound: Option<Bound>,
     /// Categories or assignments that were looked at, where the policy counts them.
     pub categories: Option<u64>,
     /// Whether `stop` ended the search before its end.
     pub stopped: bool,
-}
-
-/// A proven limit of the objective.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bound {
-    /// No plan of this problem has a lower objective value, in seconds.
-    pub lower: f64,
 }
 
 /// The decision for one job. An expected "no" is a value with a reason.
@@ -150,6 +141,15 @@ impl Verdict {
         match self {
             Self::Place(placement) => Some(placement),
             Self::Defer { .. } | Self::Reject { .. } => None,
+        }
+    }
+
+    /// Returns why the job got no GPUs.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Place(_) => None,
+            Self::Defer { reason } | Self::Reject { reason } => Some(reason),
         }
     }
 }

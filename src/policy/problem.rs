@@ -79,7 +79,7 @@ pub enum Objective {
     /// The mean job completion time (eq. 8).
     #[default]
     MeanJct,
-    /// The mean of completion times, each times its job's weight.
+    /// The mean of completion times, weighted by the jobs' weights.
     Weighted,
     /// The last completion time.
     Makespan,
@@ -121,8 +121,10 @@ impl Problem {
                 intra_node: node.intra_node.unwrap_or(intra_node),
             })
             .collect();
-        let summary = cluster.summary();
-        let ceiling = count_by_type(&|ty| summary.get(ty).map_or(0, |s| s.total));
+        let stocks = || cluster.nodes.iter().flat_map(|node| &node.gpus);
+        let ceiling = count_by_type(&|ty| {
+            stocks().filter(|stock| stock.gpu_type == *ty).map(|stock| stock.total).sum()
+        });
         let offered: Vec<u32> = (0..gpu_types.len())
             .map(|ty| nodes.iter().map(|node: &WorkerNode| node.gpus[ty]).sum())
             .collect();
@@ -206,16 +208,17 @@ impl Objective {
     /// Returns the value over pairs of weight and completion time in seconds; 0 for none.
     #[must_use]
     pub fn value(self, jobs: impl IntoIterator<Item = (f64, f64)>) -> f64 {
-        let (mut sum, mut count, mut last) = (0.0, 0.0, 0.0_f64);
+        let (mut sum, mut weights, mut last) = (0.0, 0.0, 0.0_f64);
         for (weight, jct) in jobs {
-            sum += if self == Self::Weighted { weight * jct } else { jct };
-            count += 1.0;
+            let weight = if self == Self::Weighted { weight } else { 1.0 };
+            sum += weight * jct;
+            weights += weight;
             last = last.max(jct);
         }
         match self {
             Self::Makespan => last,
-            _ if count == 0.0 => 0.0,
-            Self::MeanJct | Self::Weighted => sum / count,
+            _ if weights == 0.0 => 0.0,
+            Self::MeanJct | Self::Weighted => sum / weights,
         }
     }
 }

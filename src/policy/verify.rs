@@ -126,8 +126,11 @@ fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], brok
 
 fn check_batches(job: &JobModel, ranks: &[Rank], models: &[TypeModel], broken: &mut Vec<String>) {
     let quantum = job.batch_quantum;
-    let sum = |part: fn(&Rank) -> u64| ranks.iter().map(part).sum::<u64>();
-    if sum(|rank| rank.batch) != job.global_batch || sum(|rank| rank.samples) != job.samples_per_epoch {
+    // A plan file may say any numbers, which must not add up by overflow.
+    let sum = |part: fn(&Rank) -> u64| ranks.iter().map(|rank| u128::from(part(rank))).sum::<u128>();
+    if sum(|rank| rank.batch) != job.global_batch.into()
+        || sum(|rank| rank.samples) != job.samples_per_epoch.into()
+    {
         broken.push("has shares that do not add up".into());
     }
     if ranks.iter().any(|rank| rank.batch < quantum || rank.batch % quantum != 0) {

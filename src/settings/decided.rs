@@ -99,7 +99,11 @@ impl Settings {
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let of_key = |key: &'static Key| {
-            (key.show)(self).into_iter().map(|(item, value)| Row {
+            let mut shown = (key.show)(self);
+            if shown.is_empty() {
+                shown.push((String::new(), String::new()));
+            }
+            shown.into_iter().map(|(item, value)| Row {
                 key: full_name(key, &item),
                 value,
                 origin: self.origin(key.name, &item),

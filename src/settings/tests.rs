@@ -87,6 +87,8 @@ fn without_any_layer_defaults_hold() {
     sbatch = [] (default)
     network_gbps = 10 (default)
     intra_node_gbps = 300 (default)
+    node_gbps =  (default)
+    capacity =  (default)
     cpus_per_gpu = 1 (default)
     memory_per_gpu =  (default)
     time_margin = 1.3 (default)

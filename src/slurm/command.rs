@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -41,8 +42,8 @@ pub enum CommandError {
         #[source]
         source: io::Error,
     },
-    #[error("{command}: no answer within {seconds} s")]
-    TimedOut { command: CommandLine, seconds: u64 },
+    #[error("{command}: no answer within {limit:?}")]
+    TimedOut { command: CommandLine, limit: Duration },
     #[error("{command}: more than {limit} bytes of output")]
     TooMuchOutput { command: CommandLine, limit: u64 },
     /// The client found no configuration: this machine is not part of a cluster.
@@ -51,7 +52,7 @@ pub enum CommandError {
     /// The controller or the authentication service did not answer; it may later.
     #[error("{command}: Slurm's controller cannot be reached: {stderr}")]
     Unreachable { command: CommandLine, stderr: String },
-    #[error("{command}: {status}: {stderr}")]
+    #[error("{command}: {status}: {}", if stderr.is_empty() { "it did not say why" } else { stderr })]
     Failed { command: CommandLine, status: String, stderr: String },
     /// Only from [`Recorded`](crate::slurm::Recorded).
     #[error("{command}: no answer recorded; expected {expected}")]

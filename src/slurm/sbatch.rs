@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::slurm::record::excerpt;
 use crate::slurm::{CommandError, CommandLine, JobId, Output, Runner};
 
 /// A job that Slurm accepted.
@@ -49,7 +50,8 @@ pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, S
     let answer = runner.run(command).map_err(classify)?;
     parse(&answer.stdout).ok_or_else(|| {
         let Output { stdout, stderr } = answer;
-        let message = format!("sbatch printed {:?} and no job number; {}", stdout.trim(), said(&stderr));
+        let message =
+            format!("sbatch printed {:?} and no job number{}", excerpt(&stdout), after(&said(&stderr)));
         SubmitError::Unknown { message }
     })
 }
@@ -84,7 +86,9 @@ fn classify(error: CommandError) -> SubmitError {
         | CommandError::Start { .. }
         | CommandError::Unexpected { .. } => SubmitError::Unreachable { source: error },
         CommandError::Failed { ref status, ref stderr, .. } if status.starts_with("exit status") => {
-            SubmitError::Refused { message: said(stderr) }
+            let said = said(stderr);
+            let message = if said.is_empty() { format!("sbatch gave no reason ({status})") } else { said };
+            SubmitError::Refused { message }
         }
         CommandError::Failed { .. } | CommandError::TimedOut { .. } | CommandError::TooMuchOutput { .. } => {
             SubmitError::Unknown { message: error.to_string() }
@@ -101,6 +105,11 @@ fn said(stderr: &str) -> String {
         line.strip_prefix("Batch job submission failed: ").unwrap_or(line).to_owned()
     };
     stderr.lines().map(bare).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the text as the last part of a message; nothing where there is none.
+fn after(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("; {text}") }
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl System {
     }
 
     fn finish(&self, command: &CommandLine, running: &Running) -> Result<Output, CommandError> {
-        let timed_out = || CommandError::TimedOut { command: command.clone(), seconds: self.limit.as_secs() };
+        let timed_out = || CommandError::TimedOut { command: command.clone(), limit: self.limit };
         let failed = |source| CommandError::Start { command: command.clone(), source };
         let status = running.wait(self.limit).map_err(failed)?.ok_or_else(timed_out)?;
         let text = |pipe: &Receiver<io::Result<Vec<u8>>>| {
@@ -196,7 +196,7 @@ mod tests {
     fn failures_name_the_command_its_status_and_its_message() {
         let error = |script: &str| run(script, None).expect_err(script).to_string();
         assert_eq!(error("echo no >&2; exit 3"), "sinfo 'a b' '*': exit status: 3: no");
-        assert_eq!(error("kill -9 $$"), "sinfo 'a b' '*': signal: 9 (SIGKILL): ");
+        assert_eq!(error("kill -9 $$"), "sinfo 'a b' '*': signal: 9 (SIGKILL): it did not say why");
         assert_eq!(error("while :; do echo y; done"), "sinfo 'a b' '*': more than 1000 bytes of output");
         let empty = System::new([("PATH".into(), "/nonexistent".into())], System::LIMIT);
         let missing = empty.run(&CommandLine::new("sinfo", ["-h"])).expect_err("no such program");
@@ -208,7 +208,9 @@ mod tests {
         let begin = Instant::now();
         let mark = tempfile::NamedTempFile::new().expect("file");
         let script = format!("(sleep 3; echo alive > {}) & sleep 60; echo", mark.path().display());
-        assert!(matches!(run(&script, None), Err(CommandError::TimedOut { seconds: 1, .. })));
+        assert!(
+            matches!(run(&script, None), Err(CommandError::TimedOut { limit, .. }) if limit == Duration::from_secs(1))
+        );
         assert!(begin.elapsed() < Duration::from_secs(3));
         thread::sleep(Duration::from_millis(3500).saturating_sub(begin.elapsed()));
         assert_eq!(fs::read_to_string(mark.path()).expect("file"), "");

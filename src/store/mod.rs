@@ -2,6 +2,7 @@
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
+mod plan_check;
 mod plan_file;
 mod runs;
 

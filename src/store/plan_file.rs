@@ -1,6 +1,5 @@
 //! The plan as JSON: what `hsched plan` prints and `hsched submit` reads (schema `hsched.plan/1`).
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -8,11 +7,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::model::{
-    BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode, Partition, PlacedRank, Seconds,
-};
-use crate::policy::{CheckedPlan, Outcome, Placement, Plan, Problem, Rank, Slot, Verdict};
-use crate::throughput::ThroughputMatrix;
+use crate::model::{Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds};
+use crate::policy::{CheckedPlan, Outcome, Problem, Rank, Slot, Verdict};
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";
@@ -31,6 +27,7 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
+    /// What is proven about the objective: nothing, by the policies of this version.
     pub lower_bound: Option<f64>,
     pub gap: Option<f64>,
     pub proven_optimal: bool,
@@ -131,12 +128,12 @@ pub struct Solved<'a> {
 /// Why a text is not a plan file that this version can use.
 #[derive(Debug, Error)]
 pub enum PlanFileError {
-    #[error("not a plan file: {source}")]
+    #[error("not a plan file")]
     Json {
         #[source]
         source: serde_json::Error,
     },
-    #[error("schema is {found:?}, this version reads {SCHEMA:?}")]
+    #[error("schema is {found}, this version reads {SCHEMA:?}")]
     Schema { found: String },
     #[error("{place}: {what}")]
     Content { place: String, what: String },
@@ -156,8 +153,6 @@ impl PlanFile {
     ) -> Self {
         let Solved { problem, plan, policy, solve } = solved;
         let outcome = Outcome::of(problem, plan);
-        let lower_bound = plan.plan().bound.map(|bound| bound.lower);
-        let gap = outcome.zip(lower_bound).map(|(outcome, bound)| outcome.objective_value / bound - 1.0);
         let jobs = plan.verdicts().iter().zip(specs).enumerate();
         let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob::new(problem, job, verdict, spec)).collect();
         let rate = |node: usize| problem.nodes[node].intra_node.gigabits_per_second();
@@ -172,9 +167,9 @@ impl PlanFile {
             mean_jct_s: outcome.map(|outcome| outcome.mean_jct),
             makespan_s: outcome.map(|outcome| outcome.makespan),
             fairness: outcome.map(|outcome| outcome.fairness),
-            lower_bound,
-            gap,
-            proven_optimal: gap.is_some_and(|gap| gap <= 1e-9),
+            lower_bound: None,
+            gap: None,
+            proven_optimal: false,
             certificate: None,
             categories: plan.plan().categories,
             solve_s: Some(solve.0),
@@ -196,9 +191,10 @@ impl PlanFile {
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let json = |source| PlanFileError::Json { source };
         let value: Value = serde_json::from_str(text).map_err(json)?;
-        let found = value.get("schema").and_then(Value::as_str).unwrap_or_default();
-        if found != SCHEMA {
-            return Err(PlanFileError::Schema { found: found.to_owned() });
+        let found = value.get("schema");
+        if found.and_then(Value::as_str) != Some(SCHEMA) {
+            let found = found.map_or_else(|| "missing".to_owned(), Value::to_string);
+            return Err(PlanFileError::Schema { found });
         }
         // From the text again: its errors name line and column.
         serde_json::from_str(text).map_err(json)
@@ -207,7 +203,8 @@ impl PlanFile {
     /// Returns whether a text looks like a plan file rather than a job file.
     #[must_use]
     pub fn recognises(text: &str) -> bool {
-        text.trim_start().starts_with('{') && text.contains("\"schema\"")
+        let marks = ["\"schema\"", "\"verdict\""];
+        text.trim_start().starts_with('{') && marks.iter().any(|mark| text.contains(mark))
     }
 
     /// Returns the file's text: JSON with a newline at its end.
@@ -234,36 +231,6 @@ impl PlanFile {
         Ok(id)
     }
 
-    /// Returns the problem that the plan was made for, as far as checking it needs.
-    ///
-    /// # Errors
-    /// When a name or a number in the file is impossible.
-    pub fn problem(&self, jobs: &[Job]) -> Result<Problem, PlanFileError> {
-        let mut offer = Offer::default();
-        for (index, node) in self.nodes.iter().enumerate() {
-            offer.nodes.push(
-                node.offered().ok_or_else(|| wrong(format!("nodes[{index}]"), "no node of a cluster"))?,
-            );
-        }
-        let network =
-            BitRate::new(self.network_gbps).ok_or_else(|| wrong("network_gbps".into(), "not a rate"))?;
-        let types = offer.nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
-        let types: Vec<GpuType> = types.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-        let speeds = ThroughputMatrix::from_job_files(jobs, &types);
-        let problem = Problem::new(&Cluster::default(), &offer, jobs, &speeds, (network, network));
-        problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
-    }
-
-    /// Returns the plan, by the numbers of `problem`, still to be verified.
-    ///
-    /// # Errors
-    /// When a verdict, a node or a type is unknown.
-    pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
-        let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
-        let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;
-        Ok(Plan { verdicts, bound: None, categories: self.categories, stopped: false })
-    }
-
     /// Returns the order of devices on nodes with several GPU types.
     #[must_use]
     pub fn device_order(&self) -> Vec<(NodeName, Vec<GpuType>)> {
@@ -277,12 +244,12 @@ impl PlanFile {
     }
 }
 
-fn wrong(place: String, what: &str) -> PlanFileError {
+pub(super) fn wrong(place: String, what: &str) -> PlanFileError {
     PlanFileError::Content { place, what: what.to_owned() }
 }
 
 impl PlannedJob {
-    fn new(problem: &Problem, job: usize, verdict: &Verdict, spec: Value) -> Self {
+    pub(super) fn new(problem: &Problem, job: usize, verdict: &Verdict, spec: Value) -> Self {
         let model = &problem.jobs[job];
         let (word, reason) = match verdict {
             Verdict::Place(_) => ("place", None),
@@ -322,54 +289,6 @@ impl PlannedJob {
             spec,
         }
     }
-
-    /// Returns the job's ranks with their names.
-    ///
-    /// # Errors
-    /// When a name is impossible.
-    pub fn placed_ranks(&self) -> Result<Vec<PlacedRank>, PlanFileError> {
-        let rank = |rank: &PlanRank| {
-            let node = NodeName::new(&rank.node).ok()?;
-            let gpu_type = GpuType::new(&rank.gpu_type)?;
-            let (local_rank, batch, samples) = (rank.local_rank, rank.batch, rank.samples);
-            Some(PlacedRank { node, gpu_type, local_rank, batch, samples })
-        };
-        let ranks = self.ranks.iter().map(rank).collect::<Option<_>>();
-        ranks
-            .ok_or_else(|| wrong(format!("job {:?}", self.name), "a rank has an impossible node or GPU type"))
-    }
-
-    fn verdict(&self, problem: &Problem, index: usize) -> Result<Verdict, PlanFileError> {
-        let place = || format!("jobs[{index}] ({})", self.name);
-        let reason = self.reason.clone().unwrap_or_default();
-        match self.verdict.as_str() {
-            "defer" => return Ok(Verdict::Defer { reason }),
-            "reject" => return Ok(Verdict::Reject { reason }),
-            "place" => {}
-            other => return Err(wrong(place(), &format!("unknown verdict {other:?}"))),
-        }
-        let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-        let mut ranks = Vec::new();
-        for rank in &self.ranks {
-            let node = problem.nodes.iter().position(|node| node.name.as_str() == rank.node);
-            let gpu_type = problem.gpu_types.iter().position(|ty| ty.as_str() == rank.gpu_type);
-            let Some((node, gpu_type)) = node.zip(gpu_type) else {
-                let what = format!(
-                    "rank {} is on a GPU that is not on offer: {} of {}",
-                    rank.rank, rank.gpu_type, rank.node
-                );
-                return Err(wrong(place(), &what));
-            };
-            *counts.entry((node, gpu_type)).or_default() += 1;
-            let (local_rank, batch, samples) = (rank.local_rank, rank.batch, rank.samples);
-            ranks.push(Rank { node, gpu_type, local_rank, batch, samples });
-        }
-        let slot = |((node, gpu_type), count)| Slot { node, gpu_type, count };
-        let slots: Vec<Slot> = counts.into_iter().map(slot).collect();
-        let placement = Placement::new(problem, index, &slots);
-        let placement = placement.ok_or_else(|| wrong(place(), "may not run on these GPUs"))?;
-        Ok(Verdict::Place(Placement { ranks, ..placement }))
-    }
 }
 
 impl PlanNode {
@@ -382,15 +301,6 @@ impl PlanNode {
             devices: stocks.iter().map(|stock| count(&stock.gpu_type, stock.total)).collect(),
             intra_node_gbps,
         }
-    }
-
-    fn offered(&self) -> Option<OfferedNode> {
-        let count = |own: &TypeCount| Some((GpuType::new(&own.gpu_type)?, own.count));
-        Some(OfferedNode {
-            name: NodeName::new(&self.name).ok()?,
-            gpus: self.gpus.iter().map(count).collect::<Option<_>>()?,
-            intra_node: Some(BitRate::new(self.intra_node_gbps)?),
-        })
     }
 }
 

@@ -4,24 +4,26 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::model::{Bytes, Cluster, Holdings, Node, hostlist};
+use crate::model::{Availability, Bytes, Cluster, GpuStock, Holdings, Node, RankNeeds, hostlist};
 use crate::ui::{Align, Table, Terminal};
 
 /// Returns the tables of GPU types and nodes; nodes that look the same share a line.
 #[must_use]
-pub fn inventory_table(cluster: &Cluster, mine: &Holdings, terminal: Terminal) -> String {
+pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, terminal: Terminal) -> String {
     let mut types = Table::new(&[
         ("GPU", Align::Left),
         ("TOTAL", Align::Right),
         ("FREE", Align::Right),
+        ("STRANDED", Align::Right),
         ("USED", Align::Right),
         ("DOWN", Align::Right),
         ("RESERVED", Align::Right),
         ("MINE", Align::Right),
     ]);
-    for (gpu_type, counts) in cluster.summary() {
+    for (gpu_type, counts) in cluster.summary(needs) {
         let own: u32 = mine.values().filter_map(|held| held.gpus.get(&gpu_type)).sum();
-        let numbers = [counts.total, counts.free, counts.used, counts.down, counts.reserved, own];
+        let numbers =
+            [counts.total, counts.free, counts.stranded, counts.used, counts.down, counts.reserved, own];
         types.row([gpu_type.to_string()].into_iter().chain(numbers.map(|count| count.to_string())));
     }
     let mut nodes = Table::new(&[
@@ -59,7 +61,7 @@ fn groups(cluster: &Cluster) -> Vec<([String; 5], Vec<&str>)> {
 }
 
 fn cells(node: &Node) -> [String; 5] {
-    let stock = |own: &crate::model::GpuStock| format!("{} {}/{}", own.gpu_type, own.free(), own.total);
+    let stock = |own: &GpuStock| format!("{} {}/{}", own.gpu_type, free(node, own), own.total);
     let mut gpus: Vec<String> = node.gpus.iter().map(stock).collect();
     gpus.extend(node.other_gres.iter().cloned());
     let state = match &node.reason {
@@ -76,20 +78,25 @@ fn cells(node: &Node) -> [String; 5] {
     ]
 }
 
+/// Returns how many of the GPUs a job could get now: none on a node that is not up.
+fn free(node: &Node, stock: &GpuStock) -> u32 {
+    if node.state.availability() == Availability::Up { stock.free() } else { 0 }
+}
+
 fn gibibytes(bytes: u64) -> String {
     format!("{} GiB", Bytes(bytes).whole_mebibytes() / 1024)
 }
 
 /// Returns the inventory as one JSON value (schema `hsched.inventory/1`).
 #[must_use]
-pub fn inventory_json(cluster: &Cluster, mine: &Holdings, notes: &[String]) -> Value {
+pub fn inventory_json(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, notes: &[String]) -> Value {
     let own = |gpu_type| -> u32 { mine.values().filter_map(|held| held.gpus.get(gpu_type)).sum() };
     let types: BTreeMap<String, Value> = cluster
-        .summary()
+        .summary(needs)
         .iter()
         .map(|(gpu_type, counts)| {
             let value = json!({
-                "total": counts.total, "free": counts.free, "used": counts.used,
+                "total": counts.total, "free": counts.free, "stranded": counts.stranded, "used": counts.used,
                 "down": counts.down, "reserved": counts.reserved, "mine": own(gpu_type),
             });
             (gpu_type.to_string(), value)
@@ -122,7 +129,7 @@ fn node_json(node: &Node, mine: &Holdings) -> Value {
             let own = held.and_then(|held| held.gpus.get(&stock.gpu_type)).copied().unwrap_or(0);
             json!({
                 "type": stock.gpu_type.as_str(), "total": stock.total, "used": stock.used,
-                "free": stock.free(), "mine": own,
+                "free": free(node, stock), "mine": own,
             })
         })
         .collect();

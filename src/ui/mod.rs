@@ -7,6 +7,7 @@ mod progress;
 mod quantity;
 mod table;
 mod terminal;
+mod text;
 
 pub use self::inventory::{inventory_json, inventory_table};
 pub use self::output::write_output;

@@ -1,9 +1,9 @@
 //! Files that the user named with `--output`.
 
+use std::fs::Permissions;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-
-use tempfile::NamedTempFile;
 
 /// Writes a whole file under its name or not at all; where the name is a device or pipe, writes into it.
 ///
@@ -14,11 +14,22 @@ pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
         return write(path, text);
     }
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
     // Like any file that a shell's redirection makes, readable for those whom the umask lets.
+    let permissions = Permissions::from_mode(0o666);
+    let file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder);
+    let mut file = file.map_err(without_path)?;
+    file.write_all(text.as_bytes()).map_err(without_path)?;
+    file.as_file().sync_all()?;
     file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Returns the error without the name of the temporary file, which says nothing to the user.
+fn without_path(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((what, _)) => io::Error::new(error.kind(), what),
+        None => error,
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user named this file")]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::model::{Seconds, hostlist};
 use crate::policy::{CheckedPlan, Outcome, Placement, Problem, Rank, Verdict};
 use crate::ui::quantity::duration;
+use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
 /// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons.
@@ -55,7 +56,7 @@ pub fn plan_table(
         text.push('\n');
     }
     for remark in remarks {
-        let _ = writeln!(text, "{}", wrapped(&remark, terminal.width()));
+        let _ = writeln!(text, "{}", wrap(&remark, terminal.width(), "  "));
     }
     text
 }
@@ -97,23 +98,4 @@ fn batches(ranks: &[Rank]) -> String {
         _ => format!("{}x{}", run.len(), run[0].batch),
     };
     same.map(entry).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the text broken between words so that no line is longer than `width`, where words allow.
-fn wrapped(text: &str, width: usize) -> String {
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            lines.push_str("\n  ");
-            column = 2;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += length;
-    }
-    lines
 }

@@ -2,8 +2,15 @@
 
 use tabled::builder::Builder;
 use tabled::settings::object::{Columns, Rows};
-use tabled::settings::peaker::Priority;
-use tabled::settings::{Alignment, Color, Modify, Padding, Style, Width};
+use tabled::settings::{Alignment, Color, Modify, Padding, Style};
+
+use crate::ui::text::wrap;
+
+/// Blanks between columns.
+const GAP: usize = 2;
+
+/// What no column is made narrower than.
+const NARROWEST: usize = 8;
 
 /// Rows of text under headings.
 #[derive(Clone, Debug)]
@@ -39,24 +46,24 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Returns the table's lines, none longer than `width` columns, each ended.
+    /// Returns the table's lines, none longer than `width` columns where words allow, each ended.
     #[must_use]
     pub fn render(&self, width: usize, colour: bool) -> String {
         let mut builder = Builder::default();
         builder.push_record(self.headings.iter().map(|(heading, _)| *heading));
+        let widths = self.widths(width);
         for row in &self.rows {
-            builder.push_record(row);
+            builder.push_record(row.iter().zip(&widths).map(|(cell, &width)| wrap(cell, width, "")));
         }
         let mut table = builder.build();
         table.with(Style::empty());
-        // Two blanks between columns; the last column's are cut off below.
-        table.with(Padding::new(0, 2, 0, 0));
+        // Blanks between columns; those behind the last are cut off below.
+        table.with(Padding::new(0, GAP, 0, 0));
         for (column, (_, align)) in self.headings.iter().enumerate() {
             if *align == Align::Right {
                 table.with(Modify::new(Columns::one(column)).with(Alignment::right()));
             }
         }
-        table.with(Width::wrap(width + 2).keep_words(true).priority(Priority::max(true)));
         if colour {
             table.with(Modify::new(Rows::first()).with(Color::BOLD));
         }
@@ -66,6 +73,24 @@ impl Table {
             text.push('\n');
         }
         text
+    }
+
+    /// Returns how wide each column may be: the widest give way until all fit.
+    fn widths(&self, total: usize) -> Vec<usize> {
+        let length = |text: &str| text.chars().count();
+        let column = |(index, (heading, _)): (usize, &(&str, Align))| {
+            let cells = self.rows.iter().map(|row| length(&row[index]));
+            cells.max().unwrap_or(0).max(length(heading))
+        };
+        let mut widths: Vec<usize> = self.headings.iter().enumerate().map(column).collect();
+        let room = total.saturating_sub(GAP * widths.len().saturating_sub(1));
+        while widths.iter().sum::<usize>() > room {
+            match widths.iter_mut().max() {
+                Some(widest) if *widest > NARROWEST => *widest -= 1,
+                _ => break,
+            }
+        }
+        widths
     }
 }
 
@@ -81,9 +106,8 @@ mod tests {
         let text = table.render(34, false);
         let expected = "\
 JOB        GPUS              EPOCH
-a          2 v100 n1, 2     83.8 s
-           t4 n2, 1 p100
-           n3
+a          2 v100 n1, 2 t4  83.8 s
+           n2, 1 p100 n3
 long-name  1 v100 n1           1 s
 ";
         assert_eq!(text, expected);

@@ -47,8 +47,18 @@ impl Terminal {
     }
 
     /// Writes a line for people to stderr; a stderr that cannot be written has nobody to tell.
+    ///
+    /// Other programs' texts and files have no power over the terminal: control characters are escaped.
     pub fn say(self, line: &str) {
-        let _ = writeln!(io::stderr().lock(), "{line}");
+        let mut text = String::new();
+        for character in line.chars() {
+            match character {
+                '\n' | '\t' => text.push(character),
+                _ if character.is_control() => text.extend(character.escape_default()),
+                _ => text.push(character),
+            }
+        }
+        let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
     /// Writes a failure to stderr, and as JSON to stdout for those who asked for JSON.

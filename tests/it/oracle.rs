@@ -40,7 +40,8 @@ fn value(problem: &Problem, workers: &[(usize, usize)], owners: &[usize]) -> Opt
     Some(match problem.objective {
         Objective::MeanJct => times.iter().sum::<f64>() / count,
         Objective::Weighted => {
-            times.iter().zip(&problem.jobs).map(|(t, job)| t * job.weight).sum::<f64>() / count
+            let weights: f64 = problem.jobs.iter().map(|job| job.weight).sum();
+            times.iter().zip(&problem.jobs).map(|(t, job)| t * job.weight).sum::<f64>() / weights
         }
         Objective::Makespan => times.iter().copied().fold(0.0, f64::max),
     })

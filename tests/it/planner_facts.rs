@@ -45,12 +45,11 @@ fn has_gives_the_worked_example() {
 }
 
 #[test]
-fn exhaustive_gives_the_optimum_of_the_worked_example_and_proves_it() {
+fn exhaustive_gives_the_optimum_of_the_worked_example() {
     let problem = problems::worked_example();
     let (plan, outcome) = plan(&problem, "exhaustive", Parameters::default());
     assert_eq!(bundles(&problem, &plan), [[0, 2], [2, 0]]);
     near(outcome.mean_jct, 10_592.029_5);
-    assert_eq!(plan.plan().bound.map(|bound| bound.lower), Some(outcome.objective_value));
 }
 
 #[test]

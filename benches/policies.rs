@@ -1,0 +1,86 @@
+//! How long the policies take on the paper's sizes: `cargo bench`.
+
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
+
+use divan::Bencher;
+use hsched::model::{BitRate, GpuType, JobName, NodeName, Speed};
+use hsched::policy::{JobModel, Memory, Objective, Parameters, Problem, TypeModel, WorkerNode, find};
+
+fn main() {
+    divan::main();
+}
+
+/// A cluster of `workers` GPUs in nodes of five, V100, P100 and T4 in turn, and `jobs` like the paper's.
+fn problem(workers: u32, jobs: u32) -> Problem {
+    const NAMES: [&str; 3] = ["p100", "t4", "v100"];
+    const RATES: [[f64; 3]; 4] =
+        [[290.0, 190.0, 480.0], [420.0, 275.0, 644.0], [1300.0, 884.0, 1754.0], [2500.0, 1900.0, 3000.0]];
+    const SAMPLES: [u64; 4] = [50_000, 100_000, 50_000, 50_000];
+    const MEGABYTES: [f64; 4] = [178.0, 46.8, 80.0, 244.0];
+    let node = |index: u32| {
+        let mut gpus = vec![0; NAMES.len()];
+        gpus[index as usize % NAMES.len()] = 5.min(workers - 5 * index);
+        let name = NodeName::new(&format!("n{index}")).expect("a name");
+        WorkerNode { name, gpus, intra_node: BitRate::new(300.0).expect("a rate") }
+    };
+    let job = |index: u32| {
+        let kind = index as usize % RATES.len();
+        // No two jobs are quite alike.
+        let rate = |rate: &f64| rate * (1.0 + 0.01 * f64::from(index));
+        let model = |own: &f64| TypeModel {
+            speed: Speed::rate(rate(own)).expect("a rate"),
+            max_batch: None,
+            single_rank: false,
+        };
+        JobModel {
+            name: JobName::new(&format!("job{index}")).expect("a name"),
+            samples_per_epoch: SAMPLES[kind],
+            epochs: 200,
+            global_batch: 4096,
+            batch_quantum: 1,
+            model_bytes: MEGABYTES[kind] * 1e6,
+            syncs_per_epoch: 1.0,
+            overlap: 0.0,
+            weight: 1.0,
+            min_gpus: 1,
+            max_gpus: 4096,
+            accumulate: true,
+            types: RATES[kind].iter().map(|own| Some(model(own))).collect(),
+            notes: Vec::new(),
+        }
+    };
+    let nodes: Vec<WorkerNode> = (0..workers.div_ceil(5)).map(node).collect();
+    Problem {
+        gpu_types: NAMES.iter().map(|name| GpuType::new(name).expect("a type")).collect(),
+        ceiling: (0..NAMES.len()).map(|ty| nodes.iter().map(|node| node.gpus[ty]).sum()).collect(),
+        nodes,
+        network: BitRate::new(10.0).expect("a rate"),
+        jobs: (0..jobs).map(job).collect(),
+        objective: Objective::MeanJct,
+        seed: 0,
+    }
+}
+
+fn bench(bencher: Bencher, policy: &str, (workers, jobs, samples): (u32, u32, u32)) {
+    let problem = problem(workers, jobs);
+    let policy = find(policy, Parameters { samples, ..Parameters::default() }).expect("a policy");
+    bencher.bench_local(|| policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan"));
+}
+
+/// Workers, jobs, samples.
+#[divan::bench(args = [(30, 4, 60), (300, 4, 40), (300, 20, 60), (300, 100, 60), (3000, 4, 60)])]
+fn jps(bencher: Bencher, size: (u32, u32, u32)) {
+    bench(bencher, "jps", size);
+}
+
+/// Workers, jobs.
+#[divan::bench(args = [(15, 4), (30, 4), (50, 4), (100, 4)], sample_count = 10)]
+fn has(bencher: Bencher, (workers, jobs): (u32, u32)) {
+    bench(bencher, "has", (workers, jobs, 1));
+}
+
+/// Workers, jobs.
+#[divan::bench(args = [(6, 3), (15, 4)], sample_count = 5)]
+fn exhaustive(bencher: Bencher, (workers, jobs): (u32, u32)) {
+    bench(bencher, "exhaustive", (workers, jobs, 1));
+}

@@ -1,0 +1,77 @@
+//! How many GPUs of each type there are, and what keeps those from use that are not free.
+
+use std::collections::BTreeMap;
+
+use crate::model::offer::within_host;
+use crate::model::{Availability, Cluster, GpuType, RankNeeds, Usage};
+
+/// GPUs of one type over all nodes; the parts add up to the total.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TypeSummary {
+    /// All, whatever the state of their nodes.
+    pub total: u32,
+    /// Held by no job, on nodes that are up and have what a rank needs beside its GPU.
+    pub free: u32,
+    /// Held by no job, on nodes that are up, but without the CPUs or the memory for a rank.
+    pub stranded: u32,
+    /// Held by jobs, on nodes in any state.
+    pub used: u32,
+    /// Not held, on nodes that are down or drained or in an unknown state.
+    pub down: u32,
+    /// Not held, on nodes that are reserved or under maintenance.
+    pub reserved: u32,
+}
+
+impl Cluster {
+    /// Returns the GPUs of each type by what they can be used for, when a rank needs `needs`.
+    #[must_use]
+    pub fn summary(&self, needs: RankNeeds) -> BTreeMap<GpuType, TypeSummary> {
+        let mut summary: BTreeMap<GpuType, TypeSummary> = BTreeMap::new();
+        for node in &self.nodes {
+            let free = node.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.free())).collect();
+            let (cpus, memory) = (node.cpus.map(Usage::free), node.memory.map(Usage::free));
+            let (usable, _) = within_host(free, needs, cpus, memory);
+            for (stock, (_, usable)) in node.gpus.iter().zip(usable) {
+                let entry = summary.entry(stock.gpu_type.clone()).or_default();
+                entry.total += stock.total;
+                entry.used += stock.used;
+                match node.state.availability() {
+                    Availability::Up => {
+                        entry.free += usable;
+                        entry.stranded += stock.free() - usable;
+                    }
+                    Availability::Reserved => entry.reserved += stock.free(),
+                    Availability::Down | Availability::Drained | Availability::Unknown => {
+                        entry.down += stock.free();
+                    }
+                }
+            }
+        }
+        summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GpuStock, Node, NodeName, NodeState};
+
+    #[test]
+    fn a_free_gpu_without_a_cpu_beside_it_is_not_free() {
+        let gpu_type = GpuType::new("v100").expect("type");
+        let node = |name, state, used, cpus| Node {
+            state: NodeState::parse(state),
+            gpus: vec![GpuStock { gpu_type: gpu_type.clone(), total: 4, used, memory: None }],
+            cpus: Some(cpus),
+            ..Node::new(NodeName::new(name).expect("name"))
+        };
+        let nodes = vec![
+            node("a", "mixed", 1, Usage { total: 16, used: 8 }),
+            node("b", "down", 1, Usage { total: 16, used: 0 }),
+            node("c", "resv", 0, Usage { total: 16, used: 0 }),
+        ];
+        let summary = Cluster { nodes, ..Cluster::default() }.summary(RankNeeds { cpus: 4, memory: 0 });
+        let expected = TypeSummary { total: 12, free: 2, stranded: 1, used: 2, down: 3, reserved: 4 };
+        assert_eq!(summary[&gpu_type], expected);
+    }
+}
