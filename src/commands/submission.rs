@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, Seconds};
 use crate::render::{Batch, Defaults, Facts, render};
-use crate::slurm::{JobId, SubmitError, Submitted, Tag, sbatch};
+use crate::slurm::{JobId, QueuedJob, SubmitError, Submitted, Tag, sbatch};
 use crate::store::{Entry, Run, RunError, Runs};
 
 /// How the user wants a plan submitted.
@@ -220,17 +220,14 @@ fn find_queued(context: &Context, run: &str, name: &str) -> Option<JobId> {
 /// Refuses everything when one of the jobs is in the queue already: nothing is ever submitted twice.
 fn refuse_queued(context: &Context, prepared: &[Prepared]) -> Result<(), Failure> {
     let (queue, _) = input::queue(context)?;
-    let mut twice: Vec<String> = Vec::new();
-    for queued in queue.iter().filter(|queued| !queued.state.is_final()) {
-        let Some(tag) = queued.tag() else { continue };
-        let known = format!("{} (job {}, {})", tag.job, queued.id, queued.state);
-        // Components of a heterogeneous job have the same tag.
-        if prepared.iter().any(|job| job.name == tag.job)
-            && !twice.iter().any(|text| text.starts_with(&format!("{} ", tag.job)))
-        {
-            twice.push(known);
-        }
-    }
+    let active = |queued: &&QueuedJob| !queued.state.is_final();
+    let twice = prepared.iter().filter_map(|job| {
+        let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == job.name);
+        // Components of a heterogeneous job have the same tag; the first is the job.
+        let queued = queue.iter().filter(active).filter(same).min_by_key(|queued| queued.id)?;
+        Some(format!("{} (job {}, {})", job.name, queued.id, queued.state))
+    });
+    let twice: Vec<String> = twice.collect();
     if twice.is_empty() {
         return Ok(());
     }
