@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::model::{Bytes, GpuType, Job, JobName, NodeName, PlacedRank, Seconds};
+use crate::model::{Bytes, GpuType, Job, JobName, NodeName, PlacedRank, Seconds, hostlist};
 use crate::render::{Component, Launcher, components, walltime_minutes};
 
 /// What holds for all jobs of a site or user, where a job does not say otherwise.
@@ -196,7 +196,7 @@ fn component_options(
 }
 
 fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {
-    nodes.into_iter().map(NodeName::as_str).collect::<Vec<_>>().join(",")
+    hostlist::compress(nodes.into_iter().map(NodeName::as_str))
 }
 
 fn gres(gpus: &[(GpuType, u32)]) -> String {
@@ -215,7 +215,7 @@ fn even_component(job: &Job, parts: &[Component]) -> Result<Component, BatchErro
     if parts.iter().any(|part| part.gpus.len() != 1 || part.ranks_per_node() != count) {
         let one = |part: &Component| {
             let names: Vec<&str> = part.nodes.iter().map(NodeName::as_str).collect();
-            format!("{} {}", crate::model::hostlist::compress(names), gres(&part.gpus))
+            format!("{} {}", hostlist::compress(names), gres(&part.gpus))
         };
         let placement = parts.iter().map(one).collect::<Vec<_>>().join("; ");
         return Err(BatchError::Uneven { job: job.name.clone(), placement });
