@@ -68,7 +68,7 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
         let legal = slowest * batch >= quantum * rate * (1.0 - SHARE_TOLERANCE);
         return legal.then_some(samples / rate);
     }
-    if !job.accumulate && !holds_whole_quanta(job, bundle) {
+    if !holds_batch(job, bundle) {
         return None;
     }
     let step = step_time(job, bundle)?;
@@ -101,8 +101,12 @@ fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     slowest.filter(|_| legal).map(|step| samples / batch * step)
 }
 
-/// Returns whether the GPUs hold the global batch at once in whole quanta, at least one each.
-fn holds_whole_quanta(job: &JobModel, bundle: &[u32]) -> bool {
+/// Returns whether the GPUs can take the global batch: in micro-batches always, else at once in whole
+/// quanta, at least one each.
+pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
+    if job.accumulate {
+        return true;
+    }
     let mut room = 0_u64;
     for (&count, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
         let memory = model.and_then(|model| model.max_batch).unwrap_or(u64::MAX);

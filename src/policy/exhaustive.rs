@@ -23,7 +23,7 @@ impl Policy for Exhaustive {
 
     fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
-        let verdicts = admission::place(problem, |admission| {
+        let verdicts = admission::place(problem, stop, |admission| {
             let mut search = Search::new(problem, admission, stop);
             let assignments = search.assignments();
             if assignments > u128::from(LIMIT) {

@@ -30,7 +30,7 @@ impl Policy for Optimus {
 
     fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
         let mut stopped = false;
-        let placed = admission::place::<Infallible>(problem, |admission| {
+        let placed = admission::place::<Infallible>(problem, stop, |admission| {
             let mut greedy = Greedy::new(problem, &admission.jobs, self.sharing);
             if !greedy.give_least() {
                 return Ok(None);

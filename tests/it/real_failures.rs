@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::real_cluster::start;
@@ -90,7 +92,7 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     desk.running(&before);
 
     let controller = cluster.controller();
-    desk.ask("kill", &["-STOP", &controller]);
+    signal(&controller, Signal::SIGSTOP);
     let begin = Instant::now();
     let limit = ["--set", "slurm_timeout=0.5s", "--format", "json"];
     let done = desk.hsched(&[&["submit", "plan.json", "-j", "after"], &limit[..]].concat());
@@ -99,7 +101,7 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     // Three attempts and the pauses between them.
     assert!(begin.elapsed() < Duration::from_secs(12), "{:?}", begin.elapsed());
     assert_eq!(fs::read_dir(desk.folder.join("state/runs")).expect("runs").count(), 1, "no run was begun");
-    desk.ask("kill", &["-CONT", &controller]);
+    signal(&controller, Signal::SIGCONT);
     assert_eq!(desk.submit(&["plan.json", "-j", "after", "--run-id", "second"]).len(), 1);
     assert!(desk.ended(&before).completed());
     wait_for("the other job", || {
@@ -118,7 +120,7 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     assert_eq!(done.code, Some(1), "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.contains("before: nobody knows whether it was submitted"), "{}", done.stdout);
     assert!(desk.read("state/runs/third/journal").contains(r#""event":"unknown""#));
-    desk.ask("kill", &["-CONT", &controller]);
+    signal(&controller, Signal::SIGCONT);
     let heard = wait_within(Duration::from_secs(2), || (jobs_named(&desk, "before").len() > 1).then_some(()));
     let again: Done = desk.hsched(&["submit", "plan.json", "-j", "before", "--run-id", "fourth"]);
     // Never twice: refused when it was heard, unless it is over already.
@@ -132,4 +134,9 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     } else {
         assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
     }
+}
+
+fn signal(process: &str, signal: Signal) {
+    let number = process.trim().parse().expect("a process number");
+    kill(Pid::from_raw(number), signal).expect("a signal");
 }
