@@ -15,6 +15,7 @@ mod recorded;
 pub mod sbatch;
 pub mod sinfo;
 pub mod squeue;
+mod stock;
 mod system;
 mod tag;
 
