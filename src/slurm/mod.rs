@@ -12,6 +12,7 @@ mod job_state;
 mod read;
 mod record;
 mod recorded;
+pub mod saved;
 pub mod sbatch;
 pub mod sinfo;
 pub mod squeue;
