@@ -49,7 +49,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
                 let value = if value.is_empty() { "-".into() } else { value };
                 table.row([key, value, origin.to_string()]);
             }
-            table.render(context.terminal.width(), context.terminal.colour())
+            // Paths are to be copied: none is broken, however long.
+            table.render(usize::MAX, context.terminal.colour())
         }
         Format::Json => {
             let row = |Row { key, value, origin, help }: Row| json!({ "key": key, "value": value, "from": origin.to_string(), "help": help });

@@ -2,12 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::commands::cli::print;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use crate::commands::cli::{json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{plan_table, write_output};
+use crate::policy::{self, Outcome, Verdict};
+use crate::ui::{Compared, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets, and how its batch is split over them
 ///
@@ -24,6 +28,10 @@ pub(super) struct Args {
     /// Also write the plan, as JSON, to this file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Compare policies instead: `all`, or names with commas.
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',', conflicts_with_all = ["output", "policy"],
+          value_parser = PossibleValuesParser::new(policy::names().into_iter().chain(["all"])))]
+    compare: Vec<String>,
     #[command(flatten)]
     planning: planning::PlanningArgs,
 }
@@ -36,6 +44,9 @@ impl Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let text = input::text(&args.jobs)?;
+    if !args.compare.is_empty() {
+        return compare(args, context, &text);
+    }
     let planned = planning::plan(&args.planning, context, &text, &args.jobs)?;
     let json = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     if let Some(path) = &args.output {
@@ -55,4 +66,51 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         }
     }
     Ok(planned.exit())
+}
+
+/// Plans the same problem with several policies and shows what each makes of it.
+fn compare(args: &Args, context: &Context, text: &str) -> Result<Exit, Failure> {
+    let desk = planning::prepare(&args.planning, context, text, &args.jobs)?;
+    let all = args.compare.iter().any(|name| name == "all");
+    let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
+    let mut rows = Vec::new();
+    for policy in policy::names().into_iter().filter(chosen) {
+        let result = match planning::solve(policy, &args.planning, context, &desk.problem) {
+            Ok((plan, time)) => {
+                let placed = plan.verdicts().iter().filter_map(Verdict::placement).count();
+                Ok((placed, Outcome::of(&desk.problem, &plan), time))
+            }
+            // A problem too large for one policy says nothing of the others.
+            Err(failure) if failure.exit == Exit::Failed => Err(failure.message),
+            Err(failure) => return Err(failure),
+        };
+        rows.push(Compared { policy, result });
+    }
+    let text = match args.format {
+        Format::Table => compare_table(&rows, context.terminal),
+        Format::Json => {
+            let objective = desk.problem.objective.name();
+            let policies: Vec<Value> = rows.iter().map(compared_json).collect();
+            json_text(&json!({ "schema": "hsched.compare/1", "objective": objective, "policies": policies }))?
+        }
+    };
+    print(context, &text)?;
+    let placed = rows.iter().any(|row| matches!(row.result, Ok((1.., ..))));
+    Ok(if placed { Exit::Done } else { Exit::Unplaced })
+}
+
+fn compared_json(row: &Compared) -> Value {
+    let (placed, outcome, time) = match &row.result {
+        Ok(result) => *result,
+        Err(message) => return json!({ "policy": row.policy, "error": message }),
+    };
+    json!({
+        "policy": row.policy,
+        "placed": placed,
+        "objective_value": outcome.map(|own| own.objective_value),
+        "mean_jct_s": outcome.map(|own| own.mean_jct),
+        "makespan_s": outcome.map(|own| own.makespan),
+        "fairness": outcome.map(|own| own.fairness),
+        "solve_s": time.0,
+    })
 }

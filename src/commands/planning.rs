@@ -111,6 +111,15 @@ impl Planned {
     }
 }
 
+/// Jobs and GPUs, ready to be planned by any policy.
+pub(super) struct Desk {
+    jobs: Vec<Job>,
+    cluster: Cluster,
+    capacity: Capacity,
+    offer: Offer,
+    pub problem: Problem,
+}
+
 /// Plans the jobs of a job file.
 ///
 /// # Errors
@@ -121,6 +130,24 @@ pub(super) fn plan(
     text: &str,
     path: &Path,
 ) -> Result<Planned, Failure> {
+    let Desk { jobs, cluster, capacity, offer, problem } = prepare(args, context, text, path)?;
+    let (plan, solve) = solve(&args.policy, args, context, &problem)?;
+    let specs = jobs.iter().map(spec::jobs::to_json).collect();
+    let solved = Solved { problem: &problem, plan: &plan, policy: &args.policy, solve };
+    let file = PlanFile::new(solved, specs, &offer, &cluster, (capacity.name(), args.pin));
+    Ok(Planned { jobs, problem, plan, file })
+}
+
+/// Returns the problem of placing the jobs of a job file.
+///
+/// # Errors
+/// When a file or setting is wrong, or Slurm does not answer.
+pub(super) fn prepare(
+    args: &PlanningArgs,
+    context: &Context,
+    text: &str,
+    path: &Path,
+) -> Result<Desk, Failure> {
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
@@ -133,33 +160,32 @@ pub(super) fn plan(
     problem.seed = args.seed;
     let named = Objective::NAMES.iter().find(|(name, _)| *name == args.objective);
     problem.objective = named.map_or_else(Objective::default, |&(_, objective)| objective);
-    let (plan, solve) = solve(args, context, &problem)?;
-    let specs = jobs.iter().map(spec::jobs::to_json).collect();
-    let solved = Solved { problem: &problem, plan: &plan, policy: &args.policy, solve };
-    let file = PlanFile::new(solved, specs, &offer, &cluster, (capacity.name(), args.pin));
-    Ok(Planned { jobs, problem, plan, file })
+    Ok(Desk { jobs, cluster, capacity, offer, problem })
 }
 
-fn solve(
+/// Returns a policy's plan, checked, and the time that it took.
+///
+/// # Errors
+/// When the policy cannot treat the problem.
+pub(super) fn solve(
+    name: &str,
     args: &PlanningArgs,
     context: &Context,
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
     let parameters = Parameters { alpha: args.alpha, beta: args.beta, samples: args.samples };
-    let policy = policy::find(&args.policy, parameters)
-        .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {} is not registered", args.policy)))?;
-    let _progress = Progress::start(format!("{} is planning {} jobs", args.policy, problem.jobs.len()));
+    let policy = policy::find(name, parameters)
+        .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
+    let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
     let stop = || args.budget.is_some_and(|budget| taken() >= budget);
     let plan = policy.plan(problem, &mut Memory::default(), &stop);
     let time = taken();
-    let plan = plan.map_err(|error| {
-        Failure::from_error(Exit::Failed, &error).hint("or give the search a limit: --budget 10s")
-    })?;
+    let plan = plan.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     let plan = policy::verify(problem, plan).map_err(|violations| {
         let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        let message = format!("policy {} gave a plan that breaks rules: {}", args.policy, list.join("; "));
+        let message = format!("policy {name} gave a plan that breaks rules: {}", list.join("; "));
         Failure::new(Exit::Internal, message).hint("please report this with the job and cluster files")
     })?;
     Ok((plan, Seconds(time.as_secs_f64())))

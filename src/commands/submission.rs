@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, Seconds};
 use crate::render::{Batch, Defaults, Facts, render};
-use crate::slurm::{JobId, SubmitError, Submitted, Tag, sbatch};
+use crate::slurm::{JobId, QueuedJob, SubmitError, Submitted, Tag, sbatch};
 use crate::store::{Entry, Run, RunError, Runs};
 
 /// How the user wants a plan submitted.
@@ -78,7 +78,7 @@ pub(super) fn prepare(
     let state = state_dir(context)?;
     let mut prepared = Vec::new();
     let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
-    refuse_comment(wish.sbatch.iter().chain(&settings.sbatch).chain(own_options))?;
+    refuse_options(wish.sbatch.iter().chain(&settings.sbatch).chain(own_options))?;
     for &index in chosen {
         // From the checked plan, never from the file that it was read from.
         let Some(placement) = planned.plan.verdicts()[index].placement() else { continue };
@@ -111,11 +111,24 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
-/// Refuses options for sbatch that would take away the mark by which hsched knows its jobs.
-fn refuse_comment<'a>(mut options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
-    let Some(option) = options.find(|option| option.starts_with("--comment")) else { return Ok(()) };
-    let message = format!("sbatch option {option:?}: the comment is how hsched finds its jobs in the queue");
-    Err(Failure::new(Exit::BadInput, message).hint("leave the option out"))
+/// What sbatch must not be told, and why.
+const REFUSED: [(&str, &str); 4] = [
+    ("--comment", "the comment is how hsched finds its jobs in the queue"),
+    ("--test-only", "it submits nothing; try --dry-run"),
+    ("--wait", "hsched does not wait for its jobs"),
+    ("--wrap", "the script is hsched's"),
+];
+
+/// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
+fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
+    for option in options {
+        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
+        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+            let message = format!("sbatch option {option:?}: {why}");
+            return Err(Failure::new(Exit::BadInput, message).hint("leave the option out"));
+        }
+    }
+    Ok(())
 }
 
 /// Submits the prepared jobs one after the other, telling each answer as it comes.
@@ -207,17 +220,14 @@ fn find_queued(context: &Context, run: &str, name: &str) -> Option<JobId> {
 /// Refuses everything when one of the jobs is in the queue already: nothing is ever submitted twice.
 fn refuse_queued(context: &Context, prepared: &[Prepared]) -> Result<(), Failure> {
     let (queue, _) = input::queue(context)?;
-    let mut twice: Vec<String> = Vec::new();
-    for queued in queue.iter().filter(|queued| !queued.state.is_final()) {
-        let Some(tag) = queued.tag() else { continue };
-        let known = format!("{} (job {}, {})", tag.job, queued.id, queued.state);
-        // Components of a heterogeneous job have the same tag.
-        if prepared.iter().any(|job| job.name == tag.job)
-            && !twice.iter().any(|text| text.starts_with(&format!("{} ", tag.job)))
-        {
-            twice.push(known);
-        }
-    }
+    let active = |queued: &&QueuedJob| !queued.state.is_final();
+    let twice = prepared.iter().filter_map(|job| {
+        let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == job.name);
+        // Components of a heterogeneous job have the same tag; the first is the job.
+        let queued = queue.iter().filter(active).filter(same).min_by_key(|queued| queued.id)?;
+        Some(format!("{} (job {}, {})", job.name, queued.id, queued.state))
+    });
+    let twice: Vec<String> = twice.collect();
     if twice.is_empty() {
         return Ok(());
     }

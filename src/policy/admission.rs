@@ -15,8 +15,13 @@ pub(super) struct Admission {
     /// The most workers that these jobs can use.
     pub workers: u32,
     /// The verdicts of the jobs left out.
-    pub left_out: Vec<(usize, Verdict)>,
+    left_out: Vec<(usize, Verdict)>,
+    /// How often the number of workers was lowered for these jobs.
+    attempts: u32,
 }
+
+/// How often the number of workers is lowered by one before it falls faster.
+const PATIENCE: u32 = 64;
 
 impl Admission {
     /// Admits as many jobs as fit with their least GPUs, those first that the whole cluster would end soonest.
@@ -47,15 +52,18 @@ impl Admission {
             admitted.sort_unstable();
         }
         let workers = usable_workers(problem, &admitted);
-        Self { jobs: admitted, workers, left_out }
+        Self { jobs: admitted, workers, left_out, attempts: 0 }
     }
 
     /// Returns the nearest smaller problem, for when this one has no legal answer: first fewer workers, then
     /// without the job that would take longest.
     fn relaxed(mut self, problem: &Problem) -> Self {
-        let least = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
+        let least = self.jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
         if self.workers > least {
-            self.workers = least + (self.workers - least) / 2;
+            // One by one as long as that is quick; a cluster of thousands must not be counted down.
+            self.attempts += 1;
+            let room = self.workers - least;
+            self.workers -= if self.attempts <= PATIENCE { 1 } else { room.div_ceil(2) };
             return self;
         }
         if let Some(&job) = shortest_first(problem, &self.jobs).last() {
@@ -64,6 +72,7 @@ impl Admission {
                 "no legal share of the GPUs on offer: its batch is too small or they are too unequal";
             self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
         }
+        self.attempts = 0;
         self.workers = usable_workers(problem, &self.jobs);
         self
     }
@@ -77,18 +86,25 @@ impl Admission {
 }
 
 /// Returns a verdict for every job: admits what fits and lets `attempt` place it, relaxing the problem until
-/// an attempt succeeds or no job is left. `attempt` gives the verdicts in the order of [`Admission::jobs`].
+/// an attempt succeeds, no job is left, or `stop` says so. `attempt` gives the verdicts in the order of
+/// [`Admission::jobs`].
 ///
 /// # Errors
 /// The first error of `attempt`.
 pub(super) fn place<E>(
     problem: &Problem,
+    stop: &dyn Fn() -> bool,
     mut attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
 ) -> Result<Vec<Verdict>, E> {
     let mut admission = Admission::new(problem);
     while !admission.jobs.is_empty() {
         if let Some(placed) = attempt(&admission)? {
             return Ok(admission.verdicts(placed));
+        }
+        if stop() {
+            let reason = "the budget ended before a plan was found".to_owned();
+            let waiting = vec![Verdict::Defer { reason }; admission.jobs.len()];
+            return Ok(admission.verdicts(waiting));
         }
         admission = admission.relaxed(problem);
     }
@@ -190,11 +206,13 @@ fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
         used = (0..jobs.len()).flat_map(|row| &transport.row(row)[..columns - 1]).sum();
     }
     let only_slices = |job: &&usize| {
-        let mut models = problem.jobs[**job].types.iter().flatten();
-        models.all(|model| model.single_rank)
+        let on_offer = problem.jobs[**job].types.iter().zip(&offered).filter(|(_, count)| **count > 0);
+        on_offer.filter_map(|(model, _)| *model).all(|model| model.single_rank)
     };
     let slice_jobs = u32::try_from(jobs.iter().filter(only_slices).count()).unwrap_or(u32::MAX);
     let used = used + slice_jobs.min(slices);
     let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
-    used.max(count.min(used + slices))
+    // What was admitted fits, be it that a job must go to a slice to leave the whole GPUs to another.
+    let least = jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
+    used.max(count.min(used + slices)).max(least)
 }

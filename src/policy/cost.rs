@@ -1,6 +1,6 @@
 //! What a bundle of GPUs costs a job: step time with the best split, and communication (planner, section 1).
 
-use crate::policy::{JobModel, Problem, Slot, TypeModel};
+use crate::policy::{JobModel, Problem, Sharing, Slot, TypeModel};
 
 /// Seconds of one epoch, split into computing and visible communication.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,12 +21,20 @@ impl EpochTime {
 const SHARE_TOLERANCE: f64 = 1e-9;
 
 /// Returns the time of an epoch of `job` on `slots`, or `None` when the job may not run so.
-pub(super) fn epoch_time(problem: &Problem, job: &JobModel, slots: &[Slot]) -> Option<EpochTime> {
+pub(super) fn epoch_time(
+    problem: &Problem,
+    job: &JobModel,
+    slots: &[Slot],
+    sharing: Sharing,
+) -> Option<EpochTime> {
     let mut bundle = vec![0; problem.gpu_types.len()];
     for slot in slots {
         bundle[slot.gpu_type] += slot.count;
     }
-    let compute = compute_time(job, &bundle)?;
+    let compute = match sharing {
+        Sharing::Balanced => compute_time(job, &bundle)?,
+        Sharing::Equal => equal_compute_time(job, &bundle)?,
+    };
     let ranks = bundle.iter().sum();
     Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, slots)) })
 }
@@ -60,7 +68,7 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
         let legal = slowest * batch >= quantum * rate * (1.0 - SHARE_TOLERANCE);
         return legal.then_some(samples / rate);
     }
-    if !job.accumulate && !holds_whole_quanta(job, bundle) {
+    if !holds_batch(job, bundle) {
         return None;
     }
     let step = step_time(job, bundle)?;
@@ -70,8 +78,35 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     bundle.iter().zip(&job.types).all(enough).then_some(samples / batch * step)
 }
 
-/// Returns whether the GPUs hold the global batch at once in whole quanta, at least one each.
-fn holds_whole_quanta(job: &JobModel, bundle: &[u32]) -> bool {
+/// Returns the computing time of an epoch on `bundle` in equal parts: the slowest GPU's, or `None` when the
+/// bundle is illegal.
+fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+    let ranks: u32 = bundle.iter().sum();
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let (batch, samples, quantum) =
+        (job.global_batch as f64, job.samples_per_epoch as f64, job.batch_quantum as f64);
+    let own = batch / f64::from(ranks);
+    let mut slowest: Option<f64> = None;
+    for (_, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
+        let model = model.as_ref()?;
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let memory = model.max_batch.map_or(f64::INFINITY, |memory| memory as f64);
+        if (model.single_rank && ranks > 1) || (own > memory && !job.accumulate) {
+            return None;
+        }
+        let step = model.speed.alpha() * (own / memory).max(1.0) + model.speed.beta() * own;
+        slowest = Some(slowest.map_or(step, |other| other.max(step)));
+    }
+    let legal = own >= quantum * (1.0 - SHARE_TOLERANCE);
+    slowest.filter(|_| legal).map(|step| samples / batch * step)
+}
+
+/// Returns whether the GPUs can take the global batch: in micro-batches always, else at once in whole
+/// quanta, at least one each.
+pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
+    if job.accumulate {
+        return true;
+    }
     let mut room = 0_u64;
     for (&count, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
         let memory = model.and_then(|model| model.max_batch).unwrap_or(u64::MAX);

@@ -4,7 +4,7 @@
 //! that leaves some idle may be better, so the answer is no bound for those.
 
 use crate::policy::admission::{self, Admission};
-use crate::policy::{Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Verdict, cost};
+use crate::policy::{Memory, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Verdict, cost};
 
 /// Exhaustive enumeration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,19 +23,20 @@ impl Policy for Exhaustive {
 
     fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
-        let verdicts = admission::place(problem, |admission| {
+        let verdicts = admission::place(problem, stop, |admission| {
             let mut search = Search::new(problem, admission, stop);
             let assignments = search.assignments();
             if assignments > u128::from(LIMIT) {
                 let count = assignments.to_string();
-                let (policy, what, instead) = (self.name(), "assignments", "jps");
-                return Err(PolicyError::TooLarge { policy, what, count, limit: LIMIT, instead });
+                return Err(PolicyError::too_large(self.name(), "assignments", &count, LIMIT, "jps"));
             }
             search.assign(0);
             looked_at += search.looked_at;
             stopped |= search.stopped;
             let placed = search.best.as_ref().and_then(|(_, slots)| {
-                let place = |(&job, slots): (&usize, &Vec<Slot>)| Placement::new(problem, job, slots);
+                let place = |(&job, slots): (&usize, &Vec<Slot>)| {
+                    Placement::new(problem, job, slots, Sharing::Balanced)
+                };
                 admission.jobs.iter().zip(slots).map(|pair| place(pair).map(Verdict::Place)).collect()
             });
             Ok(placed)
@@ -181,7 +182,7 @@ impl<'a> Search<'a> {
             if !(model.min_gpus..=model.max_gpus).contains(&ranks) {
                 return;
             }
-            let Some(time) = cost::epoch_time(self.problem, model, &slots) else { return };
+            let Some(time) = cost::epoch_time(self.problem, model, &slots, Sharing::Balanced) else { return };
             #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
             times.push((model.weight, model.epochs as f64 * time.total()));
         }

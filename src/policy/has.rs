@@ -19,13 +19,12 @@ impl Policy for Has {
 
     fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
-        let verdicts = admission::place(problem, |admission| {
+        let verdicts = admission::place(problem, stop, |admission| {
             let jobs = &admission.jobs;
             let count = category::count(admission.workers, jobs.len());
             if count > BigUint::from(LIMIT) {
                 let count = count.to_string();
-                let (policy, what, instead) = (self.name(), "categories", "jps");
-                return Err(PolicyError::TooLarge { policy, what, count, limit: LIMIT, instead });
+                return Err(PolicyError::too_large(self.name(), "categories", &count, LIMIT, "jps"));
             }
             let mut search = Search::new(problem, jobs);
             let mut category = category::first(admission.workers, jobs.len());
@@ -57,8 +56,7 @@ impl<'a> Search<'a> {
     pub(super) fn look_at(&mut self, category: &[u32]) {
         self.looked_at += 1;
         let incumbent = self.best.as_ref().map_or(f64::INFINITY, |best| best.objective);
-        let promising =
-            self.market.clear(category) && self.market.lower_bound().is_some_and(|bound| bound < incumbent);
+        let promising = self.market.clear(category) && self.market.lower_bound() < incumbent;
         if promising {
             self.best = self.market.pack().filter(|new| new.objective < incumbent).or(self.best.take());
         }

@@ -16,6 +16,9 @@ pub(super) struct Jps {
     parameters: Parameters,
 }
 
+/// How many categories are looked at where none of those drawn first is legal.
+const WHOLE_LIST: u32 = 2000;
+
 impl Jps {
     pub(super) fn new(parameters: Parameters) -> Self {
         Self { parameters }
@@ -30,25 +33,33 @@ impl Policy for Jps {
     fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
         let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
         let (mut looked_at, mut stopped) = (0, false);
-        let verdicts = admission::place(problem, |admission| {
+        let verdicts = admission::place(problem, stop, |admission| {
             let jobs = admission::shortest_first(problem, &admission.jobs);
-            let mut samples = self.draw(admission.workers, jobs.len(), &mut random);
-            if !samples.iter().any(|category| within_limits(problem, &jobs, category)) {
-                for category in &mut samples {
-                    clamp_to_limits(problem, &jobs, category);
+            let Parameters { alpha, samples, .. } = self.parameters;
+            let mut best = None;
+            // Where none of the drawn categories is legal the rest of the list may still have some.
+            for (begin, count) in [(alpha, samples), (0.0, samples.max(WHOLE_LIST))] {
+                let mut categories = draw(admission.workers, jobs.len(), (begin, count), &mut random);
+                if !categories.iter().any(|category| within_limits(problem, &jobs, category)) {
+                    for category in &mut categories {
+                        clamp_to_limits(problem, &jobs, category);
+                    }
+                }
+                let mut until_stopped = categories.iter().take_while(|_| {
+                    let go_on = !stopped;
+                    stopped = stopped || stop();
+                    looked_at += u64::from(go_on);
+                    go_on
+                });
+                best = if self.parameters.beta >= 1.0 {
+                    best_objective(problem, &jobs, &mut until_stopped)
+                } else {
+                    self.best_score(problem, &jobs, &mut until_stopped)
+                };
+                if best.is_some() || stopped {
+                    break;
                 }
             }
-            let mut until_stopped = samples.iter().take_while(|_| {
-                let go_on = !stopped;
-                stopped = stopped || stop();
-                looked_at += u64::from(go_on);
-                go_on
-            });
-            let best = if self.parameters.beta >= 1.0 {
-                best_objective(problem, &jobs, &mut until_stopped)
-            } else {
-                self.best_score(problem, &jobs, &mut until_stopped)
-            };
             Ok(best.and_then(|best| best.verdicts(problem, &jobs)).map(|verdicts| {
                 let mut in_job_order: Vec<_> = jobs.into_iter().zip(verdicts).collect();
                 in_job_order.sort_by_key(|&(job, _)| job);
@@ -60,29 +71,6 @@ impl Policy for Jps {
 }
 
 impl Jps {
-    /// Returns up to N distinct categories, drawn uniformly from number ⌊α C⌋ + 1 to C, ascending.
-    fn draw(&self, workers: u32, jobs: usize, random: &mut Pcg64Mcg) -> Vec<Vec<u32>> {
-        let count = category::count(workers, jobs);
-        let (numerator, denominator) = decimal_fraction(self.parameters.alpha);
-        let begin = &count * numerator / denominator;
-        // α = 1 leaves no number: the last category stands for the empty range.
-        let begin = if begin == count && count > BigUint::ZERO { &count - 1_u32 } else { begin };
-        let range = count - &begin;
-        let samples = BigUint::from(self.parameters.samples);
-        let mut numbers = BTreeSet::new();
-        if samples >= range {
-            let mut number = BigUint::ZERO;
-            while number < range {
-                numbers.insert(number.clone());
-                number += 1_u32;
-            }
-        }
-        while BigUint::from(numbers.len()) < samples.clone().min(range.clone()) {
-            numbers.insert(below(&range, random));
-        }
-        numbers.into_iter().map(|number| category::unrank(number + &begin, workers, jobs)).collect()
-    }
-
     /// Returns the category with the largest β · min(Λ) / Λₙ + (1 − β) · Fₙ (eq. 34).
     fn best_score(
         &self,
@@ -102,6 +90,29 @@ impl Jps {
         // The first of equals, as `max_by` keeps the last.
         cleared.into_iter().rev().max_by(|a, b| score(a).total_cmp(&score(b)))
     }
+}
+
+/// Returns up to N distinct categories, drawn uniformly from number ⌊α C⌋ + 1 to C, ascending.
+fn draw(workers: u32, jobs: usize, (alpha, samples): (f64, u32), random: &mut Pcg64Mcg) -> Vec<Vec<u32>> {
+    let count = category::count(workers, jobs);
+    let (numerator, denominator) = decimal_fraction(alpha);
+    let begin = &count * numerator / denominator;
+    // α = 1 leaves no number: the last category stands for the empty range.
+    let begin = if begin == count && count > BigUint::ZERO { &count - 1_u32 } else { begin };
+    let range = count - &begin;
+    let samples = BigUint::from(samples);
+    let mut numbers = BTreeSet::new();
+    if samples >= range {
+        let mut number = BigUint::ZERO;
+        while number < range {
+            numbers.insert(number.clone());
+            number += 1_u32;
+        }
+    }
+    while BigUint::from(numbers.len()) < samples.clone().min(range.clone()) {
+        numbers.insert(below(&range, random));
+    }
+    numbers.into_iter().map(|number| category::unrank(number + &begin, workers, jobs)).collect()
 }
 
 /// Returns the category with the least objective: with β = 1 fairness plays no part, and most need no packing.
@@ -171,25 +182,21 @@ fn decimal_fraction(fraction: f64) -> (BigUint, BigUint) {
 mod tests {
     use super::*;
 
-    fn jps(alpha: f64, samples: u32) -> Jps {
-        Jps::new(Parameters { alpha, samples, ..Parameters::default() })
-    }
-
     #[test]
     fn the_range_is_the_tail_of_the_list() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let drawn = jps(0.7, 1000).draw(15, 4, &mut random);
+        let drawn = draw(15, 4, (0.7, 1000), &mut random);
         assert_eq!(drawn.len(), 364 - 254);
         assert_eq!(drawn[0], category::unrank(BigUint::from(254_u32), 15, 4));
         // 0.7 · 10 is 7 exactly, though the float is a little less.
-        assert_eq!(jps(0.7, 1000).draw(11, 2, &mut random).len(), 3);
-        assert_eq!(jps(1.0, 5).draw(11, 2, &mut random), [[1, 10]]);
-        assert_eq!(jps(0.0, 5).draw(1, 1, &mut random), [[1]]);
+        assert_eq!(draw(11, 2, (0.7, 1000), &mut random).len(), 3);
+        assert_eq!(draw(11, 2, (1.0, 5), &mut random), [[1, 10]]);
+        assert_eq!(draw(1, 1, (0.0, 5), &mut random), [[1]]);
     }
 
     #[test]
     fn samples_are_distinct_seeded_and_spread() {
-        let draw = |seed| jps(0.5, 60).draw(300, 100, &mut Pcg64Mcg::seed_from_u64(seed));
+        let draw = |seed| draw(300, 100, (0.5, 60), &mut Pcg64Mcg::seed_from_u64(seed));
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
         assert_eq!(draw(7).into_iter().collect::<BTreeSet<_>>().len(), 60);

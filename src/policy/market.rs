@@ -1,7 +1,7 @@
 //! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
 
 use crate::policy::fairness::EqualShare;
-use crate::policy::{JobModel, Placement, Problem, Slot, Verdict, cost, packing};
+use crate::policy::{JobModel, Placement, Problem, Sharing, Slot, Verdict, cost, packing};
 use crate::solve::Transport;
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
@@ -17,6 +17,9 @@ pub(super) struct Market<'a> {
     /// Node shapes, each once: GPUs by type and the node's own rate.
     shapes: Vec<(&'a [u32], f64)>,
 }
+
+/// How many pairs are tried in search of a legal answer to one category.
+const PATIENCE: u32 = 32;
 
 /// A category solved, packed and priced.
 #[derive(Clone, Debug)]
@@ -54,7 +57,7 @@ impl<'a> Market<'a> {
         }
     }
 
-    /// Solves P3 for a category; returns whether it is allowed and has an answer.
+    /// Solves P3 for a category; returns whether it is allowed and has an answer with which every job may run.
     pub(super) fn clear(&mut self, category: &[u32]) -> bool {
         let allowed = |(&job, count): (&usize, &u32)| {
             (self.problem.jobs[job].min_gpus..=self.problem.jobs[job].max_gpus).contains(count)
@@ -65,24 +68,57 @@ impl<'a> Market<'a> {
         for (row, &count) in category.iter().enumerate() {
             self.open_slices(row, count == 1);
         }
-        self.transport.solve(category, &self.offered)
+        self.transport.solve(category, &self.offered) && self.mend(category, &mut { PATIENCE })
     }
 
-    /// Returns the least objective that the cleared category can have, whatever its packing; `None` when a
-    /// job may not run on its bundle.
-    pub(super) fn lower_bound(&self) -> Option<f64> {
-        let mut illegal = false;
+    /// Solves P3 again without the pairs that make bundles illegal, until every job may run on its own.
+    ///
+    /// Tries the types of a bundle in turn, at most `patience` in all; returns whether it succeeded.
+    fn mend(&mut self, category: &[u32], patience: &mut u32) -> bool {
+        let Some((row, types)) = self.troublemaker() else { return true };
+        for ty in types {
+            if *patience == 0 {
+                return false;
+            }
+            *patience -= 1;
+            let value = std::mem::replace(self.transport.value_mut(row, ty), f64::NEG_INFINITY);
+            let mended = self.transport.solve(category, &self.offered) && self.mend(category, patience);
+            *self.transport.value_mut(row, ty) = value;
+            if mended {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns a job that may not run on its bundle, and its types, the likeliest cause first: the one that
+    /// holds least where the batch does not fit, else the slowest, whose share is too small.
+    fn troublemaker(&self) -> Option<(usize, Vec<usize>)> {
+        let illegal = |&(row, &job): &(usize, &usize)| {
+            cost::compute_time(&self.problem.jobs[job], self.transport.row(row)).is_none()
+        };
+        let (row, &job) = self.jobs.iter().enumerate().find(illegal)?;
+        let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
+        let mut used: Vec<usize> = (0..bundle.len()).filter(|&ty| bundle[ty] > 0).collect();
+        let rate = |ty: usize| self.share.rate(job, ty).unwrap_or(0.0);
+        let holds = |ty: usize| model.types[ty].and_then(|own| own.max_batch).unwrap_or(u64::MAX);
+        if cost::holds_batch(model, bundle) {
+            used.sort_by(|&a, &b| rate(a).total_cmp(&rate(b)));
+        } else {
+            used.sort_by_key(|&ty| holds(ty));
+        }
+        Some((row, used))
+    }
+
+    /// Returns the least objective that the cleared category can have, whatever its packing.
+    pub(super) fn lower_bound(&self) -> f64 {
         let price = |(row, &job): (usize, &usize)| {
             let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
-            let compute = cost::compute_time(model, bundle).unwrap_or_else(|| {
-                illegal = true;
-                0.0
-            });
+            let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
             let comm = cost::comm_time(model, bundle.iter().sum(), self.fastest_ring(bundle));
             (model.weight, epochs(model) * (compute + comm))
         };
-        let value = self.problem.objective.value(self.jobs.iter().enumerate().map(price));
-        (!illegal).then_some(value)
+        self.problem.objective.value(self.jobs.iter().enumerate().map(price))
     }
 
     /// Packs the cleared category into nodes and prices it; `None` when a job may not run so.
@@ -92,7 +128,7 @@ impl<'a> Market<'a> {
         let slots = packing::pack(self.problem, self.jobs, &bundles);
         let time = |(&job, slots): (&usize, &Vec<Slot>)| {
             let model = &self.problem.jobs[job];
-            Some(epochs(model) * cost::epoch_time(self.problem, model, slots)?.total())
+            Some(epochs(model) * cost::epoch_time(self.problem, model, slots, Sharing::Balanced)?.total())
         };
         let times: Vec<f64> = self.jobs.iter().zip(&slots).map(time).collect::<Option<_>>()?;
         let weighted =
@@ -128,8 +164,9 @@ impl<'a> Market<'a> {
 impl Cleared {
     /// Returns the verdicts of the jobs, in the order of `jobs`; `None` when one cannot have whole shares.
     pub(super) fn verdicts(&self, problem: &Problem, jobs: &[usize]) -> Option<Vec<Verdict>> {
-        let place =
-            |(&job, slots): (&usize, &Vec<Slot>)| Placement::new(problem, job, slots).map(Verdict::Place);
+        let place = |(&job, slots): (&usize, &Vec<Slot>)| {
+            Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
+        };
         jobs.iter().zip(&self.slots).map(place).collect()
     }
 }

@@ -10,6 +10,7 @@ mod fairness;
 mod has;
 mod jps;
 mod market;
+mod optimus;
 mod packing;
 mod plan;
 mod problem;
@@ -19,7 +20,7 @@ mod verify;
 
 pub use self::cost::EpochTime;
 pub use self::fairness::fairness;
-pub use self::plan::{Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Slot, Verdict};
+pub use self::plan::{Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{JobModel, Objective, Problem, ProblemError, TypeModel, WorkerNode};
 pub use self::registry::{Parameters, find, names};
 pub use self::verify::{CheckedPlan, Violation, verify};

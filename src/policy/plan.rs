@@ -73,8 +73,19 @@ pub struct Placement {
     pub slots: Vec<Slot>,
     /// Ranks 0 … N−1; the largest batch is rank 0, ranks of a node are consecutive.
     pub ranks: Vec<Rank>,
+    /// How the batch is divided over the ranks.
+    pub sharing: Sharing,
     /// Predicted time of an epoch, from real-valued shares.
     pub epoch: EpochTime,
+}
+
+/// How a batch is divided over unequal GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// So that all ranks are done at the same time (eq. 12).
+    Balanced,
+    /// In equal parts, so that the slowest GPU sets the pace: what plain data-parallel training does.
+    Equal,
 }
 
 /// Some GPUs of one type in one node.
@@ -108,21 +119,36 @@ pub struct Outcome {
     pub fairness: f64,
 }
 
+impl PolicyError {
+    /// Returns the error of a policy that would have to look at `count` (in digits) of something.
+    pub(super) fn too_large(
+        policy: &'static str,
+        what: &'static str,
+        count: &str,
+        limit: u64,
+        instead: &'static str,
+    ) -> Self {
+        // Nobody reads more digits than these.
+        let count = if count.len() > 12 { format!("about 10^{}", count.len() - 1) } else { count.to_owned() };
+        Self::TooLarge { policy, what, count, limit, instead }
+    }
+}
+
 impl Placement {
     /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times.
     ///
     /// `None` when the job may not run so: a type it cannot use, too small a share, no room for the batch.
     #[must_use]
-    pub fn new(problem: &Problem, job: usize, slots: &[Slot]) -> Option<Self> {
+    pub fn new(problem: &Problem, job: usize, slots: &[Slot], sharing: Sharing) -> Option<Self> {
         let model = &problem.jobs[job];
-        let epoch = cost::epoch_time(problem, model, slots)?;
-        let ranks = share::ranks(model, slots)?;
+        let epoch = cost::epoch_time(problem, model, slots, sharing)?;
+        let ranks = share::ranks(model, slots, sharing)?;
         let mut in_rank_order = slots.to_vec();
         let first_rank = |slot: &Slot| {
             ranks.iter().position(|rank| (rank.node, rank.gpu_type) == (slot.node, slot.gpu_type))
         };
         in_rank_order.sort_by_key(first_rank);
-        Some(Self { slots: in_rank_order, ranks, epoch })
+        Some(Self { slots: in_rank_order, ranks, sharing, epoch })
     }
 
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
@@ -131,6 +157,20 @@ impl Placement {
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
         let epochs = epochs as f64;
         Seconds(epochs * self.epoch.total())
+    }
+}
+
+impl Sharing {
+    /// Both ways with their names in plan files.
+    pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
+
+    /// Returns the way's name in plan files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::Equal => "equal",
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::policy::Policy;
 use crate::policy::exhaustive::Exhaustive;
 use crate::policy::has::Has;
 use crate::policy::jps::Jps;
+use crate::policy::optimus::Optimus;
 
 /// What users may tune, whichever policy they choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,5 +37,11 @@ pub fn names() -> Vec<&'static str> {
 }
 
 fn all(parameters: Parameters) -> Vec<Box<dyn Policy>> {
-    vec![Box::new(Jps::new(parameters)), Box::new(Has), Box::new(Exhaustive)]
+    vec![
+        Box::new(Jps::new(parameters)),
+        Box::new(Has),
+        Box::new(Optimus::PLAIN),
+        Box::new(Optimus::LOAD_BALANCED),
+        Box::new(Exhaustive),
+    ]
 }

@@ -6,22 +6,37 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::policy::{JobModel, Rank, Slot, TypeModel, cost};
+use crate::policy::{JobModel, Rank, Sharing, Slot, TypeModel, cost};
 
 /// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, nodes with
 /// the same GPUs next to each other. `None` where the GPUs cannot hold the batch in whole quanta.
-pub(super) fn ranks(job: &JobModel, slots: &[Slot]) -> Option<Vec<Rank>> {
-    let type_count = job.types.len();
-    let mut bundle = vec![0; type_count];
+pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank>> {
+    let mut bundle = vec![0; job.types.len()];
     for slot in slots {
         bundle[slot.gpu_type] += slot.count;
     }
-    let mut preference = cost::shares(job, &bundle)?;
+    let (mut ranks, batches, last_block) = match sharing {
+        Sharing::Balanced => balanced(job, slots, &bundle)?,
+        Sharing::Equal => equal(job, slots)?,
+    };
+    let blocks = job.samples_per_epoch / job.global_batch;
+    for ((rank, batch), last) in ranks.iter_mut().zip(batches).zip(last_block) {
+        rank.batch = batch;
+        rank.samples = blocks * batch + last;
+    }
+    Some(ranks)
+}
+
+/// Ranks in order, each one's samples of a whole batch, and of the last, shorter block.
+type Shares = (Vec<Rank>, Vec<u64>, Vec<u64>);
+
+fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
+    let mut preference = cost::shares(job, bundle)?;
     let mut ranks = arrange(slots, &preference);
     let batches = split_batch(job, &ranks)?;
     if batches.iter().max() != batches.first() {
         // Rounding made another type's share the largest: order by what is really handed out.
-        preference = vec![0.0; type_count];
+        preference = vec![0.0; job.types.len()];
         for (rank, &batch) in ranks.iter().zip(&batches) {
             #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
             let batch = batch as f64;
@@ -30,13 +45,25 @@ pub(super) fn ranks(job: &JobModel, slots: &[Slot]) -> Option<Vec<Rank>> {
         ranks = arrange(slots, &preference);
     }
     let batches = split_batch(job, &ranks)?;
-    let (blocks, rest) = (job.samples_per_epoch / job.global_batch, job.samples_per_epoch % job.global_batch);
-    let last_block = split_rest(job, &ranks, rest)?;
-    for ((rank, batch), last) in ranks.iter_mut().zip(batches).zip(last_block) {
-        rank.batch = batch;
-        rank.samples = blocks * batch + last;
-    }
-    Some(ranks)
+    let last_block = split_rest(job, &ranks, job.samples_per_epoch % job.global_batch)?;
+    Some((ranks, batches, last_block))
+}
+
+/// Fast GPUs first; what does not divide goes to earlier ranks.
+fn equal(job: &JobModel, slots: &[Slot]) -> Option<Shares> {
+    let rate = |model: &Option<TypeModel>| model.map_or(0.0, |model| model.speed.rate_at(1.0));
+    let ranks = arrange(slots, &job.types.iter().map(rate).collect::<Vec<_>>());
+    let count = u64::try_from(ranks.len()).ok()?;
+    let part = |total: u64, rank: u64| total / count + u64::from(rank < total % count);
+    let quanta = job.global_batch / job.batch_quantum;
+    let batches: Vec<u64> = (0..count).map(|rank| part(quanta, rank) * job.batch_quantum).collect();
+    let rest = job.samples_per_epoch % job.global_batch;
+    let fits = |(rank, batch): (&Rank, &u64)| {
+        let memory = job.types[rank.gpu_type].and_then(|model| model.max_batch);
+        *batch > 0 && (job.accumulate || memory.is_none_or(|memory| *batch <= memory))
+    };
+    let legal = ranks.iter().zip(&batches).all(fits);
+    legal.then(|| (ranks, batches, (0..count).map(|rank| part(rest, rank)).collect()))
 }
 
 /// Returns ranks in order, without batches yet: by falling `preference` of the types inside a node and of
@@ -236,7 +263,7 @@ mod tests {
     fn the_contract_example() {
         let job = job(vec![linear(275.0), linear(644.0)], 512, 1, true);
         let slots = [Slot { node: 0, gpu_type: 0, count: 2 }, Slot { node: 1, gpu_type: 1, count: 1 }];
-        let ranks = ranks(&job, &slots).expect("legal");
+        let ranks = ranks(&job, &slots, Sharing::Balanced).expect("legal");
         let facts: Vec<_> = ranks.iter().map(|r| (r.node, r.local_rank, r.batch, r.samples)).collect();
         assert_eq!(facts, [(1, 0, 276, 53_906), (0, 0, 118, 23_047), (0, 1, 118, 23_047)]);
     }
@@ -247,7 +274,7 @@ mod tests {
         let slot = |node, gpu_type, count| Slot { node, gpu_type, count };
         let slots =
             [slot(0, 0, 1), slot(0, 1, 1), slot(1, 1, 2), slot(2, 0, 1), slot(2, 1, 1), slot(3, 1, 2)];
-        let ranks = ranks(&job, &slots).expect("legal");
+        let ranks = ranks(&job, &slots, Sharing::Balanced).expect("legal");
         assert_eq!(ranks.iter().map(|rank| rank.node).collect::<Vec<_>>(), [1, 1, 3, 3, 0, 0, 2, 2]);
         assert_eq!(ranks.iter().map(|rank| rank.batch).collect::<Vec<_>>(), [9, 8, 8, 8, 8, 4, 8, 4]);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::model::JobName;
-use crate::policy::{JobModel, Placement, Plan, Problem, Rank, Slot, TypeModel, Verdict};
+use crate::policy::{JobModel, Placement, Plan, Problem, Rank, Sharing, Slot, TypeModel, Verdict};
 
 /// A plan that obeys every rule of its problem.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,6 +155,25 @@ fn check_times(
     broken: &mut Vec<String>,
 ) {
     let batch = job.global_batch as f64;
+    let step = match placement.sharing {
+        Sharing::Balanced => balanced_step(job, models, broken),
+        Sharing::Equal => equal_step(job, models, broken),
+    };
+    let count = placement.ranks.len() as f64;
+    let volume = 2.0 * (count - 1.0) / count * job.model_bytes * job.syncs_per_epoch * (1.0 - job.overlap);
+    let comm = if placement.ranks.len() > 1 { volume / slowest_link(problem, &placement.ranks) } else { 0.0 };
+    let compute = job.samples_per_epoch as f64 / batch * step;
+    let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
+    if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
+        let (own, other) = (placement.epoch.total(), compute + comm);
+        broken.push(format!("claims {own} s an epoch, the formulas give {other} s"));
+    }
+}
+
+/// The time in which the ranks together take the batch, by bisection.
+#[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+fn balanced_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>) -> f64 {
+    let batch = job.global_batch as f64;
     let handed_out = |time: f64| models.iter().map(|model| share(job, *model, time)).sum::<f64>();
     let (mut low, mut high) = (0.0, 1.0);
     while handed_out(high) < batch && high < 1e18 {
@@ -162,7 +181,11 @@ fn check_times(
     }
     for _ in 0..200 {
         let middle = low + (high - low) / 2.0;
-        if handed_out(middle) < batch { low = middle } else { high = middle }
+        if handed_out(middle) < batch {
+            low = middle;
+        } else {
+            high = middle;
+        }
     }
     if handed_out(high) < batch * (1.0 - TOLERANCE) {
         broken.push("has GPUs that cannot hold its batch".into());
@@ -171,15 +194,21 @@ fn check_times(
     if models.iter().any(|model| share(job, *model, high) < quantum * (1.0 - TOLERANCE)) {
         broken.push("has a rank whose best share is below the quantum".into());
     }
-    let count = placement.ranks.len() as f64;
-    let volume = 2.0 * (count - 1.0) / count * job.model_bytes * job.syncs_per_epoch * (1.0 - job.overlap);
-    let comm = if placement.ranks.len() > 1 { volume / slowest_link(problem, &placement.ranks) } else { 0.0 };
-    let compute = job.samples_per_epoch as f64 / batch * high;
-    let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
-    if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
-        let (own, other) = (placement.epoch.total(), compute + comm);
-        broken.push(format!("claims {own} s an epoch, the formulas give {other} s"));
+    high
+}
+
+/// The slowest rank's time for its equal part of the batch.
+#[expect(clippy::cast_precision_loss, reason = "batches and counts are far below 2^52")]
+fn equal_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>) -> f64 {
+    let part = job.global_batch as f64 / models.len() as f64;
+    if part < job.batch_quantum as f64 * (1.0 - TOLERANCE) {
+        broken.push("has more ranks than quanta in its batch".into());
     }
+    let time = |model: &TypeModel| {
+        let passes = model.max_batch.map_or(1.0, |memory| (part / memory as f64).max(1.0));
+        model.speed.alpha() * passes + model.speed.beta() * part
+    };
+    models.iter().map(time).fold(0.0, f64::max)
 }
 
 /// The samples that one GPU takes in `time` seconds: the inverse of α max(1, b/m) + β b, within its limit.

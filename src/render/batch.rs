@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::model::{Bytes, GpuType, Job, JobName, NodeName, PlacedRank, Seconds};
+use crate::model::{Bytes, GpuType, Job, JobName, NodeName, PlacedRank, Seconds, hostlist};
 use crate::render::{Component, Launcher, components, walltime_minutes};
 
 /// What holds for all jobs of a site or user, where a job does not say otherwise.
@@ -101,8 +101,13 @@ impl<'a> Batch<'a> {
         };
         let cpus_per_rank = job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu);
         let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
+        // Slurm likes to put jobs of one type on nodes of several, where no plan for those would find room.
+        let several: Vec<&NodeName> = facts.device_order.iter().map(|(node, _)| node).collect();
         let own = |part: Component| {
-            let options = component_options(job, defaults, &part, pinned, cpus_per_rank);
+            let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank);
+            if !pinned && !several.is_empty() && !part.nodes.iter().any(|node| several.contains(&node)) {
+                options.insert(0, vec![format!("--exclude={}", host_list(several.iter().copied()))]);
+            }
             (part, options)
         };
         let batch = Self {
@@ -134,7 +139,7 @@ fn job_options(job: &Job, defaults: &Defaults, facts: &Facts<'_>, grace: Seconds
     [
         format!("--job-name={name}"),
         format!("--chdir={}", facts.workdir),
-        format!("--output={}/{name}.out", facts.workdir.trim_end_matches('/').replace('%', "%%")),
+        format!("--output={}", file_pattern(&format!("{}/{name}.out", facts.workdir.trim_end_matches('/')))),
         "--open-mode=append".into(),
         "--no-requeue".into(),
         format!("--time={minutes}"),
@@ -143,6 +148,12 @@ fn job_options(job: &Job, defaults: &Defaults, facts: &Facts<'_>, grace: Seconds
     ]
     .map(|option| vec![option])
     .to_vec()
+}
+
+/// Returns the pattern by which Slurm names exactly the file `path`: in one with a backslash it replaces
+/// nothing but escaped backslashes, in others `%` and a letter.
+fn file_pattern(path: &str) -> String {
+    if path.contains('\\') { path.replace('\\', r"\\") } else { path.replace('%', "%%") }
 }
 
 /// Options of one component; those that components do not take over from the first are repeated in each.
@@ -175,14 +186,17 @@ fn component_options(
         add("mem", &format!("{mebibytes}M"));
     }
     if pinned {
-        let names: Vec<&str> = part.nodes.iter().map(NodeName::as_str).collect();
-        add("nodelist", &names.join(","));
+        add("nodelist", &host_list(&part.nodes));
     }
     let extra = [&defaults.sbatch[..], &launch.sbatch].concat();
     if !extra.is_empty() {
         options.push(extra);
     }
     options
+}
+
+fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {
+    hostlist::compress(nodes.into_iter().map(NodeName::as_str))
 }
 
 fn gres(gpus: &[(GpuType, u32)]) -> String {
@@ -201,7 +215,7 @@ fn even_component(job: &Job, parts: &[Component]) -> Result<Component, BatchErro
     if parts.iter().any(|part| part.gpus.len() != 1 || part.ranks_per_node() != count) {
         let one = |part: &Component| {
             let names: Vec<&str> = part.nodes.iter().map(NodeName::as_str).collect();
-            format!("{} {}", crate::model::hostlist::compress(names), gres(&part.gpus))
+            format!("{} {}", hostlist::compress(names), gres(&part.gpus))
         };
         let placement = parts.iter().map(one).collect::<Vec<_>>().join("; ");
         return Err(BatchError::Uneven { job: job.name.clone(), placement });

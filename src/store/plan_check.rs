@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::plan_file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
 use crate::model::{BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode};
-use crate::policy::{CheckedPlan, Placement, Plan, Problem, Rank, Slot, Verdict};
+use crate::policy::{CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
 use crate::throughput::ThroughputMatrix;
 
 /// Most GPUs of a cluster, as in cluster files.
@@ -55,6 +55,14 @@ impl PlanFile {
     pub fn check(&self, problem: &Problem, plan: &CheckedPlan) -> Result<(), PlanFileError> {
         for (index, (job, verdict)) in self.jobs.iter().zip(plan.verdicts()).enumerate() {
             job.check(index, &PlannedJob::new(problem, index, verdict, Value::Null))?;
+            let Some(placement) = verdict.placement() else { continue };
+            let right = Placement::new(problem, index, &placement.slots, placement.sharing);
+            if right.is_none_or(|right| right.ranks != placement.ranks) {
+                return Err(wrong(
+                    job.place(index),
+                    "batches and samples are not those that balance its GPUs",
+                ));
+            }
         }
         Ok(())
     }
@@ -111,7 +119,12 @@ impl PlannedJob {
         }
         let slot = |((node, gpu_type), count)| Slot { node, gpu_type, count };
         let slots: Vec<Slot> = counts.into_iter().map(slot).collect();
-        let placement = Placement::new(problem, index, &slots);
+        let sharing = Sharing::NAMES.iter().find(|(name, _)| Some(*name) == self.sharing.as_deref());
+        let &(_, sharing) = sharing.ok_or_else(|| {
+            let names = Sharing::NAMES.map(|(name, _)| name).join(" or ");
+            wrong(self.place(index), &format!("sharing must be {names}, got {:?}", self.sharing))
+        })?;
+        let placement = Placement::new(problem, index, &slots, sharing);
         let placement = placement.ok_or_else(|| wrong(self.place(index), "may not run on these GPUs"))?;
         Ok(Verdict::Place(Placement { ranks, ..placement }))
     }

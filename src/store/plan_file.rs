@@ -59,6 +59,8 @@ pub struct PlannedJob {
     pub compute_s: Option<f64>,
     pub comm_s: Option<f64>,
     pub throughput: Option<f64>,
+    /// How the batch is divided: `balanced` or `equal`.
+    pub sharing: Option<String>,
     pub gpus: Vec<PlanGpus>,
     pub ranks: Vec<PlanRank>,
     pub notes: Vec<String>,
@@ -283,6 +285,7 @@ impl PlannedJob {
             compute_s: placement.map(|placement| placement.epoch.compute),
             comm_s: placement.map(|placement| placement.epoch.comm),
             throughput: placement.map(|placement| samples / placement.epoch.compute),
+            sharing: placement.map(|placement| placement.sharing.name().to_owned()),
             gpus: placement.map(|p| p.slots.iter().map(gpus).collect()).unwrap_or_default(),
             ranks: placement.map(|p| p.ranks.iter().enumerate().map(rank).collect()).unwrap_or_default(),
             notes: model.notes.clone(),

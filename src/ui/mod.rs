@@ -1,5 +1,6 @@
 //! The only writer to the terminal: data on stdout, everything else on stderr.
 
+mod compare;
 mod inventory;
 mod output;
 mod plan;
@@ -9,6 +10,7 @@ mod table;
 mod terminal;
 mod text;
 
+pub use self::compare::{Compared, compare_table};
 pub use self::inventory::{inventory_json, inventory_table};
 pub use self::output::write_output;
 pub use self::plan::plan_table;

@@ -1,6 +1,5 @@
 //! Files that the user named with `--output`.
 
-use std::error::Error;
 use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -26,9 +25,9 @@ pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
 
 /// Returns the error without the name of the temporary file, which says nothing to the user.
 fn without_path(error: io::Error) -> io::Error {
-    let cause = error.get_ref().and_then(Error::source).and_then(|cause| cause.downcast_ref::<io::Error>());
-    match cause.and_then(io::Error::raw_os_error) {
-        Some(code) => io::Error::from_raw_os_error(code),
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((what, _)) => io::Error::new(error.kind(), what),
         None => error,
     }
 }

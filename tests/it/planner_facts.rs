@@ -111,3 +111,19 @@ fn exhaustive_on_fifteen_gpus() {
     near(outcome.mean_jct, 4369.650);
     assert_eq!(bundles(&problem, &plan), [[0, 1, 3], [3, 1, 2], [2, 1, 0], [0, 2, 0]]);
 }
+
+#[test]
+fn optimus_adds_gpus_one_by_one() {
+    // V100s to both, then T4s: with balanced batches ResNet-18 gains more from each. In equal parts a T4
+    // slows its V100 down, so VGG-19, which loses least by that, gets both.
+    let problem = problems::worked_example();
+    let (balanced, outcome) = plan(&problem, "optimus-lb", Parameters::default());
+    assert_eq!(bundles(&problem, &balanced), [[2, 1], [0, 1]]);
+    near(outcome.mean_jct, 11_225.836_5);
+    let (equal, outcome) = plan(&problem, "optimus", Parameters::default());
+    assert_eq!(bundles(&problem, &equal), [[0, 1], [2, 1]]);
+    near(outcome.mean_jct, 17_413.316);
+    let vgg = equal.verdicts()[1].placement().expect("placed");
+    assert_eq!(vgg.ranks.iter().map(|rank| rank.batch).collect::<Vec<_>>(), [171, 171, 170]);
+    near(vgg.epoch.compute, 50_000.0 / 3.0 / 884.0);
+}

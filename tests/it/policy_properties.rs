@@ -1,6 +1,6 @@
 //! Properties that every policy keeps on random small problems with all features mixed.
 
-use hsched::policy::{Memory, Outcome, Parameters, Problem, Verdict, find, names, verify};
+use hsched::policy::{CheckedPlan, Memory, Outcome, Parameters, Problem, Verdict, find, names, verify};
 use proptest::prelude::*;
 
 use crate::{oracle, problems};
@@ -9,17 +9,26 @@ fn gpu_count(problem: &Problem) -> usize {
     problem.offered().iter().sum::<u32>() as usize
 }
 
-/// The objective of a policy's plan, and how many GPUs it uses, when it places all jobs.
-fn objective(problem: &Problem, policy: &str) -> Result<Option<(f64, usize)>, TestCaseError> {
+/// A policy's plan, checked; planned twice, for the same input gives the same plan.
+fn checked(problem: &Problem, policy: &str) -> Result<CheckedPlan, TestCaseError> {
     let parameters = Parameters { alpha: 0.0, ..Parameters::default() };
     let policy = find(policy, parameters).expect("a policy");
     let plan = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
     let again = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
-    prop_assert_eq!(&plan, &again, "the same input gives the same plan");
-    let plan = match verify(problem, plan) {
-        Ok(plan) => plan,
-        Err(violations) => return Err(TestCaseError::fail(format!("{violations:?}"))),
-    };
+    prop_assert_eq!(&plan, &again);
+    verify(problem, plan).map_err(|violations| TestCaseError::fail(format!("{violations:?}")))
+}
+
+/// How many jobs a policy places, and on how many GPUs.
+fn used(problem: &Problem, policy: &str) -> Result<(usize, usize), TestCaseError> {
+    let plan = checked(problem, policy)?;
+    let placements = plan.verdicts().iter().filter_map(Verdict::placement);
+    Ok(placements.fold((0, 0), |(jobs, gpus), own| (jobs + 1, gpus + own.ranks.len())))
+}
+
+/// The objective of a policy's plan, and how many GPUs it uses, when it places all jobs.
+fn objective(problem: &Problem, policy: &str) -> Result<Option<(f64, usize)>, TestCaseError> {
+    let plan = checked(problem, policy)?;
     let placements: Vec<_> = plan.verdicts().iter().filter_map(Verdict::placement).collect();
     let used = placements.iter().map(|placement| placement.ranks.len()).sum();
     let all = placements.len() == problem.jobs.len();
@@ -52,6 +61,32 @@ proptest! {
                     prop_assert!(used < gpu_count(&problem) || value >= best * (1.0 - 1e-9));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn has_and_jps_leave_out_no_job_that_exhaustive_places(mut problem in problems::any_problem(7, 3, true)) {
+        for job in &mut problem.jobs {
+            // The most throughput may not hold a batch that must fit at once: then they do leave out jobs.
+            job.accumulate = true;
+        }
+        let most = used(&problem, "exhaustive")?.0;
+        for policy in ["has", "jps"] {
+            prop_assert_eq!(used(&problem, policy)?.0, most, "{}", policy);
+        }
+    }
+
+    #[test]
+    fn has_and_jps_use_as_many_gpus_as_exhaustive(mut problem in problems::any_problem(7, 3, true)) {
+        for job in &mut problem.jobs {
+            // With batches this large no share is too small, whatever the mix.
+            job.global_batch *= 10_000;
+            job.max_gpus = job.max_gpus.min(7);
+            job.accumulate = true;
+        }
+        let most = used(&problem, "exhaustive")?;
+        for policy in ["has", "jps"] {
+            prop_assert_eq!(used(&problem, policy)?, most, "{}", policy);
         }
     }
 

@@ -24,29 +24,28 @@ const WISH: &str = "HSCHED_TEST_SLURM";
 /// Stops the cluster and removes its files, once its input ends.
 const JANITOR: &str = r#"cat; "$1" down --dir "$2/cluster"; rm -rf "$2""#;
 
-static SHARED: LazyLock<Option<Cluster>> =
-    LazyLock::new(|| start_or_skip(&repository().join("tests/it/real.nodes"), "5/10/2"));
+static SHARED: LazyLock<Result<Cluster, String>> =
+    LazyLock::new(|| Cluster::start(&repository().join("tests/it/real.nodes"), "5/10/2"));
 
-/// Returns the cluster of `real.nodes` that all tests share, or `None` where there can be none.
+/// Returns the cluster of `real.nodes` that all tests share; `None`, and says so, where there can be none.
 pub fn shared() -> Option<&'static Cluster> {
-    SHARED.as_ref()
+    SHARED.as_ref().map_err(|why| skip(why)).ok()
 }
 
-/// Starts a cluster of its own for one test.
+/// Starts a cluster for one test alone.
 ///
 /// `timeouts` are Slurm's for nodes, messages and connections, in seconds.
-pub fn start_or_skip(nodes: &Path, timeouts: &str) -> Option<Cluster> {
-    match Cluster::start(nodes, timeouts) {
-        Ok(cluster) => Some(cluster),
-        Err(why) => {
-            assert!(std::env::var_os(WISH).is_none_or(|wish| wish != "require"), "no Slurm: {why}");
-            // Not by eprintln!, which the test harness keeps for itself.
-            let line =
-                format!("skipped: tests with a real Slurm ({why}); {WISH}=require makes this a failure\n");
-            io::stderr().write_all(line.as_bytes()).expect("stderr");
-            None
-        }
-    }
+pub fn start(nodes: &Path, timeouts: &str) -> Option<Cluster> {
+    Cluster::start(nodes, timeouts).map_err(|why| skip(&why)).ok()
+}
+
+/// Says that this test is skipped, or fails it where that was asked for.
+fn skip(why: &str) {
+    assert!(std::env::var_os(WISH).is_none_or(|wish| wish != "require"), "no Slurm: {why}");
+    let test = std::thread::current().name().unwrap_or("test").to_owned();
+    // Not by eprintln!, which the test harness keeps for itself.
+    let line = format!("skipped: {test}: no Slurm ({why}); {WISH}=require makes this a failure\n");
+    io::stderr().write_all(line.as_bytes()).expect("stderr");
 }
 
 /// Returns the root of this repository.

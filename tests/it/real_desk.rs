@@ -208,11 +208,12 @@ impl<'a> Desk<'a> {
     pub fn reports(&self, name: &str) -> Vec<Vec<Value>> {
         let Some(run) = self.only_run() else { return Vec::new() };
         let folder = run.join("report").join(name);
+        let count = fs::read_dir(self.folder.join(&folder)).map_or(0, Iterator::count);
         let rank = |rank: usize| {
             let text = self.read(folder.join(format!("rank-{rank}.jsonl")));
             text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect::<Vec<_>>()
         };
-        (0..).map(rank).take_while(|lines| !lines.is_empty()).collect()
+        (0..count).map(rank).take_while(|lines| !lines.is_empty()).collect()
     }
 
     /// Returns the folder of the run that was submitted here, when there is one.

@@ -35,8 +35,11 @@ fn three_jobs_run_as_planned() {
     let ids = desk.submit(&["plan.json", "--run-id", "main-1"]);
     let refused = desk.hsched(&["submit", "plan.json"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("resnet18 (job "), "{}", refused.stderr);
-    ids.values().for_each(|id| desk.running(id));
+    let message = format!("in the queue already: resnet18 (job {}, ", ids["resnet18"]);
+    assert!(refused.stderr.contains(&message), "{}", refused.stderr);
+    for id in ids.values() {
+        desk.running(id);
+    }
     check_tags(&desk, &ids);
     // Only these three jobs are in this partition, so that what they were given is what is used.
     check_inventory(&desk, |node, gpu_type| used_as_scontrol_shows(&desk, node, gpu_type));

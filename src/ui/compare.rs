@@ -1,0 +1,63 @@
+//! Several policies on the same problem, a line each.
+
+use crate::model::Seconds;
+use crate::policy::Outcome;
+use crate::ui::quantity::duration;
+use crate::ui::text::wrap;
+use crate::ui::{Align, Table, Terminal};
+
+/// What a policy made of a problem: jobs placed, figures and solving time; or why it could not treat it.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    pub policy: &'static str,
+    pub result: Result<(usize, Option<Outcome>, Seconds), String>,
+}
+
+/// Returns the table of what the policies made of a problem; means over fewer jobs than others placed are not compared.
+#[must_use]
+pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
+    let mut table = Table::new(&[
+        ("POLICY", Align::Left),
+        ("PLACED", Align::Right),
+        ("MEAN COMPLETION", Align::Right),
+        ("VS BEST", Align::Right),
+        ("LAST", Align::Right),
+        ("FAIRNESS", Align::Right),
+        ("SOLVED IN", Align::Right),
+    ]);
+    let most = rows.iter().filter_map(|row| Some(row.result.as_ref().ok()?.0)).max().unwrap_or(0);
+    // Means over fewer jobs compare with nothing.
+    let mean = |row: &Compared| match &row.result {
+        Ok((placed, Some(outcome), _)) if *placed == most => Some(outcome.mean_jct),
+        _ => None,
+    };
+    let best = rows.iter().filter_map(mean).fold(f64::INFINITY, f64::min);
+    let mut remarks = String::new();
+    for row in rows {
+        match &row.result {
+            Ok((placed, outcome, time)) => {
+                let figure =
+                    |text: &dyn Fn(&Outcome) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
+                table.row([
+                    row.policy.to_owned(),
+                    placed.to_string(),
+                    figure(&|own| duration(Seconds(own.mean_jct))),
+                    mean(row)
+                        .map_or_else(|| "-".into(), |mean| format!("+{:.1} %", 100.0 * (mean / best - 1.0))),
+                    figure(&|own| duration(Seconds(own.makespan))),
+                    figure(&|own| format!("{:.3}", own.fairness)),
+                    duration(*time),
+                ]);
+            }
+            Err(message) => {
+                remarks.push_str(&wrap(message, terminal.width(), "  "));
+                remarks.push('\n');
+            }
+        }
+    }
+    if table.is_empty() {
+        return remarks;
+    }
+    let text = table.render(terminal.width(), terminal.colour());
+    if remarks.is_empty() { text } else { format!("{text}\n{remarks}") }
+}

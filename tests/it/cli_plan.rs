@@ -1,0 +1,300 @@
+//! `hsched plan`: the JSON that other programs rely on, the table, capacities, and what cannot be placed.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::sandbox::{Sandbox, mode};
+
+const PLAN: &str = "plan jobs.yaml --cluster cluster.yaml";
+
+/// Returns the plan of the worked example by a policy.
+fn plan(policy: &str) -> Value {
+    Sandbox::new().run(&format!("{PLAN} --policy {policy} --format json")).exits(0).json()
+}
+
+fn near(value: &Value, expected: f64) {
+    let number = value.as_f64().expect("a number");
+    assert!((number - expected).abs() <= 5e-5, "{number} is not {expected}");
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+/// Returns the GPUs of a job as text.
+fn gpus(job: &Value) -> String {
+    let one = |gpus: &Value| format!("{}{}{}", gpus["count"], gpus["type"], gpus["node"]);
+    job["gpus"].as_array().expect("gpus").iter().map(one).collect::<Vec<_>>().join(" ").replace('"', " ")
+}
+
+#[test]
+fn has_gives_the_worked_example_in_the_contracts_form() {
+    let plan = plan("has");
+    assert_eq!(plan["schema"], "hsched.plan/1");
+    assert_eq!(
+        (&plan["policy"], &plan["seed"], &plan["objective"]),
+        (&json!("has"), &json!(0), &json!("mean-jct"))
+    );
+    for (key, expected) in [
+        ("objective_value", 11_225.836_5),
+        ("mean_jct_s", 11_225.836_5),
+        ("makespan_s", 16_750.418_8),
+        ("fairness", 0.905_5),
+    ] {
+        near(&plan[key], expected);
+    }
+    assert_eq!(plan["categories"], 3);
+    assert!(plan["proven_optimal"].is_boolean() && plan["solve_s"].is_f64());
+    for key in ["lower_bound", "gap", "bound_s"] {
+        assert!(plan.get(key).is_some_and(|value| value.is_null() || value.is_f64()), "{key}");
+    }
+    assert!(plan.get("certificate").is_some_and(|value| value.is_null() || value.is_object()));
+
+    let job = &plan["jobs"][0];
+    assert_eq!(
+        (&job["name"], &job["verdict"], &job["reason"]),
+        (&json!("resnet18"), &json!("place"), &Value::Null)
+    );
+    for (key, expected) in [
+        ("jct_s", 16_750.418_8),
+        ("epoch_s", 83.752_1),
+        ("compute_s", 83.752_1),
+        ("comm_s", 0.0),
+        ("throughput", 1194.0),
+    ] {
+        near(&job[key], expected);
+    }
+    assert_eq!(
+        job["gpus"],
+        json!([{"node": "b", "type": "v100", "count": 1}, {"node": "a", "type": "t4", "count": 2}])
+    );
+    assert_eq!(
+        job["ranks"],
+        json!([
+            {"rank": 0, "node": "b", "type": "v100", "local_rank": 0, "batch": 276, "samples": 53906},
+            {"rank": 1, "node": "a", "type": "t4", "local_rank": 0, "batch": 118, "samples": 23047},
+            {"rank": 2, "node": "a", "type": "t4", "local_rank": 1, "batch": 118, "samples": 23047},
+        ])
+    );
+}
+
+#[test]
+fn every_policy_writes_the_same_keys() {
+    let plans = ["has", "jps", "exhaustive"].map(plan);
+    for plan in &plans {
+        assert_eq!(keys(plan), keys(&plans[0]));
+        for job in plan["jobs"].as_array().expect("jobs") {
+            assert_eq!(keys(job), keys(&plans[0]["jobs"][0]));
+        }
+    }
+    let [_, jps, exhaustive] = &plans;
+    near(&jps["mean_jct_s"], 11_225.836_5);
+    near(&exhaustive["mean_jct_s"], 10_592.029_5);
+    assert_eq!(
+        (gpus(&exhaustive["jobs"][0]), gpus(&exhaustive["jobs"][1])),
+        ("2 v100  b ".into(), "2 t4  a ".into())
+    );
+}
+
+#[test]
+fn equal_input_gives_equal_output() {
+    let sandbox = Sandbox::new();
+    for policy in ["has", "jps", "exhaustive"] {
+        let untimed = || {
+            let text = sandbox.run(&format!("{PLAN} --policy {policy} --seed 7 --format json")).succeeds();
+            text.lines().filter(|line| !line.starts_with("  \"solve_s\"")).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(untimed(), untimed());
+    }
+    assert_eq!(sandbox.run(PLAN).succeeds(), sandbox.run(PLAN).succeeds());
+}
+
+#[test]
+fn the_table_is_for_people() {
+    assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --policy has")).succeeds(), @r"
+    has: 2 jobs on 4 of 4 GPUs
+    mean completion 3 h 07 min, last 4 h 39 min, fairness 0.906
+
+    JOB       GPUS              BATCHES      EPOCH  COMM     DONE IN
+    resnet18  1 v100 b, 2 t4 a  276, 2x118  83.8 s   0 %  4 h 39 min
+    vgg19     1 v100 b          512         28.5 s   0 %  1 h 35 min
+    ");
+}
+
+#[test]
+fn long_names_fit_the_width() {
+    let nodes = (1..40)
+        .step_by(2)
+        .map(|n| format!("  - {{name: a-rather-long-node-name-{n}, gpus: {{t4: 1, v100: 1}}}}\n"));
+    let jobs = crate::sandbox::JOBS.replace("vgg19", &"v".repeat(64));
+    let sandbox = Sandbox::new()
+        .file("cluster.yaml", format!("nodes:\n{}", nodes.collect::<String>()))
+        .file("jobs.yaml", jobs);
+    let table = sandbox.run("plan jobs.yaml --cluster cluster.yaml --policy jps").exits(0).stdout;
+    let long: Vec<&str> = table.lines().filter(|line| line.chars().count() > 80).collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn output_is_the_same_json_in_a_file() {
+    let sandbox = Sandbox::new().file("plan.json", "old");
+    let printed = sandbox.run(&format!("{PLAN} --output plan.json --format json")).succeeds();
+    assert_eq!(sandbox.text(&sandbox.work("plan.json")), printed);
+    let table = sandbox.run(&format!("{PLAN} -o new.json")).succeeds();
+    assert!(table.contains("resnet18") && sandbox.text(&sandbox.work("new.json")).contains("hsched.plan/1"));
+    // As the shell's `>` would make it.
+    fs::write(sandbox.work("by-hand"), "").expect("a file");
+    assert_eq!(mode(&sandbox.work("new.json")), mode(&sandbox.work("by-hand")));
+    assert_snapshot!(sandbox.run(&format!("{PLAN} -o gone/plan.json")).fails(1), @"error: gone/plan.json: cannot be written: No such file or directory (os error 2)");
+    assert_snapshot!(sandbox.run(&format!("{PLAN} -o /dev/full")).fails(1), @"error: /dev/full: cannot be written: No space left on device (os error 28)");
+    assert!(sandbox.run(&format!("{PLAN} -o /dev/stdout")).succeeds().starts_with("{\n"));
+}
+
+#[test]
+fn a_dash_reads_standard_input() {
+    let sandbox = Sandbox::new();
+    let read = sandbox.run_with_input("plan - --cluster cluster.yaml", crate::sandbox::JOBS).succeeds();
+    assert_eq!(read, sandbox.run(PLAN).succeeds());
+    let wrong = sandbox.run_with_input("plan - --cluster cluster.yaml", "jobs: 3").fails(78);
+    assert_snapshot!(wrong, @r#"error: standard input:1: jobs: must be a list, got "3""#);
+}
+
+#[test]
+fn capacity_says_which_gpus_count() {
+    let sandbox = Sandbox::new().file(
+        "cluster.yaml",
+        "nodes:\n  - {name: a, gpus: {v100: 4}, gpus_used: {v100: 3}}\n  - {name: b, gpus: {v100: 4}, state: down}\n\
+         \x20 - {name: c, gpus: {v100: 4}, state: drained}\n  - {name: d, gpus: {v100: 4}, state: reserved}\n",
+    );
+    let used = |options: &str| {
+        let plan = sandbox.run(&format!("{PLAN} --format json {options}")).exits(0).json();
+        let counts = |job: &Value| gpus(job);
+        (
+            plan["capacity"].clone(),
+            plan["jobs"].as_array().expect("jobs").iter().map(counts).collect::<Vec<_>>().join(","),
+        )
+    };
+    assert_eq!(used(""), (json!("free"), ",1 v100  a ".into()));
+    assert_eq!(used("--capacity free").0, "free");
+    let (name, all) = used("--capacity up");
+    assert_eq!((name, all.matches('a').count()), (json!("up"), 2));
+    assert_eq!(used("--capacity limits --set capacity.v100=1").1, ",1 v100  a ");
+    // A capacity table is meant to be used.
+    assert_eq!(used("--set capacity.v100=2").0, "limits");
+    assert_snapshot!(sandbox.run(&format!("{PLAN} --capacity limits")).fails(78), @r"
+    error: --capacity limits needs a [capacity] table in the settings
+    hint: or give it here: --set capacity.v100=8
+    ");
+    let few = sandbox.run(&format!("{PLAN} --set capacity.v100=9")).exits(0).stdout;
+    assert!(few.ends_with("capacity v100: 9 expected, 4 are up\n"), "{few}");
+}
+
+#[test]
+fn who_finds_no_gpu_waits() {
+    let sandbox = Sandbox::new().file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 1}}]");
+    assert_snapshot!(sandbox.run(PLAN).succeeds(), @r"
+    jps: 1 of 2 jobs on 1 of 1 GPUs
+    mean completion 1 h 35 min, last 1 h 35 min, fairness 1.000
+
+    JOB    GPUS      BATCHES   EPOCH  COMM     DONE IN
+    vgg19  1 v100 a  512      28.5 s   0 %  1 h 35 min
+
+    resnet18 waits: no GPU is left; number 1 in the order of waiting jobs
+    ");
+    let plan = sandbox.run(&format!("{PLAN} --format json")).exits(0).json();
+    let job = &plan["jobs"][0];
+    assert_eq!((&job["verdict"], &job["gpus"], &job["ranks"]), (&json!("defer"), &json!([]), &json!([])));
+    assert!(job["reason"].is_string());
+    for key in ["jct_s", "epoch_s", "compute_s", "comm_s", "throughput"] {
+        assert_eq!(job[key], Value::Null, "{key}");
+    }
+}
+
+#[test]
+fn nothing_to_place_on_is_told_and_has_its_code() {
+    let check = |cluster: &str| {
+        let sandbox = Sandbox::new().file("cluster.yaml", cluster);
+        let plan = sandbox.run(&format!("{PLAN} --format json")).exits(3).json();
+        for key in ["objective_value", "mean_jct_s", "makespan_s", "fairness", "lower_bound", "gap"] {
+            assert_eq!(plan[key], Value::Null, "{key}");
+        }
+        assert_eq!(plan["proven_optimal"], false);
+        sandbox.run(PLAN).exits(3).stdout
+    };
+    assert_snapshot!(check("nodes: []"), @r"
+    jps: 0 of 2 jobs on 0 of 0 GPUs
+
+    resnet18 rejected: the cluster has no GPUs
+    vgg19 rejected: the cluster has no GPUs
+    ");
+    assert_snapshot!(check("nodes: [{name: a, gpus: {p100: 2}}]"), @r"
+    jps: 0 of 2 jobs on 0 of 2 GPUs
+
+    resnet18 rejected: no throughput known for an allowed GPU type of this cluster
+      (p100)
+    vgg19 rejected: no throughput known for an allowed GPU type of this cluster
+      (p100)
+    ");
+    assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
+    jps: 0 of 2 jobs on 0 of 0 GPUs
+
+    resnet18 waits: needs a v100; 0 on offer now
+    vgg19 waits: needs a v100; 0 on offer now
+    ");
+}
+
+#[test]
+fn a_job_that_never_fits_is_rejected_and_the_others_are_placed() {
+    let jobs = crate::sandbox::JOBS.replacen("command: train", "command: train, min_gpus: 5", 1);
+    let sandbox = Sandbox::new().file("jobs.yaml", jobs);
+    assert_snapshot!(sandbox.run(PLAN).exits(3).stdout, @r"
+    jps: 1 of 2 jobs on 4 of 4 GPUs
+    mean completion 31 min 35 s, last 31 min 35 s, fairness 1.000
+
+    JOB    GPUS              BATCHES       EPOCH  COMM      DONE IN
+    vgg19  2 v100 b, 2 t4 a  2x170, 2x86  9.48 s   0 %  31 min 35 s
+
+    resnet18 rejected: needs 5 GPUs of types t4, v100; a job can have at most 4 on
+      this cluster
+    ");
+}
+
+#[test]
+fn a_type_without_throughput_is_left_out_and_named() {
+    let sandbox = Sandbox::new().file("jobs.yaml", crate::sandbox::JOBS.replacen(", t4: 275", "", 1));
+    let ran = sandbox.run(&format!("{PLAN} --policy has")).exits(0);
+    assert!(ran.stdout.contains("resnet18: "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("t4"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_own_jobs_hold_counts_as_free() {
+    let queued = |job: &str| {
+        format!(
+            "7|7|N/A|N/A|RUNNING|None|gpu|a|b|N/A|9:57|1|2|0|0|v1|cpu=2,gres/gpu=2,gres/gpu:v100=2|gres:gpu:v100:2|N/A|\
+             x|{{\"hsched\":1,\"run\":\"r1\",\"job\":\"{job}\"}}"
+        )
+    };
+    let node = "v1|gpu*|infinite|allocated|gpu:v100:2|gpu:v100:2(IDX:0-1)|2/6/0/8|64000|0|(null)|none";
+    let sandbox = Sandbox::new().printing("sinfo", &[node]).printing("squeue", &[&queued("vgg19")]);
+    let ran = sandbox.run("plan jobs.yaml").exits(0);
+    assert!(ran.stdout.contains("2 jobs on 2 of 2 GPUs"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("job 7 (x) is running: its GPUs count as free"), "{}", ran.stdout);
+    assert_eq!((sandbox.calls("sinfo").len(), sandbox.calls("squeue").len()), (1, 1));
+    let sandbox = sandbox.printing("squeue", &[&queued("somebody-elses")]);
+    sandbox.run("plan jobs.yaml").exits(3);
+}
+
+#[test]
+fn policies_are_compared_on_the_same_problem() {
+    let sandbox = Sandbox::new();
+    let text =
+        sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has,exhaustive,optimus").succeeds();
+    let means: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(means[1][..8], ["has", "2", "3", "h", "07", "min", "+6.0", "%"]);
+    assert_eq!(means[2][..8], ["optimus", "2", "4", "h", "50", "min", "+64.4", "%"]);
+    assert_eq!(means[3][..8], ["exhaustive", "2", "2", "h", "56", "min", "+0.0", "%"]);
+    sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has --policy jps").fails(2);
+}

@@ -1,0 +1,114 @@
+//! `hsched submit` where its state cannot be kept: nothing is submitted, and why is said.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use crate::sandbox::{Ran, Sandbox, THREE};
+
+const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml --run-id r1";
+
+fn sandbox() -> Sandbox {
+    Sandbox::with_slurm().file("cluster.yaml", THREE)
+}
+
+#[test]
+fn another_hsched_at_work_is_not_disturbed() {
+    let sandbox = sandbox();
+    fs::create_dir_all(sandbox.state("")).expect("a folder");
+    let lock = fs::File::create(sandbox.state("lock")).expect("a file");
+    lock.lock().expect("is free");
+    assert_snapshot!(sandbox.run(SUBMIT).fails(75), @r"
+    error: ROOT/home/.local/state/hsched/lock: another hsched is at work there
+    hint: nothing was submitted; try again when it has ended
+    ");
+    let value = sandbox.run(&format!("{SUBMIT} --format json")).exits(75).json();
+    assert_eq!(value["error"]["code"], "locked");
+    assert!(sandbox.calls("sbatch").is_empty());
+    drop(lock);
+    sandbox.run(SUBMIT).succeeds();
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_made_is_named() {
+    let sandbox = sandbox().file("state", "a file");
+    assert_snapshot!(sandbox.run(&format!("{SUBMIT} --set state_dir=state")).fails(1), @r"
+    error: cannot write ROOT/home/work/state/runs: Not a directory (os error 20)
+    hint: nothing was submitted; name another directory with --set state_dir=DIR
+    ");
+    // A rule of permissions would not hold back root; a file in the way holds back everybody.
+    fs::create_dir_all(sandbox.state("")).expect("a folder");
+    fs::write(sandbox.state("runs"), "").expect("a file");
+    assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
+    error: cannot write ROOT/home/.local/state/hsched/runs: File exists (os error 17)
+    hint: nothing was submitted; name another directory with --set state_dir=DIR
+    ");
+    assert!(sandbox.calls("sbatch").is_empty());
+}
+
+#[test]
+fn a_run_id_is_taken_once() {
+    let sandbox = sandbox();
+    sandbox.run(SUBMIT).succeeds();
+    assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
+    error: run r1 exists already in ROOT/home/.local/state/hsched/runs/r1
+    hint: nothing was submitted; give another --run-id
+    ");
+    assert_eq!(sandbox.calls("sbatch").len(), 2);
+    assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "../r1")).fails(2), @r#"error: --run-id "../r1" holds '/'; only letters, digits, '-', '_' and '.' are allowed"#);
+    assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "..")).fails(2), @r#"error: --run-id ".." must begin with a letter or a digit"#);
+    sandbox.run("submit jobs.yaml --cluster cluster.yaml").succeeds();
+    assert_eq!(sandbox.runs().len(), 2);
+}
+
+#[test]
+fn a_full_disk_submits_nothing() {
+    let sandbox = sandbox();
+    fs::create_dir(sandbox.path("disk")).expect("a folder");
+    let disk = sandbox.path("disk").display().to_string();
+    // What is mounted here is seen by this shell's programs alone, and gone with them.
+    let script = "mount -t tmpfs -o \"size=$2\" none \"$1\" || exit 99; shift 2; \"$@\"; code=$?; \
+                  find \"$HSCHED_STATE_DIR\" -mindepth 2 >&2; exit $code";
+    let hsched = env!("CARGO_BIN_EXE_hsched");
+    for size in ["16k", "40k", "64k"] {
+        let words: Vec<&str> = SUBMIT.split(' ').collect();
+        let shell = ["-rm", "/bin/sh", "-c", script, "sh", disk.as_str(), size, hsched];
+        let arguments = [&shell[..], &words].concat();
+        let mut command = sandbox.start("/usr/bin/unshare", &arguments);
+        command
+            .env("HSCHED_STATE_DIR", &disk)
+            .env("PATH", format!("{}:/usr/bin:/bin", sandbox.path("bin").display()));
+        let ran = command.output().ok().map(|output| sandbox.ran(&output));
+        let mounted = |ran: &Ran| ran.code != Some(99) && !ran.stderr.starts_with("unshare:");
+        let Some(ran) = ran.filter(mounted) else {
+            println!("skipped: no small disk can be mounted here");
+            return;
+        };
+        assert!(
+            ran.stderr.contains("No space left on device") || ran.stderr.contains("no storage space"),
+            "{ran:?}"
+        );
+        assert!(ran.stderr.contains("hint: nothing was submitted"), "{ran:?}");
+        assert!(!ran.stderr.contains("r1\n"), "the run is still there: {ran:?}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    }
+    assert!(sandbox.calls("sbatch").is_empty());
+}
+
+#[test]
+fn a_full_stdout_loses_no_jobs() {
+    let sandbox = sandbox();
+    for (format, run) in [("table", "r1"), ("json", "r2")] {
+        let arguments = format!("submit jobs.yaml --cluster cluster.yaml --run-id {run} --format {format}");
+        let mut command = sandbox.command(&arguments.split(' ').collect::<Vec<_>>());
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        let ran = sandbox.ran(&command.stdout(full).output().expect("runs"));
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.stderr.contains("resnet18") && ran.stderr.contains("vgg19"), "{ran:?}");
+        assert!(
+            ran.stderr.ends_with("error: cannot write to stdout: No space left on device (os error 28)\n"),
+            "{ran:?}"
+        );
+    }
+    assert_eq!(sandbox.calls("sbatch").len(), 4);
+}

@@ -1,0 +1,265 @@
+//! `hsched submit`: what sbatch is given, what is kept of it, and every answer that sbatch can give.
+
+use std::os::unix::process::ExitStatusExt;
+
+use insta::assert_snapshot;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::sandbox::{Ran, Sandbox, THREE, mode};
+
+const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml --run-id r1";
+
+/// Returns a sandbox with three jobs for three GPUs.
+fn three_jobs() -> Sandbox {
+    let third = "  - {name: third, samples_per_epoch: 10, epochs: 1, global_batch: 2, model_size: 0,\n     \
+                 throughput: {v100: 5}, command: train}\n";
+    let jobs = format!("{}{third}", crate::sandbox::JOBS);
+    Sandbox::with_slurm().file("cluster.yaml", THREE).file("jobs.yaml", jobs)
+}
+
+/// Returns three jobs and an sbatch that runs `lines`, with its call's number in `$n`.
+fn answering(lines: &str) -> Sandbox {
+    let count = "n=$(cat \"$root/count\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$root/count\"";
+    three_jobs().program("sbatch", &format!("{count}\n{lines}"))
+}
+
+fn journal(sandbox: &Sandbox) -> String {
+    let journal = sandbox.text(&sandbox.state("runs/r1/journal"));
+    let plan: Value = serde_json::from_str(journal.lines().next().expect("a line")).expect("JSON");
+    journal.replace(plan["plan"].as_str().expect("an id"), "PLAN")
+}
+
+#[test]
+fn each_job_is_given_to_sbatch_with_the_users_options_as_they_are() {
+    let sandbox = three_jobs();
+    let ran = sandbox
+        .run(&format!("{SUBMIT} -j vgg19 -j resnet18 -j vgg19 -- --exclusive -C 'a b' --mail-user=x@y '*'"));
+    assert_snapshot!(ran.succeeds(), @r"
+    resnet18: submitted as job 1
+    vgg19: submitted as job 2
+    ");
+    let calls = sandbox.calls("sbatch");
+    let script = |job: &str| sandbox.state(&format!("runs/r1/{job}.sbatch")).display().to_string();
+    let options = ["--parsable", "--exclusive", "-C", "a b", "--mail-user=x@y", "*"];
+    let expected =
+        ["resnet18", "vgg19"].map(|job| [&options[..], &[script(job).as_str()]].concat().join("|"));
+    assert_eq!(calls.iter().map(|call| call.join("|")).collect::<Vec<_>>(), expected);
+    assert_eq!(sandbox.calls("squeue").len(), 1);
+}
+
+#[test]
+fn the_run_is_kept_for_its_owner_alone() {
+    let sandbox = three_jobs();
+    let dry = sandbox.run(&format!("{SUBMIT} --dry-run")).succeeds();
+    assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("").exists());
+    sandbox.run(SUBMIT).succeeds();
+    let scripts = ["resnet18", "vgg19", "third"]
+        .map(|job| sandbox.text(&sandbox.state(&format!("runs/r1/{job}.sbatch"))));
+    assert!(scripts.concat() == dry);
+    assert_snapshot!(journal(&sandbox), @r#"
+    {"event":"run","schema":"hsched.run/1","run":"r1","plan":"PLAN"}
+    {"event":"intent","job":"resnet18"}
+    {"event":"submitted","job":"resnet18","job_id":"1"}
+    {"event":"intent","job":"vgg19"}
+    {"event":"submitted","job":"vgg19","job_id":"2"}
+    {"event":"intent","job":"third"}
+    {"event":"submitted","job":"third","job_id":"3"}
+    "#);
+    let plan: Value = serde_json::from_str(&sandbox.text(&sandbox.state("runs/r1/plan.json"))).expect("JSON");
+    assert_eq!(plan["schema"], "hsched.plan/1");
+    for folder in ["", "runs", "runs/r1"] {
+        assert_eq!(mode(&sandbox.state(folder)), 0o700, "{folder}");
+    }
+    for file in ["lock", "runs/r1/journal", "runs/r1/plan.json", "runs/r1/vgg19.sbatch"] {
+        assert_eq!(mode(&sandbox.state(file)), 0o600, "{file}");
+    }
+}
+
+#[test]
+fn json_says_what_became_of_each_job() {
+    let sandbox = three_jobs().file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 2}}]");
+    let ran = sandbox.run(&format!("{SUBMIT} --format json")).exits(0);
+    let value = ran.json();
+    assert_eq!((&value["schema"], &value["run"]), (&json!("hsched.submit/1"), &json!("r1")));
+    assert_eq!(value["folder"], "ROOT/home/.local/state/hsched/runs/r1");
+    let states: Vec<String> = value["jobs"]
+        .as_array()
+        .expect("jobs")
+        .iter()
+        .map(|job| format!("{} {} {} {}", job["name"], job["state"], job["job_id"], job["message"]))
+        .collect();
+    assert_snapshot!(states.join("\n"), @r#"
+    "resnet18" "not_placed" null "no GPU is left; number 1 in the order of waiting jobs"
+    "vgg19" "submitted" "1" null
+    "third" "submitted" "2" null
+    "#);
+    assert_snapshot!(ran.stderr, @"note: resnet18 is not submitted: no GPU is left; number 1 in the order of waiting jobs");
+    let dry = sandbox.run(&format!("{SUBMIT} --format json --dry-run")).exits(0).json();
+    assert_eq!((&dry["folder"], &dry["jobs"][1]["state"]), (&Value::Null, &json!("dry_run")));
+    assert!(dry["jobs"][1]["script"].as_str().expect("a script").starts_with("#!/bin/bash\n"));
+}
+
+#[test]
+fn nothing_to_submit_is_told_and_starts_no_run() {
+    let sandbox = three_jobs().file("cluster.yaml", "nodes: []");
+    assert_snapshot!(sandbox.run(SUBMIT).fails(3), @r"
+    note: resnet18 is not submitted: the cluster has no GPUs
+    note: vgg19 is not submitted: the cluster has no GPUs
+    note: third is not submitted: the cluster has no GPUs
+    ");
+    let value = sandbox.run(&format!("{SUBMIT} --format json")).exits(3).json();
+    assert_eq!((&value["folder"], &value["jobs"][2]["state"]), (&Value::Null, &json!("not_placed")));
+    assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
+}
+
+#[test]
+fn a_refused_job_does_not_keep_the_others_back() {
+    let refusing = |number: u32| {
+        answering(&format!(
+            "[ $n = {number} ] && {{ echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1; }}; echo $n"
+        ))
+    };
+    assert_snapshot!(refusing(1).run(SUBMIT).exits(4).stdout, @r"
+    resnet18: not submitted: Invalid account
+    vgg19: submitted as job 2
+    third: submitted as job 3
+    ");
+    let sandbox = refusing(2);
+    assert_snapshot!(sandbox.run(SUBMIT).exits(4).stdout, @r"
+    resnet18: submitted as job 1
+    vgg19: not submitted: Invalid account
+    third: submitted as job 3
+    ");
+    assert!(
+        journal(&sandbox)
+            .contains("{\"event\":\"refused\",\"job\":\"vgg19\",\"message\":\"Invalid account\"}\n")
+    );
+    let value = refusing(2).run(&format!("{SUBMIT} --format json")).exits(4).json();
+    assert_eq!(
+        value["jobs"][1],
+        json!({"name": "vgg19", "state": "refused", "job_id": null, "message": "Invalid account"})
+    );
+    assert_eq!((&value["jobs"][2]["state"], &value["jobs"][2]["job_id"]), (&json!("submitted"), &json!("3")));
+}
+
+#[test]
+fn when_all_are_refused_the_command_has_failed() {
+    assert_snapshot!(answering("echo no >&2; exit 1").run(SUBMIT).exits(1).stdout, @r"
+    resnet18: not submitted: no
+    vgg19: not submitted: no
+    third: not submitted: no
+    ");
+    assert_snapshot!(answering("exit 2").run(&format!("{SUBMIT} -j third")).exits(1).stdout, @"third: not submitted: sbatch gave no reason (exit status: 2)");
+}
+
+/// Runs a submission that must end with the second job, of which nothing is known.
+fn unknown(sandbox: &Sandbox) -> String {
+    let ran = sandbox.run(&format!("{SUBMIT} --set slurm_timeout=0.3s")).exits(4);
+    let journal = journal(sandbox);
+    assert!(
+        journal.lines().last().expect("a line").starts_with("{\"event\":\"unknown\",\"job\":\"vgg19\""),
+        "{journal}"
+    );
+    assert_eq!(sandbox.calls("sbatch").len(), 2);
+    ran.stdout
+}
+
+#[test]
+fn an_unclear_answer_ends_the_submission() {
+    assert_snapshot!(unknown(&answering("[ $n = 2 ] && { echo hello; exit 0; }; echo $n")), @r#"
+    resnet18: submitted as job 1
+    vgg19: nobody knows whether it was submitted (sbatch printed "hello" and no job number); look at squeue --me
+    third: not submitted: not tried after what came before
+    "#);
+    assert_snapshot!(unknown(&answering("[ $n = 2 ] && sleep 30; echo $n")), @r"
+    resnet18: submitted as job 1
+    vgg19: nobody knows whether it was submitted (sbatch --parsable ROOT/home/.local/state/hsched/runs/r1/vgg19.sbatch: no answer within 300ms); look at squeue --me
+    third: not submitted: not tried after what came before
+    ");
+    assert_snapshot!(unknown(&answering("[ $n = 2 ] && kill -9 $$; echo $n")), @r"
+    resnet18: submitted as job 1
+    vgg19: nobody knows whether it was submitted (sbatch --parsable ROOT/home/.local/state/hsched/runs/r1/vgg19.sbatch: signal: 9 (SIGKILL): it did not say why); look at squeue --me
+    third: not submitted: not tried after what came before
+    ");
+    let timed_out = "[ $n = 2 ] && { echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1; }; echo $n";
+    assert_snapshot!(unknown(&answering(timed_out)), @r"
+    resnet18: submitted as job 1
+    vgg19: nobody knows whether it was submitted (Socket timed out on send/recv operation); look at squeue --me
+    third: not submitted: not tried after what came before
+    ");
+}
+
+#[test]
+fn a_job_whose_answer_was_lost_is_found_in_the_queue() {
+    let queued = "9|9|N/A|N/A|PENDING|Priority|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|third|{\"hsched\":1,\"run\":\"r1\",\"job\":\"third\"}";
+    let sandbox = answering("touch \"$root/heard\"; echo lost").printing("squeue", &[queued]);
+    let out = sandbox.path("squeue.out").display().to_string();
+    let sandbox = sandbox.program("squeue", &format!("[ -e \"$root/heard\" ] && cat '{out}'; :"));
+    assert_snapshot!(sandbox.run(&format!("{SUBMIT} -j third")).succeeds(), @"third: submitted as job 9");
+}
+
+#[test]
+fn a_slurm_that_is_away_is_told_from_a_refusal() {
+    let away = "echo 'sbatch: error: Unable to contact slurm controller (connect failure)' >&2; exit 1";
+    let sandbox = answering(away);
+    assert_snapshot!(sandbox.run(SUBMIT).exits(69).stdout, @r"
+    resnet18: not submitted: sbatch --parsable ROOT/home/.local/state/hsched/runs/r1/resnet18.sbatch: Slurm's controller cannot be reached: sbatch: error: Unable to contact slurm controller (connect failure)
+    vgg19: not submitted: not tried after what came before
+    third: not submitted: not tried after what came before
+    ");
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+    let sandbox = three_jobs();
+    std::fs::remove_file(sandbox.path("bin/sbatch")).expect("was there");
+    assert_snapshot!(sandbox.run(&format!("{SUBMIT} -j third")).exits(69).stdout, @"third: not submitted: sbatch: command not found; is Slurm installed and in PATH?");
+}
+
+#[test]
+fn a_job_in_the_queue_is_not_submitted_again() {
+    let line = |state: &str| {
+        format!(
+            "5|5|N/A|N/A|{state}|x|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|vgg19|{{\"hsched\":1,\"run\":\"r0\",\"job\":\"vgg19\"}}"
+        )
+    };
+    let sandbox = three_jobs().printing("squeue", &[&line("PENDING")]);
+    assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
+    error: in the queue already: vgg19 (job 5, PENDING); nothing was submitted
+    hint: cancel it with scancel, give the new job another name, or choose others with --job
+    ");
+    assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
+    sandbox.run(&format!("{SUBMIT} -j third")).succeeds();
+    three_jobs().printing("squeue", &[&line("COMPLETED")]).run(SUBMIT).succeeds();
+}
+
+#[test]
+fn options_that_would_hide_the_job_are_refused() {
+    let sandbox = three_jobs();
+    assert_snapshot!(sandbox.run(&format!("{SUBMIT} -- --comment=mine")).fails(78), @r#"
+    error: sbatch option "--comment=mine": the comment is how hsched finds its jobs in the queue
+    hint: leave the option out
+    "#);
+    assert!(sandbox.calls("sbatch").is_empty());
+}
+
+#[test]
+fn an_interrupt_waits_for_the_answer_and_its_record() {
+    let sandbox =
+        answering(": >\"$root/started\"; while [ ! -e \"$root/go\" ]; do sleep 0.01; done; echo 17");
+    let words: Vec<&str> = SUBMIT.split(' ').collect();
+    let mut command = sandbox.command(&words);
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
+    let child = child.expect("starts");
+    sandbox.await_file("started");
+    // Not SIGINT, which is ignored from birth in what a shell starts in the background.
+    kill(Pid::from_raw(child.id().try_into().expect("a number")), Signal::SIGTERM).expect("a signal");
+    std::fs::write(sandbox.path("go"), "").expect("a file");
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.signal(), Some(Signal::SIGTERM as i32));
+    let Ran { stdout, .. } = sandbox.ran(&output);
+    assert_eq!(stdout, "resnet18: submitted as job 17\n");
+    assert!(
+        journal(&sandbox).ends_with("{\"event\":\"submitted\",\"job\":\"resnet18\",\"job_id\":\"17\"}\n")
+    );
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+}

@@ -1,0 +1,75 @@
+//! The stop protocol: every rank hears of it, saves, and the training goes on where it was.
+
+use serde_json::{Value, json};
+
+use crate::real_desk::{Desk, Ended, desk, job, stand_in, wait_for};
+
+/// A rank that tells of the signal, takes a while to save, and says that it did.
+const SAVER: &str = r#"exec bash -c 'trap "echo stopping >stopped/$HSCHED_JOB-$RANK; sleep 0.$RANK; exit 85" USR1
+echo up >up/$HSCHED_JOB-$RANK; for i in $(seq 600); do sleep 0.1 & wait; done'"#;
+
+fn count(desk: &Desk<'_>, folder: &str, job: &str) -> usize {
+    let entries = std::fs::read_dir(desk.folder.join(folder)).expect("the folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
+    names.filter(|name| name.starts_with(job)).count()
+}
+
+fn stopped(components: usize) -> Ended {
+    Ended { states: vec!["FAILED".to_owned(); components], exit: "85:0".to_owned() }
+}
+
+/// At its end of time a job is stopped; meanwhile others are stopped by hand.
+#[test]
+fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
+    let Some(desk) = desk("stop", "mech") else { return };
+    for folder in ["up", "stopped"] {
+        std::fs::create_dir(desk.folder.join(folder)).expect("a folder");
+    }
+    let (mut limit, mut saver) = (job("limit", 2, SAVER), job("saver", 3, SAVER));
+    // A minute, of which the last half is for saving; Slurm looks every half minute only.
+    limit["time"] = "60s".into();
+    limit["checkpoint"]["grace"] = "40s".into();
+    saver["samples_per_epoch"] = 60_000.into();
+    let mut training = job("training", 3, "");
+    training["command"] = stand_in(180).into();
+    training["samples_per_epoch"] = 180.into();
+    training["epochs"] = 22.into();
+    let nodes = ["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 2}", "c1 {p100: 2}"];
+    let _ = desk.plan_over(&nodes, &[limit, saver, training]);
+    let ids = desk.submit(&["plan.json"]);
+    assert_eq!(desk.field(&ids["limit"], "TimeLimit")[0], "00:01:00");
+
+    wait_for("ranks of saver", || (count(&desk, "up", "saver") == 3).then_some(()));
+    desk.ask("scancel", &["--signal=USR1", "--batch", &ids["saver"]]);
+    stop_and_go_on(&desk, &ids["training"]);
+
+    let parts = desk.field(&ids["saver"], "JobState").len();
+    assert_eq!(desk.ended(&ids["saver"]), stopped(parts), "{}", desk.read("saver.out"));
+    assert_eq!(count(&desk, "stopped", "saver"), 3);
+    let parts = desk.field(&ids["limit"], "JobState").len();
+    assert_eq!(desk.ended(&ids["limit"]), stopped(parts), "{}", desk.read("limit.out"));
+    assert_eq!(count(&desk, "stopped", "limit"), 2);
+    assert!(desk.read("limit.out").contains("hsched: the ranks stopped; the training is to be continued"));
+}
+
+/// Stops a training between its epochs and starts the same script again, until it has finished.
+fn stop_and_go_on(desk: &Desk<'_>, first: &str) {
+    let epochs = || desk.reports("training").first().map_or(0, Vec::len);
+    wait_for("an epoch of training", || (epochs() > 0).then_some(()));
+    desk.ask("scancel", &["--signal=USR1", "--batch", first]);
+    let parts = desk.field(first, "JobState").len();
+    assert_eq!(desk.ended(first), stopped(parts), "{}", desk.read("training.out"));
+    let done = epochs();
+    assert!((1..22).contains(&done), "{done} epochs");
+
+    let script = desk.only_run().expect("a run").join("training.sbatch");
+    let script = script.to_str().expect("UTF-8");
+    let id = desk.ask("sbatch", &["--parsable", script]);
+    let ended = desk.ended(id.trim());
+    assert!(ended.completed(), "{ended:?}: {}", desk.read("training.out"));
+    for (rank, lines) in desk.reports("training").iter().enumerate() {
+        let epochs: Vec<&Value> = lines.iter().map(|line| &line["epoch"]).collect();
+        let all: Vec<Value> = (1..=22).map(|epoch| json!(epoch)).collect();
+        assert_eq!(epochs, all.iter().collect::<Vec<_>>(), "rank {rank}: {}", desk.read("training.out"));
+    }
+}

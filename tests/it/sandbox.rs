@@ -1,0 +1,224 @@
+//! A place of its own to run `hsched` in: home, directory, PATH, environment and fake Slurm programs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The worked example's cluster: 2 T4 and 2 V100.
+pub const CLUSTER: &str = "\
+network_gbps: 10
+intra_node_gbps: 300
+nodes:
+  - {name: a, gpus: {t4: 2}}
+  - {name: b, gpus: {v100: 2}}
+";
+
+/// A cluster with three GPUs of one kind.
+pub const THREE: &str = "nodes: [{name: a, gpus: {v100: 3}}]";
+
+/// The worked example's jobs.
+pub const JOBS: &str = "\
+jobs:
+  - {name: resnet18, samples_per_epoch: 100000, epochs: 200, global_batch: 512, model_size: 0,
+     throughput: {v100: 644, t4: 275}, command: train}
+  - {name: vgg19, samples_per_epoch: 50000, epochs: 200, global_batch: 512, model_size: 0,
+     throughput: {v100: 1754, t4: 884}, command: train}
+";
+
+/// Ends an argument, and a call, in the record of a fake program's calls: no argument holds these.
+const ARGUMENT_END: char = '\u{1d}';
+const CALL_END: char = '\u{1c}';
+
+/// No command here takes nearly as long, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Everything that a run of `hsched` can see.
+pub struct Sandbox {
+    root: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a run of `hsched` gave; the sandbox's own path is `ROOT` in the texts.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Sandbox {
+    /// Has the files `cluster.yaml` and `jobs.yaml` of the worked example, and no programs.
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let sandbox = Self { root, variables: Vec::new() };
+        for folder in ["home/work", "bin"] {
+            fs::create_dir_all(sandbox.path(folder)).expect("a folder");
+        }
+        sandbox.file("cluster.yaml", CLUSTER).file("jobs.yaml", JOBS)
+    }
+
+    /// Has a Slurm that answers: an empty cluster and queue, and jobs numbered from 1.
+    pub fn with_slurm() -> Self {
+        let count = "n=$(cat \"$root/count\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$root/count\"";
+        Self::new()
+            .program("sinfo", ":")
+            .program("squeue", ":")
+            .program("sbatch", &format!("{count}; echo $n"))
+    }
+
+    /// Writes a file in the directory where commands run.
+    pub fn file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        fs::write(self.work(name), text).expect("a file");
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Makes a program that records its call and then runs these lines of shell; `$root` is the sandbox.
+    pub fn program(self, name: &str, lines: &str) -> Self {
+        let (root, path) = (self.root.path().display(), self.path("bin").join(name));
+        let text = format!(
+            "#!/bin/sh\nroot='{root}'\nPATH=/usr/bin:/bin\nenv >\"$root/env.{name}\"\n\
+             {{ printf '%s\\035' \"$@\"; printf '\\034'; }} >>\"$root/calls.{name}\"\n{lines}\n"
+        );
+        fs::write(&path, text).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        self
+    }
+
+    /// Makes a program that prints these lines, written with `|` for what ends a field.
+    pub fn printing(self, name: &str, lines: &[&str]) -> Self {
+        let records: String = lines.iter().map(|line| line.replace('|', "\u{1f}") + "\u{1e}\n").collect();
+        fs::write(self.path(&format!("{name}.out")), records).expect("a file");
+        self.program(name, &format!("cat \"$root/{name}.out\""))
+    }
+
+    /// Runs `hsched` with the arguments, split as a shell does.
+    pub fn run(&self, arguments: &str) -> Ran {
+        self.run_with_input(arguments, "")
+    }
+
+    pub fn run_with_input(&self, arguments: &str, input: &str) -> Ran {
+        let arguments = shell_words::split(arguments).expect("arguments");
+        let mut command = assert_cmd::Command::from_std(self.command(&arguments));
+        let output = command.write_stdin(input).timeout(PATIENCE).output().expect("runs");
+        self.ran(&output)
+    }
+
+    /// Returns the command, for tests that start it themselves.
+    pub fn command(&self, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::process::Command {
+        self.start(env!("CARGO_BIN_EXE_hsched"), arguments)
+    }
+
+    /// Returns a command of the system in the same surroundings.
+    pub fn start(&self, program: &str, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::process::Command {
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).current_dir(self.work("")).env_clear();
+        command.env("HOME", self.path("home")).env("PATH", self.path("bin")).env("HSCHED_SITE_CONFIG", "");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    pub fn ran(&self, output: &Output) -> Ran {
+        let root = self.root.path().display().to_string();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&root, "ROOT");
+        let status = output.status;
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        Ran { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// Returns the arguments of each call of a fake program.
+    pub fn calls(&self, program: &str) -> Vec<Vec<String>> {
+        let text = fs::read_to_string(self.path(&format!("calls.{program}"))).unwrap_or_default();
+        let arguments = |call: &str| call.split_terminator(ARGUMENT_END).map(ToOwned::to_owned).collect();
+        text.split_terminator(CALL_END).map(arguments).collect()
+    }
+
+    /// Returns the environment of a fake program's last call.
+    pub fn environment(&self, program: &str) -> String {
+        fs::read_to_string(self.path(&format!("env.{program}"))).expect("was called")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Returns a path in the directory where commands run.
+    pub fn work(&self, name: &str) -> PathBuf {
+        self.path("home/work").join(name)
+    }
+
+    /// Returns a path in the state directory.
+    pub fn state(&self, name: &str) -> PathBuf {
+        self.path("home/.local/state/hsched").join(name)
+    }
+
+    /// Returns a file's text, with `ROOT` for the sandbox's own path as in outputs.
+    pub fn text(&self, path: &Path) -> String {
+        let root = self.root.path().display().to_string();
+        fs::read_to_string(path).expect("a text").replace(&root, "ROOT")
+    }
+
+    /// Returns the names of the runs on disk.
+    pub fn runs(&self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.state("runs")) else { return Vec::new() };
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+        entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect()
+    }
+
+    /// Waits until another process has made the file.
+    pub fn await_file(&self, name: &str) {
+        let begin = Instant::now();
+        while !self.path(name).exists() {
+            assert!(begin.elapsed() < PATIENCE, "{name} does not appear");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Ran {
+    /// Asserts the exit code.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        let begin: String = self.stdout.chars().take(2000).collect();
+        assert_eq!(self.code, Some(code), "{begin}\n{}", self.stderr);
+        self
+    }
+
+    /// Asserts success without a word on stderr, and returns stdout.
+    #[track_caller]
+    pub fn succeeds(self) -> String {
+        let ran = self.exits(0);
+        assert_eq!(ran.stderr, "");
+        ran.stdout
+    }
+
+    /// Asserts failure with this code and nothing on stdout, and returns stderr.
+    #[track_caller]
+    pub fn fails(self, code: i32) -> String {
+        let ran = self.exits(code);
+        assert_eq!(ran.stdout, "");
+        ran.stderr
+    }
+
+    /// Returns stdout as the one JSON value that it is.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        assert!(self.stdout.ends_with('\n'), "{}", self.stdout);
+        serde_json::from_str(&self.stdout).expect("one JSON value")
+    }
+}
+
+/// Returns the permission bits of a file or folder.
+pub fn mode(path: &Path) -> u32 {
+    path.metadata().expect("exists").permissions().mode() & 0o777
+}
