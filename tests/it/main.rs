@@ -4,13 +4,28 @@
 #![expect(clippy::disallowed_methods, reason = "tests run programs, wait for them and read what they wrote")]
 #![expect(clippy::panic, reason = "a test that waits in vain should fail")]
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
+#![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
+mod cli_config;
+mod cli_errors;
+mod cli_from;
+mod cli_inventory;
+mod cli_plan;
+mod cli_plan_file;
+mod cli_state;
+mod cli_submit;
 mod layers;
+mod modules;
 mod oracle;
 mod planner_facts;
 mod policy_properties;
 mod problems;
+mod real_capacity;
 mod real_cluster;
 mod real_desk;
+mod real_failures;
 mod real_main_job;
 mod real_ranks;
+mod real_setup;
+mod real_stop;
+mod sandbox;

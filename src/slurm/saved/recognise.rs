@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::error::SavedError;
 use super::{json_nodes, refusal, scontrol, table};
 use crate::model::Cluster;
-use crate::slurm::record::{FIELD_END, RECORD_END};
+use crate::slurm::record::{FIELD_END, RECORD_END, excerpt};
 use crate::slurm::sinfo;
 
 /// The kinds that are read.
@@ -44,6 +44,9 @@ pub fn recognise(text: &str) -> Result<Kind, SavedError> {
     let start = without_prompts(text);
     if start.trim().is_empty() {
         return Err(SavedError::Empty);
+    }
+    if text.contains('\0') {
+        return Err(SavedError::Other { what: "no text", first_line: excerpt(start) });
     }
     if text.contains(FIELD_END) && text.contains(RECORD_END) {
         return Ok(Kind::Printed(Printed::Framed));
