@@ -1,19 +1,42 @@
 //! The files and commands that a command reads: cluster, jobs, plan, templates; each error names its file.
 
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::commands::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
+use crate::slurm::saved::{self, Kind};
 use crate::slurm::{QueuedJob, sinfo, squeue};
 use crate::spec;
 
 /// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
 const LENGTH_LIMIT: u64 = 256 << 20;
+
+/// Where the cluster comes from.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+pub(super) struct ClusterArgs {
+    /// Read a cluster file instead of asking Slurm.
+    #[arg(long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
+    /// Read what somebody saved of a cluster instead of asking Slurm; - reads standard input.
+    ///
+    /// Taken are `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, tables of `sinfo`
+    /// with their header line, cluster files and `hsched inventory --format json`.
+    #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
+    from: Option<PathBuf>,
+}
+
+impl ClusterArgs {
+    /// Returns whether Slurm is asked.
+    pub(super) fn is_live(&self) -> bool {
+        self.cluster.is_none() && self.from.is_none()
+    }
+}
 
 /// A cluster with what was odd about it, for people.
 pub(super) struct Seen {
@@ -27,24 +50,55 @@ pub(super) struct Seen {
 ///
 /// # Errors
 /// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
-pub(super) fn cluster(context: &Context, file: Option<&Path>) -> Result<Seen, Failure> {
-    let mut seen = if let Some(path) = file {
-        let cluster = spec::cluster::parse(&text(path)?)
-            .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
-        Seen { cluster, notes: Vec::new() }
-    } else {
-        let printed = context.ask(&sinfo::command())?;
-        let (cluster, mut notes) =
-            sinfo::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        if cluster.nodes.is_empty() {
-            notes.push("sinfo lists no nodes: this user may see no partition".into());
-        }
-        Seen { cluster, notes }
+pub(super) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Failure> {
+    let mut seen = match (&args.cluster, &args.from) {
+        (Some(path), _) => cluster_file(&text(path)?, path)?,
+        (None, Some(path)) => saved_cluster(path)?,
+        (None, None) => live_cluster(context)?,
     };
     for node in &mut seen.cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
     }
     Ok(seen)
+}
+
+fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {
+    let cluster = spec::cluster::parse(text)
+        .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
+    Ok(Seen { cluster, notes: Vec::new() })
+}
+
+fn live_cluster(context: &Context) -> Result<Seen, Failure> {
+    let printed = context.ask(&sinfo::command())?;
+    let (cluster, mut notes) =
+        sinfo::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+    if cluster.nodes.is_empty() {
+        notes.push("sinfo lists no nodes: this user may see no partition".into());
+    }
+    Ok(Seen { cluster, notes })
+}
+
+/// Returns the cluster of a file of any kind that shows one.
+fn saved_cluster(path: &Path) -> Result<Seen, Failure> {
+    let (text, mut notes) = match String::from_utf8(bytes(path)?) {
+        Ok(text) => (text, Vec::new()),
+        Err(error) => {
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            (text, vec![format!("{}: is not all UTF-8; other characters show as \u{fffd}", name(path))])
+        }
+    };
+    let wrong = |error: &dyn Error| {
+        let failure = Failure::from_error(Exit::BadInput, error);
+        Failure { message: format!("{} {}", name(path), failure.message), ..failure }
+            .hint(format!("read are {}", saved::READABLE))
+    };
+    let (cluster, said) = match saved::recognise(&text).map_err(|error| wrong(&error))? {
+        Kind::ClusterFile => return cluster_file(&text, path),
+        Kind::Inventory => spec::inventory::parse(&text).map_err(|error| wrong(&error))?,
+        Kind::Printed(printed) => printed.parse(&text).map_err(|error| wrong(&error))?,
+    };
+    notes.extend(said);
+    Ok(Seen { cluster, notes })
 }
 
 /// Returns the user's jobs in Slurm's queue, and notes on what could not be read.
@@ -93,6 +147,13 @@ pub(super) fn template(context: &Context) -> Result<Template, Failure> {
 /// # Errors
 /// When it cannot be read, is too long or is no UTF-8 (exit 78).
 pub(super) fn text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(bytes(path)?).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
+        Failure::new(Exit::BadInput, format!("{}: line {line} is not UTF-8 text", name(path)))
+    })
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin().lock().take(LENGTH_LIMIT + 1).read_to_end(&mut bytes)
@@ -104,10 +165,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     if bytes.len() as u64 > LENGTH_LIMIT {
         return Err(wrong(format!("longer than {LENGTH_LIMIT} bytes")));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
-        wrong(format!("line {line} is not UTF-8 text"))
-    })
+    Ok(bytes)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this file is where commands read their input")]

@@ -1,7 +1,5 @@
 //! `hsched inventory`: what GPUs there are, and which are free.
 
-use std::path::PathBuf;
-
 use clap::ValueEnum;
 
 use crate::commands::cli::{json_text, print};
@@ -19,12 +17,12 @@ use crate::ui::{inventory_json, inventory_table};
 /// Asks Slurm with one `sinfo`, whatever the cluster's size, and one `squeue` for what is mine. Free are
 /// GPUs that a job could have now; stranded are those that nobody holds, but beside which the CPUs or the
 /// memory of a rank (settings `cpus_per_gpu`, `memory_per_gpu`) are taken. `--format yaml` prints a cluster
-/// file: a cluster can be frozen and planned elsewhere with `--cluster`.
+/// file: a cluster can be frozen and planned elsewhere with `--cluster`. `--from` makes one of what somebody
+/// else saved, such as `scontrol show node`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Read a cluster file instead of asking Slurm.
-    #[arg(long, value_name = "FILE")]
-    cluster: Option<PathBuf>,
+    #[command(flatten)]
+    source: input::ClusterArgs,
     /// How to print it.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -48,11 +46,11 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let seen = input::cluster(context, args.cluster.as_deref())?;
+    let seen = input::cluster(context, &args.source)?;
     let mut notes = seen.notes;
     let mut mine = Holdings::new();
-    // A cluster file says nothing of its readers, and a frozen cluster needs no owner.
-    if args.cluster.is_none() && args.format != Format::Yaml {
+    // A file says nothing of its readers, and a frozen cluster needs no owner.
+    if args.source.is_live() && args.format != Format::Yaml {
         let (jobs, unread) = input::queue(context)?;
         let (held, unclear) = holdings(&jobs, &seen.cluster);
         mine = held;

@@ -1,7 +1,7 @@
 //! From job file and cluster to a checked plan: what `plan` and `submit` share.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
@@ -26,9 +26,8 @@ use crate::ui::Progress;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct PlanningArgs {
-    /// Plan over a cluster file instead of what Slurm reports.
-    #[arg(long, value_name = "FILE")]
-    cluster: Option<PathBuf>,
+    #[command(flatten)]
+    source: input::ClusterArgs,
     /// The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
           value_parser = PossibleValuesParser::new(policy::names()))]
@@ -152,7 +151,7 @@ pub(super) fn prepare(
     path: &Path,
 ) -> Result<Desk, Failure> {
     let jobs = input::jobs(text, path)?;
-    let Seen { mut cluster, mut notes } = input::cluster(context, args.cluster.as_deref())?;
+    let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     note_misspelt_types(&cluster, &jobs, &mut notes);
     let (capacity, offer) = offer(args, context, &cluster, &jobs, notes)?;
@@ -213,7 +212,7 @@ fn offer(
     let mut notes = notes;
     let mut offer = match capacity {
         Capacity::Free => {
-            let mine = held_by(jobs, context, cluster, args.cluster.is_none(), &mut notes)?;
+            let mine = held_by(jobs, context, cluster, args.source.is_live(), &mut notes)?;
             Offer::free(cluster, needs, &mine)
         }
         Capacity::Up => Offer::up(cluster, needs),

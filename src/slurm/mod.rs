@@ -12,9 +12,11 @@ mod job_state;
 mod read;
 mod record;
 mod recorded;
+pub mod saved;
 pub mod sbatch;
 pub mod sinfo;
 pub mod squeue;
+mod stock;
 mod system;
 mod tag;
 

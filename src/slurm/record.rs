@@ -6,9 +6,9 @@
 use thiserror::Error;
 
 /// Ends every field but the last.
-const FIELD_END: char = '\u{1f}';
+pub(super) const FIELD_END: char = '\u{1f}';
 /// Ends the last field.
-const RECORD_END: char = '\u{1e}';
+pub(super) const RECORD_END: char = '\u{1e}';
 
 /// Why the output of a command as a whole makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::hostlist::{self, natural_order};
-use crate::model::{Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Usage};
+use crate::model::{Cluster, Node, NodeName, NodeState, Partition, Usage};
 use crate::slurm::record::{excerpt, format, one_line, records, unreadable, value};
+use crate::slurm::stock::stocks;
 use crate::slurm::{CommandLine, Gres, ParseError, amount};
 
 /// The fields asked for; Slurm 22.05 and later have them all.
@@ -108,16 +109,8 @@ impl Reading {
 fn node(name: NodeName, fields: [&str; FIELDS.len()], notes: &mut Vec<String>) -> Node {
     let [_, _, _, state, gres, used, cpus, memory, used_memory, features, reason] = fields;
     let Gres { gpus, other } = Gres::parse(gres);
-    let mut stocks: Vec<GpuStock> = gpus
-        .into_iter()
-        .filter(|(_, total)| *total > 0)
-        .map(|(gpu_type, total)| GpuStock { gpu_type, total, used: 0, memory: None })
-        .collect();
-    for (gpu_type, count) in Gres::parse(used).gpus {
-        if let Some(note) = attribute(&mut stocks, &gpu_type, count) {
-            notes.push(format!("{name}: {note}"));
-        }
-    }
+    let (stocks, unclear) = stocks(gpus, Gres::parse(used).gpus);
+    notes.extend(unclear.iter().map(|note| format!("{name}: {note}")));
     for (what, text, known) in
         [("CPUs", cpus, cpu_usage(cpus)), ("memory", memory, usage(memory, used_memory))]
     {
@@ -137,39 +130,8 @@ fn node(name: NodeName, fields: [&str; FIELDS.len()], notes: &mut Vec<String>) -
     }
 }
 
-/// Marks `count` GPUs as used; returns a note when the type does not say which, or there are too few.
-fn attribute(stocks: &mut [GpuStock], gpu_type: &GpuType, count: u32) -> Option<String> {
-    if count == 0 {
-        return None;
-    }
-    let same = |stock: &GpuStock| stock.gpu_type.as_str().eq_ignore_ascii_case(gpu_type.as_str());
-    let untyped = GpuType::untyped();
-    // One side without types says nothing against the other; two that both have types and differ do.
-    let (certain, candidates) = match stocks.iter().position(same) {
-        Some(index) => (true, &mut stocks[index..=index]),
-        None => (stocks.len() == 1 && (*gpu_type == untyped || stocks[0].gpu_type == untyped), stocks),
-    };
-    let total = candidates.iter().fold(0_u32, |sum, stock| sum.saturating_add(stock.total));
-    let mut left = count;
-    for stock in candidates {
-        let taken = left.min(stock.free());
-        stock.used += taken;
-        left -= taken;
-    }
-    if left > 0 {
-        Some(format!("{count} {gpu_type} in use but the node has {total}; {left} not counted"))
-    } else if !certain {
-        Some(format!(
-            "{count} {gpu_type} in use, of which the node lists none; \
-             counted against its other types in order"
-        ))
-    } else {
-        None
-    }
-}
-
 /// Returns the CPUs of `allocated/idle/other/total`.
-fn cpu_usage(text: &str) -> Option<Usage> {
+pub(super) fn cpu_usage(text: &str) -> Option<Usage> {
     let counts = text.trim().split('/').map(amount::count).collect::<Option<Vec<_>>>()?;
     match counts.as_slice() {
         &[used, _, _, total] => Some(Usage { total, used }),
@@ -178,7 +140,7 @@ fn cpu_usage(text: &str) -> Option<Usage> {
 }
 
 /// Returns memory in bytes of two amounts in MiB; the used part may be unknown.
-fn usage(total: &str, used: &str) -> Option<Usage> {
+pub(super) fn usage(total: &str, used: &str) -> Option<Usage> {
     // A plus marks the least of several nodes in one line.
     let bytes = |text: &str| amount::memory(text.trim().trim_end_matches('+')).map(|bytes| bytes.0);
     Some(Usage { total: bytes(total)?, used: bytes(used).unwrap_or(0) })

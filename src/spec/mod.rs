@@ -1,9 +1,10 @@
 //! Job and cluster text to `model`, listing all problems of a file at once; and back to text.
 //!
-//! [`jobs`] and [`cluster`] read whole files. The readers of single values are public because settings
+//! [`jobs`], [`cluster`] and [`inventory`] read whole files. The readers of single values are public because settings
 //! use the same spellings.
 
 pub mod cluster;
+pub mod inventory;
 pub mod jobs;
 
 mod cluster_yaml;

@@ -1,0 +1,43 @@
+//! Notes for people, where many nodes have the same to be said of them.
+
+use std::collections::BTreeMap;
+
+use crate::model::{NodeName, hostlist};
+
+/// Notes in the order in which they came up, each once.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    order: Vec<String>,
+    nodes: BTreeMap<String, Vec<String>>,
+}
+
+impl Notes {
+    /// Adds a note.
+    pub(super) fn say(&mut self, note: String) {
+        self.entry(note);
+    }
+
+    /// Adds a note on a node; nodes of which the same is said share a line.
+    pub(super) fn of(&mut self, node: &NodeName, note: String) {
+        self.entry(note).push(node.as_str().to_owned());
+    }
+
+    /// Returns the lines.
+    pub(super) fn into_lines(mut self) -> Vec<String> {
+        let line = |note: String| {
+            let names = self.nodes.remove(&note).unwrap_or_default();
+            if names.is_empty() {
+                return note;
+            }
+            format!("{}: {note}", hostlist::compress(names.iter().map(String::as_str)))
+        };
+        self.order.into_iter().map(line).collect()
+    }
+
+    fn entry(&mut self, note: String) -> &mut Vec<String> {
+        if !self.nodes.contains_key(&note) {
+            self.order.push(note.clone());
+        }
+        self.nodes.entry(note).or_default()
+    }
+}
