@@ -61,13 +61,13 @@ fn later_layers_win_and_are_named() {
     assert_snapshot!(changed(&table), @r"
     KEY VALUE FROM
     account user ROOT/home/.config/hsched/config.toml:1
-    partition project ROOT/home/work/hsched.toml:1
+    partition project ROOT/home/desk/hsched.toml:1
     qos variable HSCHED_QOS
     capacity.p100 1 --set
     capacity.t4 4 HSCHED_CAPACITY
-    capacity.v100 2 ROOT/home/work/hsched.toml:4
+    capacity.v100 2 ROOT/home/desk/hsched.toml:4
     time_margin 2 --set
-    grace 60s ROOT/home/work/site.toml:3
+    grace 60s ROOT/home/desk/site.toml:3
     ");
 }
 
@@ -95,9 +95,9 @@ fn all_problems_are_listed_with_their_places() {
     assert_snapshot!(sandbox.run("config show --set foo=1 --set slurm_timeout=0s").fails(78), @r#"
     error: settings:
     ROOT/home/.config/hsched/config.toml:1: partition: must be text, got 3
-    ROOT/home/work/hsched.toml:1: acount: is not a known key; did you mean account?
-    ROOT/home/work/hsched.toml:2: state_dir: must not be set by a project file; set it in your own file or with HSCHED_STATE_DIR
-    ROOT/home/work/hsched.toml:4: capacity.v100: must be at least 0, got -1
+    ROOT/home/desk/hsched.toml:1: acount: is not a known key; did you mean account?
+    ROOT/home/desk/hsched.toml:2: state_dir: must not be set by a project file; set it in your own file or with HSCHED_STATE_DIR
+    ROOT/home/desk/hsched.toml:4: capacity.v100: must be at least 0, got -1
     HSCHED_GRACE: grace: has no unit, got "60"; write 60s, 60m or 60h: Slurm would take it for minutes
     --set: foo: is not a known key
     --set: slurm_timeout: must be above 0
@@ -111,16 +111,16 @@ fn broken_and_missing_files_are_named() {
     let sandbox = Sandbox::new().file("hsched.toml", "account = ");
     assert_snapshot!(sandbox.run("config show").fails(78), @r"
     error: settings:
-    ROOT/home/work/hsched.toml:1: not valid TOML: string values must be quoted, expected literal string
+    ROOT/home/desk/hsched.toml:1: not valid TOML: string values must be quoted, expected literal string
     ");
     let sandbox = Sandbox::new().variable("HSCHED_CONFIG", "gone.toml");
     assert_snapshot!(sandbox.run("config show").fails(78), @r"
     error: settings:
-    ROOT/home/work/gone.toml: cannot be read: No such file or directory (os error 2); HSCHED_CONFIG names this file
+    ROOT/home/desk/gone.toml: cannot be read: No such file or directory (os error 2); HSCHED_CONFIG names this file
     ");
     let sandbox = Sandbox::new().file("hsched.toml", b"account = \"\xff\"");
     assert_snapshot!(sandbox.run("config show").fails(78), @r"
     error: settings:
-    ROOT/home/work/hsched.toml: cannot be read: it is not UTF-8 text
+    ROOT/home/desk/hsched.toml: cannot be read: it is not UTF-8 text
     ");
 }

@@ -33,7 +33,7 @@ fn another_hsched_at_work_is_not_disturbed() {
 fn a_state_directory_that_cannot_be_made_is_named() {
     let sandbox = sandbox().file("state", "a file");
     assert_snapshot!(sandbox.run(&format!("{SUBMIT} --set state_dir=state")).fails(1), @r"
-    error: cannot write ROOT/home/work/state/runs: Not a directory (os error 20)
+    error: cannot write ROOT/home/desk/state/runs: Not a directory (os error 20)
     hint: nothing was submitted; name another directory with --set state_dir=DIR
     ");
     // A rule of permissions would not hold back root; a file in the way holds back everybody.

@@ -57,7 +57,7 @@ impl Sandbox {
     pub fn new() -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let sandbox = Self { root, variables: Vec::new() };
-        for folder in ["home/work", "bin"] {
+        for folder in ["home/desk", "bin"] {
             fs::create_dir_all(sandbox.path(folder)).expect("a folder");
         }
         sandbox.file("cluster.yaml", CLUSTER).file("jobs.yaml", JOBS)
@@ -154,7 +154,7 @@ impl Sandbox {
 
     /// Returns a path in the directory where commands run.
     pub fn work(&self, name: &str) -> PathBuf {
-        self.path("home/work").join(name)
+        self.path("home/desk").join(name)
     }
 
     /// Returns a path in the state directory.
