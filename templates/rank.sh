@@ -61,8 +61,9 @@ hs_rank_main() {
   # The file covers a request that came before this task could be signalled.
   if ((hs_stopping)) || [[ -e $hs_report_dir/.stop.$hs_token ]]; then hs_end_stopped; fi
   if [[ -n $hs_shell ]]; then
-    # The trap keeps the shell of the line alive while its programs save; they do not inherit it.
-    (exec bash -c $'trap : USR1\n'"$hs_shell")
+    # The trap keeps the shell of the line alive while its programs save; they do not inherit it. What
+    # fails in front of a pipe fails the line, and so does the 85 of a program that saved.
+    (exec bash -c $'trap : USR1\nset -o pipefail\n'"$hs_shell")
   else
     (exec -- "${hs_command[@]}")
   fi

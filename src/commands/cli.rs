@@ -26,10 +26,10 @@ pub struct Cli {
     settings: Vec<String>,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 bad command line, 3 nothing could be placed or a job rejected,
-4 partly submitted, 69 Slurm missing or unreachable, 70 internal error, 75 state locked by another
-hsched, 78 bad file or configuration, 130 interrupted.";
+// One line: clap breaks it where the terminal ends.
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad command line, 3 nothing could be placed or a job \
+    rejected, 4 partly submitted, 69 Slurm missing or unreachable, 70 internal error, 75 state locked by another \
+    hsched, 78 bad file or configuration, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -86,6 +86,7 @@ pub(super) fn slurm_failure(error: &CommandError) -> Failure {
         CommandError::Unreachable { .. } => failure.hint(
             "see whether `scontrol ping` answers; without Slurm, plan over a cluster file: --cluster FILE",
         ),
+        CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
         _ => failure,
     }
 }

@@ -11,6 +11,7 @@ use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy::{self, Outcome, Verdict};
+use crate::store::PlanFile;
 use crate::ui::{Compared, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets, and how its batch is split over them
@@ -44,6 +45,10 @@ impl Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let text = input::text(&args.jobs)?;
+    if PlanFile::recognises(&text) {
+        let message = format!("{} is a plan already, not a job file", args.jobs.display());
+        return Err(Failure::new(Exit::BadInput, message).hint("hsched submit takes it"));
+    }
     if !args.compare.is_empty() {
         return compare(args, context, &text);
     }

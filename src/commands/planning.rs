@@ -1,6 +1,6 @@
 //! From job file and cluster to a checked plan: what `plan` and `submit` share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use crate::commands::context::Context;
 use crate::commands::input::{self, Seen};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, Holdings, Job, Offer, PlacedRank, RankNeeds, Seconds};
+use crate::model::{
+    Cluster, GpuType, Holdings, Job, JobName, Node, NodeName, Offer, PlacedRank, RankNeeds, Seconds,
+};
 use crate::policy::{self, CheckedPlan, Memory, Objective, Parameters, Placement, Problem, Rank, Verdict};
 use crate::slurm::holdings;
 use crate::spec;
@@ -26,7 +28,7 @@ use crate::ui::Progress;
 pub(super) struct PlanningArgs {
     #[command(flatten)]
     source: input::ClusterArgs,
-    /// The algorithm.
+    /// The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
           value_parser = PossibleValuesParser::new(policy::names()))]
     policy: String,
@@ -151,6 +153,7 @@ pub(super) fn prepare(
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
+    note_misspelt_types(&cluster, &jobs, &mut notes);
     let (capacity, offer) = offer(args, context, &cluster, &jobs, notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = ThroughputMatrix::from_job_files(&jobs, &types);
@@ -252,6 +255,9 @@ fn held_by(
 }
 
 /// Leaves out nodes on which the jobs' partitions cannot run.
+///
+/// # Errors
+/// When a partition has no node, or the jobs' partitions have different ones: a plan knows one set of nodes.
 fn keep_partitions(
     cluster: &mut Cluster,
     jobs: &[Job],
@@ -260,36 +266,65 @@ fn keep_partitions(
 ) -> Result<(), Failure> {
     let default = cluster.partitions.iter().find(|partition| partition.default);
     let default = default.map(|partition| partition.name.clone());
-    let own = jobs.iter().filter_map(|job| {
-        let named = job.launch.partition.as_ref().or(context.settings.partition.as_ref());
-        named.or(default.as_ref())
-    });
-    let wanted: BTreeSet<&str> = own.flat_map(|names| names.split(',')).map(str::trim).collect();
-    let known: BTreeSet<&str> =
-        cluster.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
-    if wanted.is_empty() || known.is_empty() {
-        return Ok(());
+    let setting = context.settings.partition.clone().or(default);
+    let mut nodes_of: BTreeMap<String, (&JobName, BTreeSet<NodeName>)> = BTreeMap::new();
+    for job in jobs {
+        let Some(names) = job.launch.partition.as_ref().or(setting.as_ref()) else { continue };
+        if !nodes_of.contains_key(names) {
+            nodes_of.insert(names.clone(), (&job.name, partition_nodes(cluster, names)?));
+        }
     }
-    if let Some(unknown) = wanted.iter().find(|name| !known.contains(*name)) {
-        let near = spec::nearest(unknown, known.iter().copied());
-        let names: Vec<&str> = known.iter().copied().collect();
-        let failure =
-            Failure::new(Exit::BadInput, format!("partition {unknown:?} has no node in this cluster"));
-        let hint = match near {
-            Some(near) => format!("did you mean {near:?}?"),
-            None => format!("there are: {}", names.join(", ")),
-        };
-        return Err(failure.hint(hint));
+    let mut sets = nodes_of.iter();
+    let Some((names, (job, nodes))) = sets.next() else { return Ok(()) };
+    if let Some((other, (other_job, _))) = sets.find(|(_, (_, others))| others != nodes) {
+        let message = format!(
+            "{job} goes to partition {names}, {other_job} to {other}, and these have different nodes; \
+             a plan is for jobs that share their nodes"
+        );
+        let hint = "plan them from separate job files, or for one partition: submit --partition";
+        return Err(Failure::new(Exit::BadInput, message).hint(hint));
     }
-    let (wanted, all): (BTreeSet<String>, _) =
-        (wanted.into_iter().map(str::to_owned).collect(), cluster.nodes.len());
-    cluster.nodes.retain(|node| !node.partitions.is_disjoint(&wanted));
+    let (names, nodes, all) = (names.clone(), nodes.clone(), cluster.nodes.len());
+    cluster.nodes.retain(|node| nodes.contains(&node.name));
     let left_out = all - cluster.nodes.len();
     if left_out > 0 {
-        let names: Vec<&str> = wanted.iter().map(String::as_str).collect();
-        notes.push(format!("{left_out} of {all} nodes left out: not in partition {}", names.join(", ")));
+        notes.push(format!("{left_out} of {all} nodes left out: not in partition {names}"));
     }
     Ok(())
+}
+
+/// Returns the nodes of one partition, or of several with commas; all where the cluster names no partitions.
+fn partition_nodes(cluster: &Cluster, names: &str) -> Result<BTreeSet<NodeName>, Failure> {
+    let known: BTreeSet<&str> =
+        cluster.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
+    let wanted: BTreeSet<&str> = names.split(',').map(str::trim).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !known.is_empty() && !known.contains(*name)) {
+        let message = format!("partition {unknown:?} has no node in this cluster");
+        let hint = match spec::nearest(unknown, known.iter().copied()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("there are: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        return Err(Failure::new(Exit::BadInput, message).hint(hint));
+    }
+    let belongs =
+        |node: &&Node| known.is_empty() || node.partitions.iter().any(|own| wanted.contains(own.as_str()));
+    Ok(cluster.nodes.iter().filter(belongs).map(|node| node.name.clone()).collect())
+}
+
+/// Adds a note for each GPU type of a job that the cluster spells with other capitals. Other slips cannot be
+/// told from types of other clusters: a V100 is one letter from a P100.
+fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>) {
+    let known = Problem::types_of(cluster);
+    for job in jobs {
+        let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).chain(job.max_batch.keys());
+        let unknown: BTreeSet<&GpuType> = named.filter(|gpu_type| !known.contains(gpu_type)).collect();
+        for gpu_type in unknown {
+            let same = |own: &&GpuType| own.as_str().eq_ignore_ascii_case(gpu_type.as_str());
+            if let Some(near) = known.iter().find(same) {
+                notes.push(format!("{}: GPU type {gpu_type} is spelt {near} in this cluster", job.name));
+            }
+        }
+    }
 }
 
 impl Capacity {

@@ -86,6 +86,9 @@ pub(super) fn prepare(
         let ranks = planned.named_ranks(placement);
         let name = job.name.to_string();
         let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));
+        if !workdir.is_dir() {
+            context.note(&format!("{name}: workdir {} does not exist here", workdir.display()));
+        }
         let checkpoints = format!("checkpoints/{name}");
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
         let facts = Facts {
@@ -102,8 +105,10 @@ pub(super) fn prepare(
             workdir: text(&workdir)?,
             device_order: planned.file.device_order(),
         };
-        let batch =
-            Batch::new(job, &defaults, facts).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+        let batch = Batch::new(job, &defaults, facts).map_err(|error| {
+            Failure::from_error(Exit::BadInput, &error)
+                .hint("submit the others with --job, or keep this job to one type with gpu_types")
+        })?;
         let script =
             render(&template, &batch).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
         prepared.push(Prepared { name, script });
@@ -111,19 +116,27 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
-/// What sbatch must not be told, and why.
-const REFUSED: [(&str, &str); 4] = [
-    ("--comment", "the comment is how hsched finds its jobs in the queue"),
-    ("--test-only", "it submits nothing; try --dry-run"),
-    ("--wait", "hsched does not wait for its jobs"),
-    ("--wrap", "the script is hsched's"),
+/// What sbatch must not be told: the option, the shortest form that it understands, and why.
+const REFUSED: [(&str, &str, &str); 5] = [
+    ("--comment", "--com", "the comment is how hsched finds its jobs in the queue"),
+    ("--array", "--ar", "the tasks of an array would be the same ranks"),
+    ("--test-only", "--te", "it submits nothing; try --dry-run"),
+    ("--wait", "--wait", "hsched does not wait for its jobs"),
+    ("--wrap", "--wr", "the script is hsched's"),
 ];
 
 /// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
 fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
     for option in options {
         let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
-        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        let long = match name {
+            short if short.starts_with("-a") => "--array",
+            short if short.starts_with("-W") => "--wait",
+            long => long,
+        };
+        let refused =
+            |(full, shortest, _): &&(&str, &str, &str)| full.starts_with(long) && long.starts_with(shortest);
+        if let Some((_, _, why)) = REFUSED.iter().find(refused) {
             let message = format!("sbatch option {option:?}: {why}");
             return Err(Failure::new(Exit::BadInput, message).hint("leave the option out"));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::offer::within_host;
-use crate::model::{Availability, Cluster, GpuType, RankNeeds, Usage};
+use crate::model::{Availability, Cluster, GpuType, Node, RankNeeds, Usage};
 
 /// GPUs of one type over all nodes; the parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,16 +22,28 @@ pub struct TypeSummary {
     pub reserved: u32,
 }
 
+impl Node {
+    /// Returns, in the order of its GPU types, how many a job could get now, when a rank needs `needs`: none
+    /// on a node that is not up.
+    #[must_use]
+    pub fn usable_gpus(&self, needs: RankNeeds) -> Vec<u32> {
+        if self.state.availability() != Availability::Up {
+            return vec![0; self.gpus.len()];
+        }
+        let free = self.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.free())).collect();
+        let (cpus, memory) = (self.cpus.map(Usage::free), self.memory.map(Usage::free));
+        let (usable, _) = within_host(free, needs, cpus, memory);
+        usable.into_iter().map(|(_, count)| count).collect()
+    }
+}
+
 impl Cluster {
     /// Returns the GPUs of each type by what they can be used for, when a rank needs `needs`.
     #[must_use]
     pub fn summary(&self, needs: RankNeeds) -> BTreeMap<GpuType, TypeSummary> {
         let mut summary: BTreeMap<GpuType, TypeSummary> = BTreeMap::new();
         for node in &self.nodes {
-            let free = node.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.free())).collect();
-            let (cpus, memory) = (node.cpus.map(Usage::free), node.memory.map(Usage::free));
-            let (usable, _) = within_host(free, needs, cpus, memory);
-            for (stock, (_, usable)) in node.gpus.iter().zip(usable) {
+            for (stock, usable) in node.gpus.iter().zip(node.usable_gpus(needs)) {
                 let entry = summary.entry(stock.gpu_type.clone()).or_default();
                 entry.total += stock.total;
                 entry.used += stock.used;
@@ -54,7 +66,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{GpuStock, Node, NodeName, NodeState};
+    use crate::model::{GpuStock, NodeName, NodeState};
 
     #[test]
     fn a_free_gpu_without_a_cpu_beside_it_is_not_free() {

@@ -3,6 +3,7 @@
 //! A policy sees no Slurm, no file, no clock and no other policy; only the registry knows their names.
 
 mod admission;
+mod advice;
 mod category;
 mod cost;
 mod exhaustive;
@@ -18,6 +19,7 @@ mod registry;
 mod share;
 mod verify;
 
+pub use self::advice::{Advice, advice};
 pub use self::cost::EpochTime;
 pub use self::fairness::fairness;
 pub use self::plan::{Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Sharing, Slot, Verdict};

@@ -175,7 +175,7 @@ pub static KEYS: [Key; 19] = [
     Key {
         name: "state_dir",
         form: "directory",
-        help: "Directory for journals and caches; empty: hsched in the XDG state directory",
+        help: "Directory for runs: plans, scripts, journals, reports; empty: hsched in the XDG state directory",
         // Whoever wrote the project must not choose where the user's journal is read and written.
         in_project: false,
         set: |settings, given| {

@@ -36,23 +36,23 @@ pub trait Runner {
 pub enum CommandError {
     #[error("{program}: command not found; is Slurm installed and in PATH?")]
     NotFound { program: &'static str },
-    #[error("{command}: cannot be started")]
+    #[error("{}: cannot be started", command.program)]
     Start {
         command: CommandLine,
         #[source]
         source: io::Error,
     },
-    #[error("{command}: no answer within {limit:?}")]
+    #[error("{}: no answer within {limit:?}", command.program)]
     TimedOut { command: CommandLine, limit: Duration },
-    #[error("{command}: more than {limit} bytes of output")]
+    #[error("{}: more than {limit} bytes of output", command.program)]
     TooMuchOutput { command: CommandLine, limit: u64 },
     /// The client found no configuration: this machine is not part of a cluster.
-    #[error("{command}: Slurm is not configured on this machine: {stderr}")]
+    #[error("{}: Slurm is not configured on this machine: {stderr}", command.program)]
     Unconfigured { command: CommandLine, stderr: String },
     /// The controller or the authentication service did not answer; it may later.
-    #[error("{command}: Slurm's controller cannot be reached: {stderr}")]
+    #[error("{}: Slurm's controller cannot be reached: {stderr}", command.program)]
     Unreachable { command: CommandLine, stderr: String },
-    #[error("{command}: {status}: {}", if stderr.is_empty() { "it did not say why" } else { stderr })]
+    #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "it did not say why" } else { stderr })]
     Failed { command: CommandLine, status: String, stderr: String },
     /// Only from [`Recorded`](crate::slurm::Recorded).
     #[error("{command}: no answer recorded; expected {expected}")]
@@ -80,6 +80,14 @@ const UNREACHABLE: [&str; 11] = [
     "in standby mode",
     "munge encode failed",
     "protocol authentication error",
+];
+
+/// What Slurm's clients print when the controller is there but too busy to answer, in lower case.
+const BUSY: [&str; 4] = [
+    "socket timed out",
+    "zero bytes were transmitted or received",
+    "transport endpoint is not connected",
+    "in standby mode",
 ];
 
 impl CommandLine {
@@ -131,11 +139,15 @@ impl CommandError {
         }
     }
 
-    /// Returns whether the same command may succeed a little later. One that took all its time is not asked
-    /// again: its limit is as long as the user wants to wait.
+    /// Returns whether the same command may succeed a little later: the controller is there, but busy.
+    ///
+    /// Slurm's clients try for nine seconds themselves before they say that they cannot reach it, and a
+    /// command that took all its time had as much as the user wants to wait: neither is asked again.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unreachable { .. })
+        let Self::Unreachable { stderr, .. } = self else { return false };
+        let printed = stderr.to_lowercase();
+        BUSY.iter().any(|mark| printed.contains(mark))
     }
 
     /// Returns whether Slurm as a whole is missing or does not answer, whatever was asked of it.
@@ -169,18 +181,18 @@ mod tests {
     fn an_absent_slurm_is_told_from_a_refusal() {
         let kind =
             |stderr: &str| CommandError::failed(&CommandLine::new("sinfo", ["-h"]), "exit status: 1", stderr);
-        for stderr in [
-            "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n",
-            "slurm_load_jobs error: Socket timed out on send/recv operation",
+        for (stderr, busy) in [
+            ("slurm_load_partitions: Unable to contact slurm controller (connect failure)\n", false),
+            ("slurm_load_jobs error: Socket timed out on send/recv operation", true),
         ] {
             assert!(matches!(kind(stderr), CommandError::Unreachable { .. }), "{stderr}");
-            assert!(kind(stderr).is_transient() && kind(stderr).is_without_slurm());
+            assert!(kind(stderr).is_transient() == busy && kind(stderr).is_without_slurm(), "{stderr}");
         }
         let missing = kind("sinfo: fatal: Could not establish a configuration source");
         assert!(matches!(missing, CommandError::Unconfigured { .. }));
         assert!(!missing.is_transient() && missing.is_without_slurm());
         let refused = kind("sinfo: error: no\n");
-        assert_eq!(refused.to_string(), "sinfo -h: exit status: 1: sinfo: error: no");
+        assert_eq!(refused.to_string(), "sinfo: exit status: 1: sinfo: error: no");
         assert!(!refused.is_transient() && !refused.is_without_slurm());
     }
 }

@@ -193,11 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn failures_name_the_command_its_status_and_its_message() {
+    fn failures_name_the_program_its_status_and_its_message() {
         let error = |script: &str| run(script, None).expect_err(script).to_string();
-        assert_eq!(error("echo no >&2; exit 3"), "sinfo 'a b' '*': exit status: 3: no");
-        assert_eq!(error("kill -9 $$"), "sinfo 'a b' '*': signal: 9 (SIGKILL): it did not say why");
-        assert_eq!(error("while :; do echo y; done"), "sinfo 'a b' '*': more than 1000 bytes of output");
+        assert_eq!(error("echo no >&2; exit 3"), "sinfo: exit status: 3: no");
+        assert_eq!(error("kill -9 $$"), "sinfo: signal: 9 (SIGKILL): it did not say why");
+        assert_eq!(error("while :; do echo y; done"), "sinfo: more than 1000 bytes of output");
         let empty = System::new([("PATH".into(), "/nonexistent".into())], System::LIMIT);
         let missing = empty.run(&CommandLine::new("sinfo", ["-h"])).expect_err("no such program");
         assert!(matches!(missing, CommandError::NotFound { program: "sinfo" }), "{missing}");

@@ -19,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use nix::fcntl::{FallocateFlags, fallocate};
+use nix::fcntl::{FallocateFlags, FcntlArg, FdFlag, fallocate, fcntl};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 use thiserror::Error;
@@ -87,6 +87,9 @@ impl Runs {
         make_folder(&runs)?;
         let path = root.join("lock");
         let lock = private().append(true).open(&path).map_err(write_error(&path))?;
+        // Programs that we start inherit the lock: should we die while sbatch runs, nobody submits the same
+        // before it is done. Where that cannot be said, the lock is ours alone.
+        let _ = fcntl(&lock, FcntlArg::F_SETFD(FdFlag::empty()));
         match lock.try_lock() {
             Ok(()) => Ok(Self { root: root.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(RunError::Locked { path }),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::model::{Availability, Bytes, Cluster, GpuStock, Holdings, Node, RankNeeds, hostlist};
+use crate::model::{Bytes, Cluster, GpuStock, Holdings, Node, RankNeeds, hostlist};
 use crate::ui::{Align, Table, Terminal};
 
 /// Returns the tables of GPU types and nodes; nodes that look the same share a line.
@@ -34,7 +34,7 @@ pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, ter
         ("CPUS FREE", Align::Right),
         ("MEMORY FREE", Align::Right),
     ]);
-    for (cells, names) in groups(cluster) {
+    for (cells, names) in groups(cluster, needs) {
         let names = hostlist::compress(names.iter().copied());
         nodes.row([names].into_iter().chain(cells));
     }
@@ -46,11 +46,11 @@ pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, ter
 }
 
 /// Returns the cells of lines with the names of the nodes that they describe, in the cluster's order.
-fn groups(cluster: &Cluster) -> Vec<([String; 5], Vec<&str>)> {
+fn groups(cluster: &Cluster, needs: RankNeeds) -> Vec<([String; 5], Vec<&str>)> {
     let mut groups: Vec<([String; 5], Vec<&str>)> = Vec::new();
     let mut place: BTreeMap<[String; 5], usize> = BTreeMap::new();
     for node in &cluster.nodes {
-        let cells = cells(node);
+        let cells = cells(node, needs);
         let index = *place.entry(cells.clone()).or_insert(groups.len());
         if index == groups.len() {
             groups.push((cells, Vec::new()));
@@ -60,9 +60,9 @@ fn groups(cluster: &Cluster) -> Vec<([String; 5], Vec<&str>)> {
     groups
 }
 
-fn cells(node: &Node) -> [String; 5] {
-    let stock = |own: &GpuStock| format!("{} {}/{}", own.gpu_type, free(node, own), own.total);
-    let mut gpus: Vec<String> = node.gpus.iter().map(stock).collect();
+fn cells(node: &Node, needs: RankNeeds) -> [String; 5] {
+    let stock = |(own, free): (&GpuStock, u32)| format!("{} {free}/{}", own.gpu_type, own.total);
+    let mut gpus: Vec<String> = node.gpus.iter().zip(node.usable_gpus(needs)).map(stock).collect();
     gpus.extend(node.other_gres.iter().cloned());
     let state = match &node.reason {
         Some(reason) => format!("{} ({reason})", node.state),
@@ -76,11 +76,6 @@ fn cells(node: &Node) -> [String; 5] {
         node.cpus.map_or_else(|| "-".into(), |cpus| cpus.free().to_string()),
         node.memory.map_or_else(|| "-".into(), |memory| gibibytes(memory.free())),
     ]
-}
-
-/// Returns how many of the GPUs a job could get now: none on a node that is not up.
-fn free(node: &Node, stock: &GpuStock) -> u32 {
-    if node.state.availability() == Availability::Up { stock.free() } else { 0 }
 }
 
 fn gibibytes(bytes: u64) -> String {
@@ -102,7 +97,7 @@ pub fn inventory_json(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, note
             (gpu_type.to_string(), value)
         })
         .collect();
-    let nodes: Vec<Value> = cluster.nodes.iter().map(|node| node_json(node, mine)).collect();
+    let nodes: Vec<Value> = cluster.nodes.iter().map(|node| node_json(node, needs, mine)).collect();
     let partitions: Vec<Value> = cluster
         .partitions
         .iter()
@@ -120,16 +115,17 @@ pub fn inventory_json(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, note
     })
 }
 
-fn node_json(node: &Node, mine: &Holdings) -> Value {
+fn node_json(node: &Node, needs: RankNeeds, mine: &Holdings) -> Value {
     let held = mine.get(&node.name);
     let gpus: Vec<Value> = node
         .gpus
         .iter()
-        .map(|stock| {
+        .zip(node.usable_gpus(needs))
+        .map(|(stock, free)| {
             let own = held.and_then(|held| held.gpus.get(&stock.gpu_type)).copied().unwrap_or(0);
             json!({
                 "type": stock.gpu_type.as_str(), "total": stock.total, "used": stock.used,
-                "free": free(node, stock), "mine": own,
+                "free": free, "mine": own,
             })
         })
         .collect();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::model::{Seconds, hostlist};
-use crate::policy::{CheckedPlan, Outcome, Placement, Problem, Rank, Verdict};
+use crate::policy::{Advice, CheckedPlan, Outcome, Placement, Problem, Rank, Slot, Verdict, advice};
 use crate::ui::quantity::duration;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
@@ -31,7 +31,7 @@ pub fn plan_table(
             let epoch = placement.epoch;
             table.row([
                 job.name.to_string(),
-                gpus(problem, placement),
+                gpu_list(problem, &placement.slots),
                 batches(&placement.ranks),
                 duration(Seconds(epoch.total())),
                 format!("{:.0} %", 100.0 * epoch.comm / epoch.total()),
@@ -51,6 +51,7 @@ pub fn plan_table(
             Verdict::Reject { reason } => remarks.push(format!("{} rejected: {reason}", job.name)),
         }
     }
+    remarks.extend(advice(problem, plan).iter().map(|advice| fewer(problem, advice)));
     remarks.extend(notes.iter().cloned());
     if !remarks.is_empty() {
         text.push('\n');
@@ -59,6 +60,18 @@ pub fn plan_table(
         let _ = writeln!(text, "{}", wrap(&remark, terminal.width(), "  "));
     }
     text
+}
+
+/// Says that a job would be done sooner on a part of its GPUs, and how to have it so.
+fn fewer(problem: &Problem, advice: &Advice) -> String {
+    let job = &problem.jobs[advice.job];
+    let count: u32 = advice.slots.iter().map(|slot| slot.count).sum();
+    let epoch = duration(Seconds(advice.epoch));
+    let gpus = gpu_list(problem, &advice.slots);
+    format!(
+        "{}: {gpus} alone would take {epoch} an epoch; max_gpus: {count} leaves the rest to others",
+        job.name
+    )
 }
 
 fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str) -> String {
@@ -80,9 +93,9 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str) -> String {
 }
 
 /// Returns the GPUs in rank order; nodes with the same number of one type share an entry.
-fn gpus(problem: &Problem, placement: &Placement) -> String {
-    let same = placement.slots.chunk_by(|a, b| (a.gpu_type, a.count) == (b.gpu_type, b.count));
-    let entry = |slots: &[crate::policy::Slot]| {
+fn gpu_list(problem: &Problem, slots: &[Slot]) -> String {
+    let same = slots.chunk_by(|a, b| (a.gpu_type, a.count) == (b.gpu_type, b.count));
+    let entry = |slots: &[Slot]| {
         let count: u32 = slots.iter().map(|slot| slot.count).sum();
         let names: Vec<&str> = slots.iter().map(|slot| problem.nodes[slot.node].name.as_str()).collect();
         format!("{count} {} {}", problem.gpu_types[slots[0].gpu_type], hostlist::compress(names))

@@ -298,3 +298,29 @@ fn policies_are_compared_on_the_same_problem() {
     assert_eq!(means[3][..8], ["exhaustive", "2", "2", "h", "56", "min", "+0.0", "%"]);
     sandbox.run("plan jobs.yaml --cluster cluster.yaml --compare has --policy jps").fails(2);
 }
+
+#[test]
+fn jobs_for_partitions_with_other_nodes_are_not_planned_together() {
+    let node = |name: &str, partition: &str| {
+        format!("  - {{name: {name}, gpus: {{V100: 2}}, partitions: [{partition}]}}\n")
+    };
+    let job = |name: &str, partition: &str| {
+        format!(
+            "  - {{name: {name}, partition: {partition}, samples_per_epoch: 9, epochs: 1, global_batch: 8, \
+             model_size: 0, throughput: {{v100: 9, V100: 9}}, command: [x]}}\n"
+        )
+    };
+    let cluster = format!("nodes:\n{}{}", node("n1", "x"), node("n2", "y"));
+    let plan = |jobs: String| {
+        let sandbox =
+            Sandbox::new().file("cluster.yaml", &cluster).file("jobs.yaml", format!("jobs:\n{jobs}"));
+        sandbox.run(PLAN)
+    };
+    assert_snapshot!(plan(job("a", "x") + &job("b", "y")).fails(78), @r"
+    error: a goes to partition x, b to y, and these have different nodes; a plan is for jobs that share their nodes
+    hint: plan them from separate job files, or for one partition: submit --partition
+    ");
+    let text = plan(job("a", "x")).succeeds();
+    assert!(text.contains("a: GPU type v100 is spelt V100 in this cluster\n"), "{text}");
+    assert!(text.contains("1 of 2 nodes left out: not in partition x\n"), "{text}");
+}

@@ -175,12 +175,12 @@ fn an_unclear_answer_ends_the_submission() {
     "#);
     assert_snapshot!(unknown(&answering("[ $n = 2 ] && sleep 30; echo $n")), @r"
     resnet18: submitted as job 1
-    vgg19: nobody knows whether it was submitted (sbatch --parsable ROOT/home/.local/state/hsched/runs/r1/vgg19.sbatch: no answer within 300ms); look at squeue --me
+    vgg19: nobody knows whether it was submitted (sbatch: no answer within 300ms); look at squeue --me
     third: not submitted: not tried after what came before
     ");
     assert_snapshot!(unknown(&answering("[ $n = 2 ] && kill -9 $$; echo $n")), @r"
     resnet18: submitted as job 1
-    vgg19: nobody knows whether it was submitted (sbatch --parsable ROOT/home/.local/state/hsched/runs/r1/vgg19.sbatch: signal: 9 (SIGKILL): it did not say why); look at squeue --me
+    vgg19: nobody knows whether it was submitted (sbatch: signal: 9 (SIGKILL): it did not say why); look at squeue --me
     third: not submitted: not tried after what came before
     ");
     let timed_out = "[ $n = 2 ] && { echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1; }; echo $n";
@@ -205,7 +205,7 @@ fn a_slurm_that_is_away_is_told_from_a_refusal() {
     let away = "echo 'sbatch: error: Unable to contact slurm controller (connect failure)' >&2; exit 1";
     let sandbox = answering(away);
     assert_snapshot!(sandbox.run(SUBMIT).exits(69).stdout, @r"
-    resnet18: not submitted: sbatch --parsable ROOT/home/.local/state/hsched/runs/r1/resnet18.sbatch: Slurm's controller cannot be reached: sbatch: error: Unable to contact slurm controller (connect failure)
+    resnet18: not submitted: sbatch: Slurm's controller cannot be reached: sbatch: error: Unable to contact slurm controller (connect failure)
     vgg19: not submitted: not tried after what came before
     third: not submitted: not tried after what came before
     ");
