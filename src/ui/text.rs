@@ -1,16 +1,16 @@
 //! Text for people: lines broken between words.
 
 /// Returns the text with line breaks between words so that no line is longer than `width` characters; a word
-/// longer than a line is cut. Lines after the first begin with `indent`.
+/// longer than a line is cut, behind a comma or plus where it has one. Lines after the first begin with `indent`.
 pub(super) fn wrap(text: &str, width: usize, indent: &str) -> String {
     let room = width.saturating_sub(indent.len()).max(1);
     let mut lines = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {
-        let letters: Vec<char> = word.chars().collect();
-        for (part, letters) in letters.chunks(room).enumerate() {
-            let gap = usize::from(column > 0 && part == 0);
-            if column > 0 && column + gap + letters.len() > width {
+        for (number, part) in parts(word, room).into_iter().enumerate() {
+            let length = part.chars().count();
+            let gap = usize::from(column > 0 && number == 0);
+            if column > 0 && column + gap + length > width {
                 lines.push('\n');
                 lines.push_str(indent);
                 column = indent.len();
@@ -18,11 +18,25 @@ pub(super) fn wrap(text: &str, width: usize, indent: &str) -> String {
                 lines.push(' ');
                 column += 1;
             }
-            lines.extend(letters);
-            column += letters.len();
+            lines.push_str(&part);
+            column += length;
         }
     }
     lines
+}
+
+/// Returns a word in parts of at most `room` characters.
+fn parts(word: &str, room: usize) -> Vec<String> {
+    let mut rest: Vec<char> = word.chars().collect();
+    let mut parts = Vec::new();
+    while rest.len() > room {
+        let comma = rest[..room].iter().rposition(|&c| matches!(c, ',' | '+'));
+        let tail = rest.split_off(comma.map_or(room, |place| place + 1));
+        parts.push(rest.into_iter().collect());
+        rest = tail;
+    }
+    parts.push(rest.into_iter().collect());
+    parts
 }
 
 #[cfg(test)]
@@ -35,6 +49,7 @@ mod tests {
         check("", "");
         check("short", "short");
         check("some words that go on", "some words\n  that go\n  on");
-        check("gpu[001-003,005-007] x", "gpu[001-\n  003,005-\n  007] x");
+        check("gpu[1,3,5-7] x", "gpu[1,3,\n  5-7] x");
+        check("abcdefghijkl", "abcdefgh\n  ijkl");
     }
 }
