@@ -79,12 +79,12 @@ pub(super) fn slurm_failure(error: &CommandError) -> Failure {
     let failure = Failure::from_error(exit, error);
     match error {
         CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => {
-            failure.hint("without Slurm, plan over a cluster file: --cluster FILE")
+            failure.hint("without Slurm, plan over a cluster file or saved output: --from FILE")
         }
         CommandError::TimedOut { .. } => failure
             .hint("allow more time with --set slurm_timeout=60s, or see whether `scontrol ping` answers"),
         CommandError::Unreachable { .. } => failure.hint(
-            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file: --cluster FILE",
+            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file or saved output: --from FILE",
         ),
         CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
         _ => failure,

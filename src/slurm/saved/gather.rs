@@ -230,14 +230,28 @@ impl Facts {
         } else {
             None
         };
-        if used.is_none() && !gpus.iter().all(|(_, count)| *count == 0) && !self.is_without_work() {
-            notes.of(name, "which of its GPUs are in use is not said; all count as free".to_owned());
+        if gpus.iter().any(|(_, count)| *count > 0) && !self.is_without_work() {
+            self.note_unsaid(name, used.is_some(), notes);
         }
         let (stocks, unclear) = stocks(gpus, used.unwrap_or_default());
         for note in unclear {
             notes.of(name, note);
         }
         (stocks, other.iter().map(|part| one_line(part)).collect())
+    }
+
+    /// Notes what a node with work does not say of its use.
+    fn note_unsaid(&self, name: &NodeName, says_gpus: bool, notes: &mut Notes) {
+        let cpus = self.cpus.is_none() || self.cpus_used.is_some();
+        let memory = self.memory.is_none() || self.memory_used.is_some();
+        let unsaid: Vec<&str> = [("GPUs", says_gpus), ("CPUs", cpus), ("memory", memory)]
+            .into_iter()
+            .filter_map(|(what, said)| (!said).then_some(what))
+            .collect();
+        if !unsaid.is_empty() {
+            let note = format!("the use of its {} is not said; all count as free", unsaid.join(", "));
+            notes.of(name, note);
+        }
     }
 
     /// Returns whether the node has surely no job.

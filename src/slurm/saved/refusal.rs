@@ -37,7 +37,7 @@ const TEXTS: [(&str, &str); 14] = [
 ];
 
 /// Words in headers of tables and what they come from.
-const HEADERS: [(&str, &str); 7] = [
+const HEADERS: [(&str, &str); 8] = [
     ("JOBID", "jobs (squeue)"),
     ("NODELIST(REASON)", "jobs (squeue)"),
     ("JobID", "jobs (sacct)"),
@@ -45,6 +45,7 @@ const HEADERS: [(&str, &str); 7] = [
     ("TIMESTAMP", "the reasons of nodes (sinfo -R)"),
     ("PARTITION", "a table of partitions (sinfo without NODELIST)"),
     ("QUEUE", "a table of partitions (spart)"),
+    ("NODELIST", "a table of sinfo with column names that are cut off or not known"),
 ];
 
 /// What stands between words.

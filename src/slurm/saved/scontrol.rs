@@ -36,7 +36,12 @@ pub(super) fn parse(text: &str) -> Result<(Cluster, Vec<String>), SavedError> {
         if gathering.knows(name) {
             gathering.notes.say(format!("{place} was not read: the node is named above"));
         } else if fields.contains_key("State") {
-            gathering.add(name, &place, &facts(&fields));
+            let added = gathering.add(name, &place, &facts(&fields));
+            for (key, text) in unreadable(&fields) {
+                for node in &added {
+                    gathering.notes.of(node, format!("its {key} {:?} could not be read", excerpt(text)));
+                }
+            }
         } else {
             gathering.notes.say(format!("{place} was not read: it says no State"));
         }
@@ -169,6 +174,13 @@ fn facts(fields: &BTreeMap<String, String>) -> Facts {
         features: list("ActiveFeatures").or_else(|| list("AvailableFeatures")).or_else(|| list("Features")),
         partitions: list("Partitions").unwrap_or_default(),
     }
+}
+
+/// Returns the counts and amounts of a record that are none.
+fn unreadable(fields: &BTreeMap<String, String>) -> Vec<(&'static str, &str)> {
+    let keys = ["CPUEfctv", "CPUTot", "CPUAlloc", "RealMemory", "AllocMem"];
+    let text = |key| Some((key, value(fields.get(key)?)?));
+    keys.into_iter().filter_map(text).filter(|(_, text)| amount::memory(text).is_none()).collect()
 }
 
 /// Returns a reason without who gave it and when, as sinfo prints it.

@@ -111,6 +111,11 @@ fn read_line(header: &Header, (number, line): (usize, &str), gathering: &mut Gat
     let state = cell(What::State).map(str::trim).filter(|state| !matches!(*state, "" | "n/a"));
     facts.state = state.map(str::to_owned);
     let added = gathering.add(names, &place, &facts);
+    for (name, text) in unreadable(&get, &facts) {
+        for node in &added {
+            gathering.notes.of(node, format!("its {name} {:?} could not be read", excerpt(text)));
+        }
+    }
     if let Some(count) = get(What::Count).and_then(amount::count)
         && !added.is_empty()
         && added.len() as u64 != count
@@ -126,16 +131,31 @@ fn read_line(header: &Header, (number, line): (usize, &str), gathering: &mut Gat
             What::GresUsed,
             What::ActiveFeatures,
             What::AvailableFeatures,
+            What::Reason,
         ];
         if kept.contains(&column.what) && (header.is_full(index, text) || is_cut(text)) {
             let (name, text) = (column.name, excerpt(text));
-            let note =
-                format!("{name} {text:?} fills its column and may be cut off; what it counts may be too low");
+            let note = format!(
+                "{name} {text:?} fills its column and may be cut off; then what it says is too little"
+            );
             for node in &added {
                 gathering.notes.of(node, note.clone());
             }
         }
     }
+}
+
+/// Returns the amounts of a line that are none, with their columns' names.
+fn unreadable<'a>(get: &impl Fn(What) -> Option<&'a str>, facts: &Facts) -> Vec<(&'static str, &'a str)> {
+    [
+        ("CPUS", What::CpusState, facts.cpus.is_some()),
+        ("CPUS", What::Cpus, facts.cpus.is_some()),
+        ("MEMORY", What::Memory, facts.memory.is_some()),
+        ("ALLOCMEM", What::AllocMemory, facts.memory_used.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(name, what, read)| Some((name, get(what).filter(|_| !read)?)))
+    .collect()
 }
 
 /// Returns whether a value ends in the middle.

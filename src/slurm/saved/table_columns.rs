@@ -75,6 +75,9 @@ const NAMES: [(&str, What); 47] = [
     ("WEIGHT", What::Other),
 ];
 
+/// Width of reasons, where nobody asked for another.
+const REASON_WIDTH: usize = 20;
+
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
@@ -215,13 +218,17 @@ impl Header {
 
     /// Returns whether a value fills its column, so that more of it may have been cut off.
     pub(super) fn is_full(&self, index: usize, cell: &str) -> bool {
-        let Some(Column { name, width: Some(width), .. }) = self.columns.get(index) else {
-            return false;
-        };
         let length = cell.trim_end().len();
+        let (name, width) = match self.columns.get(index) {
+            Some(Column { name, width: Some(width), .. }) => (name, width),
+            // The last column shows no width; this is sinfo's own.
+            Some(Column { what: What::Reason, .. }) => return length == REASON_WIDTH,
+            _ => return false,
+        };
         let named_in_full = *width > name.len();
         match self.layout {
-            Layout::Separated(_) | Layout::Fixed => length >= *width,
+            // Longer values are those of a column without any width.
+            Layout::Separated(_) | Layout::Fixed => length == *width,
             // A blank stands between words. Where the header fills its column too, nothing tells a wide
             // column from one without any width, except for what sinfo prints by itself.
             Layout::Words if named_in_full && *width == name.len() + 1 => {

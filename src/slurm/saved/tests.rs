@@ -94,7 +94,7 @@ PartitionName=gpu
 fn scontrol_in_lines() {
     let text = "\
 NodeName=g1 CPUAlloc=4 CPUTot=8 ActiveFeatures=a100,ib Gres=gpu:4(S:0-1),shard:gpu:8 GresUsed=gpu:(null):3(IDX:0-2),shard:gpu:0 OS=Linux 6.1 #1 SMP RealMemory=100 AllocMem=50 State=MIXED Partitions=p  CfgTRES=cpu=8,mem=100M AllocTRES=cpu=4 Reason=a=b c [x@1] Comment=State=DOWN
-NodeName=g2 CPUAlloc=8 CPUTot=8 Gres=gpu:t4:2 State=ALLOCATED CfgTRES=cpu=8 AllocTRES=cpu=8
+NodeName=g2 CPUAlloc=8 CPUTot=8 RealMemory=? Gres=gpu:t4:2 State=ALLOCATED CfgTRES=cpu=8 AllocTRES=cpu=8
 NodeName=g3 CPUAlloc=8 CPUTot=8 Gres=gpu:t4:2 State=ALLOCATED CfgTRES=cpu=8 AllocTRES=cpu=8
 NodeName=g4 CPUAlloc=8 CPUTot=8 Gres=(null) State=ALLOCATED CfgTRES=cpu=8,gres/gpu:t4=2 AllocTRES=
 NodeName=g4 CPUTot=8 State=IDLE
@@ -106,11 +106,12 @@ NodeName=$(g6) State=IDLE
     g2 ALLOCATED t4:0/2 cpus 8/8
     g3 ALLOCATED t4:0/2 cpus 8/8
     g4 ALLOCATED t4:0/2 cpus 8/8
+    note: g2: its RealMemory "?" could not be read
     note: line 5 ("NodeName=g4") was not read: the node is named above
     note: line 6 ("NodeName=g5") was not read: it says no State
     note: line 7 ("NodeName=$(g6)") was not read: node name "$(g6)" holds '$'; only letters, digits, '-', '_' and '.' are allowed
     note: g1: its GPUs have no type; its features name a100
-    note: g[2-3]: which of its GPUs are in use is not said; all count as free
+    note: g[2-3]: the use of its GPUs is not said; all count as free
     note: g4: no GPU in its GRES; counted as its TRES say
     "#);
 }
@@ -177,7 +178,7 @@ wrong        up   infinite      1   idle g[4-
     partition longest_p unlimited
     partition wrong unlimited
     note: line 5 ("longest_p up infinite 3 idle g[1-2]") names 2 nodes and counts 3
-    note: g[1-2]: PARTITION "longest_p" fills its column and may be cut off; what it counts may be too low
+    note: g[1-2]: PARTITION "longest_p" fills its column and may be cut off; then what it says is too little
     note: line 6 ("wrong up infinite 1 idle g[4-") was not read: "g[4-": brackets do not match
     note: no column GRES: its nodes have no GPUs here; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     "#);
@@ -201,9 +202,9 @@ other                root      2026-01-02T03:04:05 g9
     g1 idle v100:0/2 t4:0/1 cpus 0/16 MiB 0/64000 in gpu,long with t4,v100
     g2 down* v100:0/2 cpus 0/16 MiB 0/64000 in gpu with ib (a fan is broken)
     partition gpu (default) unlimited
-    note: g1: AVAIL_FEATURES "v100,t4," fills its column and may be cut off; what it counts may be too low
+    note: g1: AVAIL_FEATURES "v100,t4," fills its column and may be cut off; then what it says is too little
     note: line 14 ("other root 2026-01-02T03:04:05 g9") was not read: it names no node of another table
-    note: g2: which of its GPUs are in use is not said; all count as free
+    note: g2: the use of its GPUs, CPUs, memory is not said; all count as free
     note: partition gpu: its time limit is not said; counted as unlimited
     "#);
 }
@@ -220,10 +221,10 @@ g3-with-a-long-name-down*     (null)              gpu:0               0/0/16/16 
     g1 mixed v100:1/2 t4:0/1 cpus 1/16 MiB 100/64000
     g2 idle nvidia_a100_80gb:1/1 cpus 0/16 MiB 0/64000
     g3-with-a-long-name- down* cpus 0/16 MiB 0/64000 (no power)
-    note: g1: GRES_USED "gpu:v100:1(IDX:0),gp" fills its column and may be cut off; what it counts may be too low
-    note: g2: GRES "gpu:nvidia_a100_80gb" fills its column and may be cut off; what it counts may be too low
-    note: g2: GRES_USED "gpu:nvidia_a100_80gb" fills its column and may be cut off; what it counts may be too low
-    note: g3-with-a-long-name-: NODELIST "g3-with-a-long-name-" fills its column and may be cut off; what it counts may be too low
+    note: g1: GRES_USED "gpu:v100:1(IDX:0),gp" fills its column and may be cut off; then what it says is too little
+    note: g2: GRES "gpu:nvidia_a100_80gb" fills its column and may be cut off; then what it says is too little
+    note: g2: GRES_USED "gpu:nvidia_a100_80gb" fills its column and may be cut off; then what it says is too little
+    note: g3-with-a-long-name-: NODELIST "g3-with-a-long-name-" fills its column and may be cut off; then what it says is too little
     "#);
     let text = "\
 NODELIST|STATE|GRES|GRES_USED|CPUS(A/I/O/T)|MEMORY|ACTIVE_FEATURES|REASON
@@ -235,6 +236,9 @@ g3|odd|gpu:t4:1,mps:100|gpu:t4:0|?|x|(null)|none
     g1 mixed gpu:2/4 cpus 8/16 MiB 0/64000 with ib,rtx6000 (a|b)
     g3 odd t4:0/1 [mps:100]
     note: line 3 ("g2|idle|gpu:t4:1") was not read: it does not fall into 8 columns
+    note: g3: its CPUS "?" could not be read
+    note: g3: its MEMORY "x" could not be read
+    note: g1: the use of its memory is not said; all count as free
     note: g1: its GPUs have no type; its features name rtx6000
     "#);
     let text = "\
@@ -244,8 +248,8 @@ gpu:a100:40|    2|mixed|g[1-2]|16+|64000+|
     assert_snapshot!(check(text), @r#"
     g1 mixed a100:0/40 cpus 0/16 MiB 0/64000
     g2 mixed a100:0/40 cpus 0/16 MiB 0/64000
-    note: g[1-2]: GRES "gpu:a100:40" fills its column and may be cut off; what it counts may be too low
-    note: g[1-2]: which of its GPUs are in use is not said; all count as free
+    note: g[1-2]: GRES "gpu:a100:40" fills its column and may be cut off; then what it says is too little
+    note: g[1-2]: the use of its GPUs, CPUs, memory is not said; all count as free
     "#);
 }
 
