@@ -42,8 +42,8 @@ pub enum CommandError {
         #[source]
         source: io::Error,
     },
-    #[error("{}: no answer within {limit:?}", command.program)]
-    TimedOut { command: CommandLine, limit: Duration },
+    #[error("{}: no answer within {limit:?}{}", command.program, said(stderr))]
+    TimedOut { command: CommandLine, limit: Duration, stderr: String },
     #[error("{}: more than {limit} bytes of output", command.program)]
     TooMuchOutput { command: CommandLine, limit: u64 },
     /// The client found no configuration: this machine is not part of a cluster.
@@ -57,6 +57,11 @@ pub enum CommandError {
     /// Only from [`Recorded`](crate::slurm::Recorded).
     #[error("{command}: no answer recorded; expected {expected}")]
     Unexpected { command: CommandLine, expected: String },
+}
+
+/// Returns what a program said, as the end of a sentence.
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
 }
 
 /// What Slurm's clients print when they find no configuration, in lower case.
