@@ -183,8 +183,7 @@ impl<'a> Search<'a> {
                 return;
             }
             let Some(time) = cost::epoch_time(self.problem, model, &slots, Sharing::Balanced) else { return };
-            #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-            times.push((model.weight, model.epochs as f64 * time.total()));
+            times.push((model.weight, model.completion_time(time.total())));
         }
         let value = self.problem.objective.value(times);
         if self.best.as_ref().is_none_or(|(best, _)| value < *best) {

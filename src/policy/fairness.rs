@@ -52,7 +52,7 @@ impl<'a> EqualShare<'a> {
     /// Returns T |Π| / Σρ over all workers on offer that the job can use, in seconds: JPS's order.
     pub(super) fn full_cluster_time(&self, job: usize) -> f64 {
         let model = &self.problem.jobs[job];
-        epochs(model) * samples(model) / self.total_rate(job)
+        model.completion_time(samples(model) / self.total_rate(job))
     }
 
     /// Returns Λᵉ: the completion time with an equal share of the cluster, in seconds.
@@ -67,18 +67,13 @@ impl<'a> EqualShare<'a> {
             let volume = 2.0 * (ranks - 1.0) * model.model_bytes / (link.bytes_per_second() * ranks);
             model.syncs_per_epoch * volume
         };
-        epochs(model) * (comm + samples(model) * self.jobs / self.total_rate(job))
+        model.completion_time(comm + samples(model) * self.jobs / self.total_rate(job))
     }
 
     fn total_rate(&self, job: usize) -> f64 {
         let of = |(ty, &count): (usize, &u32)| f64::from(count) * self.rate(job, ty).unwrap_or(0.0);
         self.offered.iter().enumerate().map(of).sum()
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-fn epochs(job: &JobModel) -> f64 {
-    job.epochs as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]

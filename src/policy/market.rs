@@ -1,7 +1,7 @@
 //! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
 
 use crate::policy::fairness::EqualShare;
-use crate::policy::{JobModel, Placement, Problem, Sharing, Slot, Verdict, cost, packing};
+use crate::policy::{Placement, Problem, Sharing, Slot, Verdict, cost, packing};
 use crate::solve::Transport;
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
@@ -116,7 +116,7 @@ impl<'a> Market<'a> {
             let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
             let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
             let comm = cost::comm_time(model, bundle.iter().sum(), self.fastest_ring(bundle));
-            (model.weight, epochs(model) * (compute + comm))
+            (model.weight, model.completion_time(compute + comm))
         };
         self.problem.objective.value(self.jobs.iter().enumerate().map(price))
     }
@@ -128,7 +128,8 @@ impl<'a> Market<'a> {
         let slots = packing::pack(self.problem, self.jobs, &bundles);
         let time = |(&job, slots): (&usize, &Vec<Slot>)| {
             let model = &self.problem.jobs[job];
-            Some(epochs(model) * cost::epoch_time(self.problem, model, slots, Sharing::Balanced)?.total())
+            let epoch = cost::epoch_time(self.problem, model, slots, Sharing::Balanced)?;
+            Some(model.completion_time(epoch.total()))
         };
         let times: Vec<f64> = self.jobs.iter().zip(&slots).map(time).collect::<Option<_>>()?;
         let weighted =
@@ -169,9 +170,4 @@ impl Cleared {
         };
         jobs.iter().zip(&self.slots).map(place).collect()
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-fn epochs(job: &JobModel) -> f64 {
-    job.epochs as f64
 }

@@ -130,10 +130,8 @@ impl<'a> Greedy<'a> {
 
     fn time(&self, row: usize, slots: &[Slot]) -> f64 {
         let model = self.model(row);
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = model.epochs as f64;
         let epoch = cost::epoch_time(self.problem, model, slots, self.sharing);
-        epoch.map_or(f64::INFINITY, |epoch| epochs * epoch.total())
+        epoch.map_or(f64::INFINITY, |epoch| model.completion_time(epoch.total()))
     }
 
     fn model(&self, row: usize) -> &'a JobModel {

@@ -31,9 +31,7 @@ fn saving(problem: &Problem, job: &JobModel, bundle: &[u32]) -> f64 {
     let ranks = bundle.iter().sum();
     let Some(inside) = inside_one_node(problem, bundle) else { return 0.0 };
     let across = cost::comm_time(job, ranks, problem.network.bytes_per_second());
-    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-    let epochs = job.epochs as f64;
-    job.weight * epochs * (across - cost::comm_time(job, ranks, inside))
+    job.weight * job.completion_time(across - cost::comm_time(job, ranks, inside))
 }
 
 fn place(problem: &Problem, free: &mut [Vec<u32>], bundle: &[u32]) -> Vec<Slot> {

@@ -149,6 +149,13 @@ impl Problem {
 }
 
 impl JobModel {
+    /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.
+    pub(super) fn completion_time(&self, epoch: f64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = self.epochs as f64;
+        epochs * epoch
+    }
+
     fn new(
         job: &Job,
         gpu_types: &[GpuType],
