@@ -176,7 +176,7 @@ pub(super) fn solve(
     context: &Context,
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
-    let parameters = Parameters { alpha: args.alpha, beta: args.beta, samples: args.samples };
+    let parameters = Parameters { alpha: args.alpha, beta: args.beta, samples: args.samples, use_all: false };
     let policy = policy::find(name, parameters)
         .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));

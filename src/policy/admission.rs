@@ -66,6 +66,11 @@ impl Admission {
             self.workers -= if self.attempts <= PATIENCE { 1 } else { room.div_ceil(2) };
             return self;
         }
+        self.without_the_longest(problem)
+    }
+
+    /// Returns the problem without the job that would take longest.
+    fn without_the_longest(mut self, problem: &Problem) -> Self {
         if let Some(&job) = shortest_first(problem, &self.jobs).last() {
             self.jobs.retain(|&other| other != job);
             let reason =
@@ -94,6 +99,25 @@ impl Admission {
 pub(super) fn place<E>(
     problem: &Problem,
     stop: &dyn Fn() -> bool,
+    attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
+) -> Result<Vec<Verdict>, E> {
+    relaxing(problem, stop, Admission::relaxed, attempt)
+}
+
+/// Returns the same as [`place`] for an attempt that itself chooses how many workers to use: what it cannot
+/// place has a job too many.
+pub(super) fn place_jobs<E>(
+    problem: &Problem,
+    stop: &dyn Fn() -> bool,
+    attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
+) -> Result<Vec<Verdict>, E> {
+    relaxing(problem, stop, Admission::without_the_longest, attempt)
+}
+
+fn relaxing<E>(
+    problem: &Problem,
+    stop: &dyn Fn() -> bool,
+    relax: impl Fn(Admission, &Problem) -> Admission,
     mut attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
 ) -> Result<Vec<Verdict>, E> {
     let mut admission = Admission::new(problem);
@@ -106,7 +130,7 @@ pub(super) fn place<E>(
             let waiting = vec![Verdict::Defer { reason }; admission.jobs.len()];
             return Ok(admission.verdicts(waiting));
         }
-        admission = admission.relaxed(problem);
+        admission = relax(admission, problem);
     }
     Ok(admission.verdicts(Vec::new()))
 }

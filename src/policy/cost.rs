@@ -18,7 +18,7 @@ impl EpochTime {
 }
 
 /// Shares a little below the quantum are rounding, not a violation.
-const SHARE_TOLERANCE: f64 = 1e-9;
+pub(super) const SHARE_TOLERANCE: f64 = 1e-9;
 
 /// Returns the time of an epoch of `job` on `slots`, or `None` when the job may not run so.
 pub(super) fn epoch_time(
@@ -122,7 +122,7 @@ pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
 ///
 /// `None` when the GPUs cannot hold the batch. Each rank's share grows piecewise linearly with τ, so the
 /// root is found exactly: sort the points where a slope changes, then solve on one piece.
-fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+pub(super) fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
     let batch = job.global_batch as f64;
     let mut bends: Vec<(f64, f64)> = Vec::with_capacity(2 * bundle.len());

@@ -41,7 +41,7 @@ impl Policy for Exhaustive {
             });
             Ok(placed)
         })?;
-        Ok(Plan { verdicts, categories: Some(looked_at), stopped })
+        Ok(Plan { verdicts, categories: Some(looked_at), stopped, bound: None })
     }
 }
 

@@ -36,7 +36,7 @@ impl Policy for Has {
             looked_at += search.looked_at;
             Ok(search.best.and_then(|best| best.verdicts(problem, jobs)))
         })?;
-        Ok(Plan { verdicts, categories: Some(looked_at), stopped })
+        Ok(Plan { verdicts, categories: Some(looked_at), stopped, bound: None })
     }
 }
 

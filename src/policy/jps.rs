@@ -66,7 +66,7 @@ impl Policy for Jps {
                 in_job_order.into_iter().map(|(_, verdict)| verdict).collect()
             }))
         })?;
-        Ok(Plan { verdicts, categories: Some(looked_at), stopped })
+        Ok(Plan { verdicts, categories: Some(looked_at), stopped, bound: None })
     }
 }
 

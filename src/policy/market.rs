@@ -1,6 +1,7 @@
 //! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
 
 use crate::policy::fairness::EqualShare;
+use crate::policy::pricing::Rings;
 use crate::policy::{Placement, Problem, Sharing, Slot, Verdict, cost, packing};
 use crate::solve::Transport;
 
@@ -14,8 +15,7 @@ pub(super) struct Market<'a> {
     transport: Transport,
     /// Whether a row's MIG slices stand open, which they do for one worker only.
     slices_open: Vec<bool>,
-    /// Node shapes, each once: GPUs by type and the node's own rate.
-    shapes: Vec<(&'a [u32], f64)>,
+    rings: Rings,
 }
 
 /// How many pairs are tried in search of a legal answer to one category.
@@ -39,13 +39,6 @@ impl<'a> Market<'a> {
         let value = |job, ty| share.rate(job, ty).unwrap_or(f64::NEG_INFINITY);
         let values = jobs.iter().flat_map(|&job| (0..types).map(move |ty| (job, ty)));
         let values = values.map(|(job, ty)| value(job, ty)).collect();
-        let mut shapes: Vec<(&[u32], f64)> = Vec::new();
-        for node in &problem.nodes {
-            let shape = (node.gpus.as_slice(), node.intra_node.bytes_per_second());
-            if !shapes.contains(&shape) {
-                shapes.push(shape);
-            }
-        }
         Self {
             problem,
             jobs,
@@ -53,7 +46,7 @@ impl<'a> Market<'a> {
             transport: Transport::new(values, types),
             share,
             slices_open: vec![true; jobs.len()],
-            shapes,
+            rings: Rings::new(problem),
         }
     }
 
@@ -115,7 +108,7 @@ impl<'a> Market<'a> {
         let price = |(row, &job): (usize, &usize)| {
             let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
             let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
-            let comm = cost::comm_time(model, bundle.iter().sum(), self.fastest_ring(bundle));
+            let comm = cost::comm_time(model, bundle.iter().sum(), self.rings.fastest(bundle));
             (model.weight, model.completion_time(compute + comm))
         };
         self.problem.objective.value(self.jobs.iter().enumerate().map(price))
@@ -135,15 +128,6 @@ impl<'a> Market<'a> {
         let weighted =
             self.jobs.iter().zip(&times).map(|(&job, &time)| (self.problem.jobs[job].weight, time));
         Some(Cleared { objective: self.problem.objective.value(weighted), slots, times })
-    }
-
-    /// Returns the fastest ring that a bundle can have, in bytes per second: inside a node that could hold it,
-    /// or over the network.
-    fn fastest_ring(&self, bundle: &[u32]) -> f64 {
-        let network = self.problem.network.bytes_per_second();
-        let holds = |gpus: &[u32]| gpus.iter().zip(bundle).all(|(have, need)| have >= need);
-        let able = self.shapes.iter().filter(|(gpus, _)| holds(gpus));
-        able.map(|&(_, inside)| inside).fold(network, f64::max)
     }
 
     fn open_slices(&mut self, row: usize, open: bool) {

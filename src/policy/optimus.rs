@@ -44,7 +44,7 @@ impl Policy for Optimus {
             Ok(admission.jobs.iter().zip(&greedy.slots).map(place).collect())
         });
         let Ok(verdicts) = placed;
-        Ok(Plan { verdicts, categories: None, stopped })
+        Ok(Plan { verdicts, categories: None, stopped, bound: None })
     }
 }
 

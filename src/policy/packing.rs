@@ -34,7 +34,9 @@ fn saving(problem: &Problem, job: &JobModel, bundle: &[u32]) -> f64 {
     job.weight * job.completion_time(across - cost::comm_time(job, ranks, inside))
 }
 
-fn place(problem: &Problem, free: &mut [Vec<u32>], bundle: &[u32]) -> Vec<Slot> {
+/// Takes a bundle out of the free GPUs: from the node that it leaves fullest, or, where none can hold it, from
+/// those that give it most.
+pub(super) fn place(problem: &Problem, free: &mut [Vec<u32>], bundle: &[u32]) -> Vec<Slot> {
     let mut need = bundle.to_vec();
     let mut slots = Vec::new();
     while need.iter().any(|&count| count > 0) {

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::model::Seconds;
 use crate::policy::cost::{self, EpochTime};
+use crate::policy::dual::Bound;
 use crate::policy::{CheckedPlan, Problem, fairness, share};
 
 /// A placement algorithm.
@@ -50,6 +51,8 @@ pub struct Plan {
     pub categories: Option<u64>,
     /// Whether `stop` ended the search before its end.
     pub stopped: bool,
+    /// What no plan for the placed jobs undercuts, where the policy proves something.
+    pub bound: Option<Bound>,
 }
 
 /// The decision for one job. An expected "no" is a value with a reason.

@@ -4,6 +4,7 @@ use crate::policy::Policy;
 use crate::policy::exhaustive::Exhaustive;
 use crate::policy::has::Has;
 use crate::policy::jps::Jps;
+use crate::policy::optimal::Optimal;
 use crate::policy::optimus::Optimus;
 
 /// What users may tune, whichever policy they choose.
@@ -15,12 +16,14 @@ pub struct Parameters {
     pub beta: f64,
     /// How many categories JPS draws, at least 1.
     pub samples: u32,
+    /// Whether `optimal` must use every GPU that the jobs can use.
+    pub use_all: bool,
 }
 
 impl Default for Parameters {
     /// The paper's values.
     fn default() -> Self {
-        Self { alpha: 0.7, beta: 1.0, samples: 60 }
+        Self { alpha: 0.7, beta: 1.0, samples: 60, use_all: false }
     }
 }
 
@@ -39,6 +42,7 @@ pub fn names() -> Vec<&'static str> {
 fn all(parameters: Parameters) -> Vec<Box<dyn Policy>> {
     vec![
         Box::new(Jps::new(parameters)),
+        Box::new(Optimal { use_all: parameters.use_all }),
         Box::new(Has),
         Box::new(Optimus::PLAIN),
         Box::new(Optimus::LOAD_BALANCED),

@@ -45,7 +45,7 @@ impl PlanFile {
     pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
         let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
         let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;
-        Ok(Plan { verdicts, categories: self.categories, stopped: false })
+        Ok(Plan { verdicts, categories: self.categories, stopped: false, bound: None })
     }
 
     /// Checks that what the file says of each job beside its verdict and its shares follows from them.

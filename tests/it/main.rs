@@ -16,6 +16,7 @@ mod cli_state;
 mod cli_submit;
 mod layers;
 mod modules;
+mod optimal;
 mod oracle;
 mod planner_facts;
 mod policy_properties;

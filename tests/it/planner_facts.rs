@@ -77,7 +77,7 @@ fn jps_draws_from_the_tail_of_the_list() {
 fn jps_weighs_fairness_when_asked_to() {
     let problem = problems::fifteen_gpus();
     let outcome = |beta| {
-        let parameters = Parameters { alpha: 0.0, beta, samples: 1000 };
+        let parameters = Parameters { alpha: 0.0, beta, samples: 1000, ..Parameters::default() };
         plan(&problem, "jps", parameters).1
     };
     let (fast, fair) = (outcome(1.0), outcome(0.0));
@@ -110,6 +110,19 @@ fn exhaustive_on_fifteen_gpus() {
     let (plan, outcome) = plan(&problem, "exhaustive", Parameters::default());
     near(outcome.mean_jct, 4369.650);
     assert_eq!(bundles(&problem, &plan), [[0, 1, 3], [3, 1, 2], [2, 1, 0], [0, 2, 0]]);
+}
+
+#[test]
+fn optimal_proves_both_optima() {
+    for (problem, expected) in
+        [(problems::worked_example(), 10_592.029_5), (problems::fifteen_gpus(), 4369.650)]
+    {
+        let (plan, outcome) = plan(&problem, "optimal", Parameters::default());
+        near(outcome.mean_jct, expected);
+        let bound = plan.plan().bound.as_ref().expect("a bound");
+        near(bound.lower, expected);
+        assert!(bound.root <= bound.lower);
+    }
 }
 
 #[test]

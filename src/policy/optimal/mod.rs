@@ -1,0 +1,12 @@
+//! `optimal`: the placement that proves how good it is (planner, section 5).
+//!
+//! Prices bound the objective from below; jobs that answer to these prices make a good plan; for small
+//! problems a search over all bundles that could still beat it closes the gap.
+
+mod exact;
+mod fit;
+mod layout;
+mod policy;
+mod primal;
+
+pub(super) use self::policy::Optimal;

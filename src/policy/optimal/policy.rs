@@ -1,0 +1,88 @@
+//! The policy: prices, a plan from them, proof.
+
+use std::convert::Infallible;
+
+use crate::policy::dual::{Bound, Dual};
+use crate::policy::optimal::exact::prove;
+use crate::policy::optimal::primal::Primal;
+use crate::policy::{
+    Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
+};
+
+/// The proving policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::policy) struct Optimal {
+    /// Whether every GPU that the jobs can use must be used.
+    pub use_all: bool,
+}
+
+/// A gap below which a plan counts as optimal, relative.
+const CLOSED: f64 = 1e-9;
+
+/// How near the best that prices can prove is near enough, relative.
+const PRICES: f64 = 1e-7;
+
+/// A plan of all admitted jobs.
+struct Answer {
+    slots: Vec<Vec<Slot>>,
+    bound: Bound,
+}
+
+impl Policy for Optimal {
+    fn name(&self) -> &'static str {
+        "optimal"
+    }
+
+    fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
+        let (mut bound, mut stopped) = (None, false);
+        let placed = admission::place_jobs::<Infallible>(problem, stop, |admission| {
+            let jobs = &admission.jobs;
+            let total: u32 = problem.offered().iter().sum();
+            let idle = self.use_all.then(|| total - admission.workers);
+            let Some(answer) = solve(problem, jobs, idle, stop) else { return Ok(None) };
+            let place = |(&job, slots): (&usize, &Vec<Slot>)| {
+                Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
+            };
+            bound = Some(answer.bound);
+            stopped = stop();
+            Ok(jobs.iter().zip(&answer.slots).map(place).collect())
+        });
+        let Ok(verdicts) = placed;
+        Ok(Plan { verdicts, categories: None, stopped, bound })
+    }
+}
+
+/// Returns the best plan for all these jobs, and its bound; `None` when none was found.
+fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -> bool) -> Option<Answer> {
+    let mut dual = Dual::new(problem, jobs)?;
+    dual.ascend(PRICES, stop);
+    let mut bound = dual.bound()?;
+    let mut best = Primal::at_prices(problem, &mut dual).and_then(|mut primal| {
+        primal.improve(problem, &mut dual, bound.root * (1.0 + CLOSED), stop);
+        if let Some(idle) = idle {
+            primal.spread(problem, &mut dual, idle);
+        }
+        let slots = primal.layout.slots(&primal.places);
+        value(problem, jobs, &slots).map(|value| (value, slots))
+    });
+    let known = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    if known > bound.root * (1.0 + CLOSED) {
+        let proof = prove(problem, &mut dual, known, idle, stop);
+        best = proof.better.or(best);
+        if let Some((value, _)) = best.as_ref().filter(|_| proof.complete) {
+            bound.lower = bound.lower.max(*value);
+        }
+    }
+    best.map(|(_, slots)| Answer { slots, bound })
+}
+
+/// Returns the objective of slots by job; `None` where a job may not run so.
+fn value(problem: &Problem, jobs: &[usize], slots: &[Vec<Slot>]) -> Option<f64> {
+    let time = |(&job, slots): (&usize, &Vec<Slot>)| {
+        let model = &problem.jobs[job];
+        let epoch = cost::epoch_time(problem, model, slots, Sharing::Balanced)?;
+        let weight = if problem.objective == Objective::Weighted { model.weight } else { 1.0 };
+        Some((weight, model.completion_time(epoch.total())))
+    };
+    Some(problem.objective.value(jobs.iter().zip(slots).map(time).collect::<Option<Vec<_>>>()?))
+}

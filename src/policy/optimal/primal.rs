@@ -1,0 +1,225 @@
+//! A good plan: each job's best answer to the prices in turn, then pairs of jobs placed anew.
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::policy::dual::Dual;
+use crate::policy::optimal::layout::{Layout, Place};
+use crate::policy::{Objective, Problem};
+
+/// Places for all jobs of a market, and the GPUs left.
+#[derive(Clone, Debug)]
+pub(super) struct Primal<'a> {
+    pub layout: Layout<'a>,
+    pub places: Vec<Place>,
+    pub value: f64,
+}
+
+/// How exactly a place is chosen.
+const TOLERANCE: f64 = 1e-6;
+
+/// Prices are raised by these factors until all jobs find room.
+const MARKUPS: [f64; 9] = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0];
+
+/// Orders tried at one markup.
+const MOST_TRIES: usize = 30;
+
+/// Improvement ends after so many pairs in vain, per job, and after so many in all.
+const VAIN_PAIRS: usize = 40;
+const MOST_PAIRS: usize = 400;
+
+impl<'a> Primal<'a> {
+    /// Places every job at the market's prices; `None` when some job finds no room.
+    pub(super) fn at_prices(problem: &'a Problem, dual: &mut Dual<'_>) -> Option<Self> {
+        let mut best: Option<Self> = None;
+        for markup in MARKUPS {
+            let prices: Vec<f64> = dual.prices.iter().map(|price| price * markup).collect();
+            let Some(mut placed) = Self::in_turn(problem, dual, &prices) else { continue };
+            placed.fill(problem, dual);
+            if best.as_ref().is_none_or(|best| placed.value < best.value) {
+                best = Some(placed);
+            } else {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Places the jobs that cost most first; a job that finds no room moves to the front of another try.
+    fn in_turn(problem: &'a Problem, dual: &mut Dual<'_>, prices: &[f64]) -> Option<Self> {
+        let empty = Layout::new(problem);
+        let jobs = dual.pricers.len();
+        let own_prices: Vec<Vec<f64>> = dual.weights.iter().map(|weight| own(*weight, prices)).collect();
+        let mut order = Vec::with_capacity(jobs);
+        for job in 0..jobs {
+            let place = empty.best_place(&mut dual.pricers[job], &own_prices[job], TOLERANCE)?;
+            order.push((dual.weights[job] * place.time, job));
+        }
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut order: Vec<usize> = order.into_iter().map(|(_, job)| job).collect();
+        for _ in 0..=MOST_TRIES.min(jobs) {
+            let mut layout = empty.clone();
+            let mut places: Vec<Option<Place>> = vec![None; jobs];
+            let stuck = order.iter().position(|&job| {
+                let place = layout.best_place(&mut dual.pricers[job], &own_prices[job], TOLERANCE);
+                place.iter().for_each(|place| layout.take(place));
+                places[job] = place;
+                places[job].is_none()
+            });
+            let Some(stuck) = stuck else {
+                let places: Vec<Place> = places.into_iter().collect::<Option<_>>()?;
+                let value = potential(problem, &dual.weights, &places);
+                return Some(Self { layout, places, value });
+            };
+            let job = order.remove(stuck);
+            order.insert(0, job);
+        }
+        None
+    }
+
+    /// Lets each job in turn take of the GPUs left what makes it faster.
+    fn fill(&mut self, problem: &Problem, dual: &mut Dual<'_>) {
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        order.sort_by(|&a, &b| {
+            let cost = |job: usize| dual.weights[job] * self.places[job].time;
+            cost(b).total_cmp(&cost(a)).then(a.cmp(&b))
+        });
+        let free = vec![0.0; self.layout.room.len()];
+        for job in order {
+            self.layout.give_back(&self.places[job]);
+            if let Some(place) = self.layout.best_place(&mut dual.pricers[job], &free, TOLERANCE)
+                && place.time < self.places[job].time
+            {
+                self.places[job] = place;
+            }
+            self.layout.take(&self.places[job]);
+        }
+        self.value = potential(problem, &dual.weights, &self.places);
+    }
+
+    /// Places pairs of jobs anew until that is in vain for long, or `stop` says so; returns whether it did.
+    pub(super) fn improve(
+        &mut self,
+        problem: &Problem,
+        dual: &mut Dual<'_>,
+        enough: f64,
+        stop: &dyn Fn() -> bool,
+    ) -> bool {
+        let jobs = self.places.len();
+        let mut random = Pcg64::seed_from_u64(problem.seed);
+        let mut vain = 0;
+        for _ in 0..MOST_PAIRS * jobs {
+            if vain > VAIN_PAIRS * jobs || self.value <= enough || jobs < 2 {
+                return false;
+            }
+            if stop() {
+                return true;
+            }
+            let (mut a, b) = pair(&mut random, jobs);
+            if problem.objective == Objective::Makespan {
+                let longest = (0..jobs).max_by(|&a, &b| self.places[a].time.total_cmp(&self.places[b].time));
+                a = longest.filter(|&longest| longest != b).unwrap_or(a);
+            }
+            vain = if self.renew(problem, dual, (a, b), &mut random) { 0 } else { vain + 1 };
+        }
+        false
+    }
+
+    /// Hands out GPUs one by one, each where it does least harm, until only `idle` are left or none can be used.
+    pub(super) fn spread(&mut self, problem: &Problem, dual: &mut Dual<'_>, idle: u32) {
+        while self.layout.room.iter().sum::<u32>() > idle {
+            let mut best: Option<(f64, usize, Place)> = None;
+            for (job, place) in self.places.iter().enumerate() {
+                self.layout.give_back(place);
+                for ty in 0..self.layout.room.len() {
+                    let mut counts = place.counts.clone();
+                    counts[ty] += 1;
+                    let Some(more) = self.layout.place_for(&dual.pricers[job], counts) else { continue };
+                    let harm = dual.weights[job] * (more.time - place.time);
+                    if best.as_ref().is_none_or(|(least, ..)| harm < *least) {
+                        best = Some((harm, job, more));
+                    }
+                }
+                self.layout.take(place);
+            }
+            let Some((_, job, place)) = best else { break };
+            self.layout.give_back(&self.places[job]);
+            self.layout.take(&place);
+            self.places[job] = place;
+        }
+        self.value = potential(problem, &dual.weights, &self.places);
+    }
+
+    /// Places two jobs anew: the first at prices about the market's, the second with what is left.
+    fn renew(
+        &mut self,
+        problem: &Problem,
+        dual: &mut Dual<'_>,
+        (a, b): (usize, usize),
+        random: &mut Pcg64,
+    ) -> bool {
+        let before = (self.places[a].clone(), self.places[b].clone());
+        self.layout.give_back(&before.0);
+        self.layout.give_back(&before.1);
+        let factor = |random: &mut Pcg64| 0.5 + 1.2 * unit(random);
+        let prices: Vec<f64> =
+            own(dual.weights[a], &dual.prices).into_iter().map(|price| price * factor(random)).collect();
+        let free = vec![0.0; prices.len()];
+        let found = self.layout.best_place(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
+            self.layout.take(&first);
+            let second = self.layout.best_place(&mut dual.pricers[b], &free, TOLERANCE);
+            if second.is_none() {
+                self.layout.give_back(&first);
+            }
+            second.map(|second| (first, second))
+        });
+        if let Some((first, second)) = found {
+            self.layout.take(&second);
+            (self.places[a], self.places[b]) = (first, second);
+            let value = potential(problem, &dual.weights, &self.places);
+            if value < self.value * (1.0 - 1e-12) {
+                self.value = value;
+                return true;
+            }
+            self.layout.give_back(&self.places[a]);
+            self.layout.give_back(&self.places[b]);
+        }
+        self.layout.take(&before.0);
+        self.layout.take(&before.1);
+        (self.places[a], self.places[b]) = before;
+        false
+    }
+}
+
+/// Returns prices in seconds of a job's own time.
+pub(super) fn own(weight: f64, prices: &[f64]) -> Vec<f64> {
+    prices.iter().map(|price| price / weight).collect()
+}
+
+/// Returns what the search lowers: the objective, and for the longest time a little of all the others too, or
+/// else nothing but the longest job would ever move.
+fn potential(problem: &Problem, weights: &[f64], places: &[Place]) -> f64 {
+    let sum: f64 = places.iter().zip(weights).map(|(place, weight)| weight * place.time).sum();
+    match problem.objective {
+        Objective::Makespan => places.iter().map(|place| place.time).fold(0.0, f64::max) + 1e-3 * sum,
+        Objective::MeanJct | Objective::Weighted => sum,
+    }
+}
+
+/// Returns two different numbers below `count`, which is at least two.
+fn pair(random: &mut Pcg64, count: usize) -> (usize, usize) {
+    let below = |random: &mut Pcg64, count: usize| {
+        #[expect(clippy::cast_possible_truncation, reason = "below a usize")]
+        let number = (random.next_u64() % count as u64) as usize;
+        number
+    };
+    let a = below(random, count);
+    let b = below(random, count - 1);
+    (a, if b >= a { b + 1 } else { b })
+}
+
+fn unit(random: &mut Pcg64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "53 bits")]
+    let bits = (random.next_u64() >> 11) as f64;
+    bits / (1_u64 << 53) as f64
+}

@@ -1,0 +1,119 @@
+//! One job against prices.
+
+use crate::policy::pricing::Rings;
+use crate::policy::pricing::across::Across;
+use crate::policy::{JobModel, cost};
+
+/// A bundle and the completion time of its job, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::policy) struct Bundle {
+    /// GPUs by type.
+    pub counts: Vec<u32>,
+    pub cost: f64,
+}
+
+/// The answer to prices.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::policy) struct Priced {
+    pub bundle: Bundle,
+    /// The bundle's cost and the price of its GPUs.
+    pub value: f64,
+    /// No bundle has a lesser value: `value` up to the tolerance asked for.
+    pub floor: f64,
+}
+
+/// All bundles of one job, ready to be priced.
+#[derive(Clone, Debug)]
+pub(in crate::policy) struct Pricer<'a> {
+    pub job: &'a JobModel,
+    /// Every legal bundle that some node can hold.
+    inside: Vec<Bundle>,
+    across: Option<Across<'a>>,
+}
+
+impl<'a> Pricer<'a> {
+    /// Returns the pricer of a job that may have up to `offered` GPUs by type.
+    pub(in crate::policy) fn new(job: &'a JobModel, rings: &Rings, offered: &[u32]) -> Self {
+        let usable: Vec<bool> = job.types.iter().map(Option::is_some).collect();
+        let alone: Vec<bool> = job.types.iter().map(|own| own.is_some_and(|own| own.single_rank)).collect();
+        let limits = job.min_gpus..=job.max_gpus;
+        let bundle = |(counts, ring): (Vec<u32>, f64)| {
+            let ranks: u32 = counts.iter().sum();
+            if !limits.contains(&ranks) {
+                return None;
+            }
+            let compute = cost::compute_time(job, &counts)?;
+            let epoch = compute + cost::comm_time(job, ranks, ring);
+            Some(Bundle { cost: job.completion_time(epoch), counts })
+        };
+        let inside = rings.inside(&usable, &alone).into_iter().filter_map(bundle).collect();
+        Self { job, inside, across: Across::new(job, rings.network, offered) }
+    }
+
+    /// Returns the bundle with the least value at `prices` (by type), exact up to `tolerance` of its value;
+    /// `None` when the job has no legal bundle. A `hint` near the answer makes the search short.
+    pub(in crate::policy) fn cheapest(
+        &mut self,
+        prices: &[f64],
+        tolerance: f64,
+        hint: Option<&[u32]>,
+    ) -> Option<Priced> {
+        let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
+        let inside = self.inside.iter().map(|bundle| (value(bundle), bundle));
+        let inside = inside.min_by(|a, b| a.0.total_cmp(&b.0));
+        let best = inside.map_or(f64::INFINITY, |(value, _)| value);
+        let far = self.across.as_mut().map(|across| across.cheapest(prices, tolerance, best, hint));
+        let floor = far.as_ref().map_or(best, |found| found.floor.min(best));
+        if let Some(bundle) = far.and_then(|found| found.bundle) {
+            return Some(Priced { value: value(&bundle), floor, bundle });
+        }
+        inside.map(|(value, bundle)| Priced { bundle: bundle.clone(), value, floor })
+    }
+
+    /// Returns all legal bundles that some node can hold.
+    pub(in crate::policy) fn inside(&self) -> &[Bundle] {
+        &self.inside
+    }
+
+    /// Returns the same job's rings over a network of another rate.
+    pub(in crate::policy) fn over(&self, network: f64, offered: &[u32]) -> Self {
+        Self { job: self.job, inside: Vec::new(), across: Across::new(self.job, network, offered) }
+    }
+
+    /// Returns the completion time on a bundle with a ring of that rate; `None` when the bundle is illegal.
+    pub(in crate::policy) fn time(&self, counts: &[u32], ring: f64) -> Option<f64> {
+        let ranks: u32 = counts.iter().sum();
+        if !(self.job.min_gpus..=self.job.max_gpus).contains(&ranks) {
+            return None;
+        }
+        let compute = cost::compute_time(self.job, counts)?;
+        Some(self.job.completion_time(compute + cost::comm_time(self.job, ranks, ring)))
+    }
+
+    /// Returns all rings over the network with a value of at most `limit` at `prices`; `None` when there are
+    /// more than `most`, or the search for them is long.
+    pub(in crate::policy) fn across_within(
+        &mut self,
+        prices: &[f64],
+        limit: f64,
+        most: usize,
+    ) -> Option<Vec<Bundle>> {
+        self.across.as_mut().map_or(Some(Vec::new()), |across| across.within(prices, limit, most))
+    }
+
+    /// Returns the best ring over the network within `room` (GPUs by type) that is cheaper than `below`.
+    pub(in crate::policy) fn across_in(
+        &mut self,
+        prices: &[f64],
+        room: &[u32],
+        tolerance: f64,
+        below: f64,
+    ) -> Option<Bundle> {
+        self.across.as_mut()?.within_room(prices, room, tolerance, below)
+    }
+}
+
+/// Returns the price of a bundle.
+pub(in crate::policy) fn price(prices: &[f64], counts: &[u32]) -> f64 {
+    prices.iter().zip(counts).map(|(price, &count)| price * f64::from(count)).sum()
+}
