@@ -139,8 +139,8 @@ impl<'a> Across<'a> {
         }
         self.search.high.clone_from(&self.caps);
         self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
-        let least = self.search.best - tolerance * self.search.best.abs();
-        Found { bundle: self.answer(), floor: least.min(self.search.open) }
+        let floor = self.search.worth_less().min(self.search.open);
+        Found { bundle: self.answer(), floor }
     }
 
     /// Returns the cheapest ring within `room` that beats `below`.
@@ -265,7 +265,7 @@ impl<'a> Across<'a> {
     fn promising(&self, bound: f64) -> bool {
         let search = &self.search;
         match search.goal {
-            Goal::Least => bound < search.best - search.tolerance * search.best.abs(),
+            Goal::Least => bound < search.worth_less(),
             Goal::Within => bound <= search.best,
         }
     }
@@ -428,8 +428,11 @@ impl<'a> Across<'a> {
         let within = relaxed.ranks.clamp(f64::from(first), f64::from(last));
         let comm_gap = if last > first { at(within) - chord(within) } else { 0.0 };
         let step_gap = self.step_gap(range, relaxed);
-        let worth = 0.1 * (self.search.best - relaxed.bound).max(self.search.tolerance * self.search.best.abs());
-        if comm_gap >= step_gap && comm_gap > worth {
+        let missing = (self.search.best - relaxed.bound).max(self.search.best - self.search.worth_less());
+        let worth = if missing.is_finite() { 0.1 * missing } else { 0.1 * relaxed.bound };
+        if self.search.goal == Goal::Within && self.search.best == f64::INFINITY {
+            self.divide_counts(range, relaxed.fractional);
+        } else if comm_gap >= step_gap && comm_gap > worth {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
             let middle = ((f64::from(first) * f64::from(last)).sqrt() as u32).clamp(first, last - 1);
             let parts = [Range { ranks: (first, middle), ..range }, Range { ranks: (middle + 1, last), ..range }];
@@ -437,7 +440,8 @@ impl<'a> Across<'a> {
             self.visit(parts[usize::from(right)]);
             self.visit(parts[usize::from(!right)]);
         } else if step_gap > worth && range.step.1 - range.step.0 > 1e-9 * range.step.1 {
-            let middle = f64::midpoint(range.step.0, range.step.1);
+            let last = if range.step.1 == f64::INFINITY { 3.0 * range.step.0 } else { range.step.1 };
+            let middle = f64::midpoint(range.step.0, last);
             let parts = [Range { step: (range.step.0, middle), ..range }, Range { step: (middle, range.step.1), ..range }];
             let right = self.batch / relaxed.rate > middle;
             self.visit(parts[usize::from(right)]);
@@ -483,6 +487,13 @@ impl<'a> Across<'a> {
 #[expect(clippy::cast_precision_loss, reason = "quanta are far below 2^52")]
 fn quantum(job: &JobModel) -> f64 {
     job.batch_quantum as f64
+}
+
+impl Search {
+    /// Returns the value below which a bundle is worth finding.
+    fn worth_less(&self) -> f64 {
+        if self.best == f64::INFINITY { self.best } else { self.best - self.tolerance * self.best.abs() }
+    }
 }
 
 /// Returns the most samples a second that a GPU does in a step of a length in the range: s(τ) / τ rises until
