@@ -5,6 +5,7 @@ mod config;
 mod context;
 mod input;
 mod inventory;
+mod offer;
 mod plan;
 mod planning;
 mod submission;
