@@ -45,8 +45,8 @@ pub(super) fn offer(
     let settings = &context.settings;
     let usual = if settings.capacity.is_empty() { Capacity::Free } else { Capacity::Limits };
     let capacity = wanted.unwrap_or(usual);
-    let cpus = jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(settings.cpus_per_gpu));
-    let memory = jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(settings.memory_per_gpu));
+    let cpus = jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(settings.jobs.cpus_per_gpu));
+    let memory = jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(settings.jobs.memory_per_gpu));
     let needs =
         RankNeeds { cpus: cpus.max().unwrap_or(1).into(), memory: memory.max().map_or(0, |memory| memory.0) };
     let mut notes = notes;
@@ -106,7 +106,7 @@ pub(super) fn keep_partitions(
 ) -> Result<(), Failure> {
     let default = cluster.partitions.iter().find(|partition| partition.default);
     let default = default.map(|partition| partition.name.clone());
-    let setting = context.settings.partition.clone().or(default);
+    let setting = context.settings.jobs.partition.clone().or(default);
     let mut nodes_of: BTreeMap<String, (&JobName, BTreeSet<NodeName>)> = BTreeMap::new();
     for job in jobs {
         let Some(names) = job.launch.partition.as_ref().or(setting.as_ref()) else { continue };
