@@ -17,7 +17,7 @@ use crate::ui::Terminal;
 /// Usually: `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
 /// `hsched submit jobs.yaml` to run it.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(version, max_term_width = 100, after_help = exit_codes())]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -25,11 +25,6 @@ pub struct Cli {
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
 }
-
-// One line: clap breaks it where the terminal ends.
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad command line, 3 nothing could be placed or a job \
-    rejected, 4 partly submitted, 69 Slurm missing or unreachable, 70 internal error, 75 state locked by another \
-    hsched, 78 bad file or configuration, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -97,6 +92,12 @@ impl Command {
             Self::Inventory(_) | Self::Plan(_) | Self::Config(_) => Vec::new(),
         }
     }
+}
+
+/// Returns the exit codes in one line: clap breaks it where the terminal ends.
+fn exit_codes() -> String {
+    let codes = Exit::ALL.map(|exit| format!("{} {}", exit.code(), exit.meaning()));
+    format!("Exit codes: {}.", codes.join(", "))
 }
 
 /// Prints data; a reader that went away is no failure.
