@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::context::Context;
-use crate::commands::{config, inventory, plan, submit};
+use crate::commands::{config, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -32,6 +32,8 @@ enum Command {
     Plan(plan::Args),
     Submit(submit::Args),
     Config(config::Args),
+    #[command(hide = true)]
+    WriteDocs(write_docs::Args),
 }
 
 /// Runs the command line of this process.
@@ -71,6 +73,7 @@ impl Cli {
             Command::Plan(args) => plan::run(args, &context),
             Command::Submit(args) => submit::run(args, &context),
             Command::Config(args) => config::run(args, &context),
+            Command::WriteDocs(args) => write_docs::run(args, &context),
         }
     }
 }
@@ -82,6 +85,7 @@ impl Command {
             Self::Plan(args) => args.wants_json(),
             Self::Submit(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
+            Self::WriteDocs(_) => false,
         }
     }
 
@@ -89,7 +93,7 @@ impl Command {
     fn flags(&self) -> Vec<Flag> {
         match self {
             Self::Submit(args) => args.flags(),
-            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) => Vec::new(),
+            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) | Self::WriteDocs(_) => Vec::new(),
         }
     }
 }

@@ -10,5 +10,6 @@ mod plan;
 mod planning;
 mod submission;
 mod submit;
+mod write_docs;
 
 pub use self::cli::{Cli, main};
