@@ -7,6 +7,7 @@ pub mod clock;
 pub mod commands;
 pub mod error;
 pub mod exit;
+pub mod manual;
 pub mod model;
 pub mod policy;
 pub mod render;

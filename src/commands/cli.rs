@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::context::Context;
-use crate::commands::{config, inventory, plan, submit};
+use crate::commands::{config, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -17,7 +17,7 @@ use crate::ui::Terminal;
 /// Usually: `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
 /// `hsched submit jobs.yaml` to run it.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(version, max_term_width = 100, after_help = exit_codes())]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -26,17 +26,14 @@ pub struct Cli {
     settings: Vec<String>,
 }
 
-// One line: clap breaks it where the terminal ends.
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad command line, 3 nothing could be placed or a job \
-    rejected, 4 partly submitted, 69 Slurm missing or unreachable, 70 internal error, 75 state locked by another \
-    hsched, 78 bad file or configuration, 130 interrupted.";
-
 #[derive(Debug, Subcommand)]
 enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
     Config(config::Args),
+    #[command(hide = true)]
+    WriteDocs(write_docs::Args),
 }
 
 /// Runs the command line of this process.
@@ -76,6 +73,7 @@ impl Cli {
             Command::Plan(args) => plan::run(args, &context),
             Command::Submit(args) => submit::run(args, &context),
             Command::Config(args) => config::run(args, &context),
+            Command::WriteDocs(args) => write_docs::run(args, &context),
         }
     }
 }
@@ -87,6 +85,7 @@ impl Command {
             Self::Plan(args) => args.wants_json(),
             Self::Submit(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
+            Self::WriteDocs(_) => false,
         }
     }
 
@@ -94,9 +93,15 @@ impl Command {
     fn flags(&self) -> Vec<Flag> {
         match self {
             Self::Submit(args) => args.flags(),
-            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) => Vec::new(),
+            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) | Self::WriteDocs(_) => Vec::new(),
         }
     }
+}
+
+/// Returns the exit codes in one line: clap breaks it where the terminal ends.
+fn exit_codes() -> String {
+    let codes = Exit::ALL.map(|exit| format!("{} {}", exit.code(), exit.meaning()));
+    format!("Exit codes: {}.", codes.join(", "))
 }
 
 /// Prints data; a reader that went away is no failure.

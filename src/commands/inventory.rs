@@ -57,8 +57,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         notes.extend(unread.into_iter().chain(unclear));
     }
     let needs = RankNeeds {
-        cpus: context.settings.cpus_per_gpu.into(),
-        memory: context.settings.memory_per_gpu.map_or(0, |memory| memory.0),
+        cpus: context.settings.jobs.cpus_per_gpu.into(),
+        memory: context.settings.jobs.memory_per_gpu.map_or(0, |memory| memory.0),
     };
     let text = match args.format {
         Format::Table => inventory_table(&seen.cluster, needs, &mine, context.terminal),

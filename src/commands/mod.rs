@@ -5,9 +5,11 @@ mod config;
 mod context;
 mod input;
 mod inventory;
+mod offer;
 mod plan;
 mod planning;
 mod submission;
 mod submit;
+mod write_docs;
 
 pub use self::cli::{Cli, main};

@@ -2,30 +2,8 @@
 
 use thiserror::Error;
 
-use crate::model::{Bytes, GpuType, Job, JobName, NodeName, PlacedRank, Seconds, hostlist};
+use crate::model::{GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, hostlist};
 use crate::render::{Component, Launcher, components, walltime_minutes};
-
-/// What holds for all jobs of a site or user, where a job does not say otherwise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Defaults {
-    pub account: Option<String>,
-    pub partition: Option<String>,
-    pub qos: Option<String>,
-    /// Shell lines before the job's own, once per job.
-    pub setup: Vec<String>,
-    /// Shell lines before the job's own, once per node.
-    pub node_setup: Vec<String>,
-    /// sbatch options before the job's own.
-    pub sbatch: Vec<String>,
-    pub cpus_per_gpu: u32,
-    pub memory_per_gpu: Option<Bytes>,
-    /// What the walltime exceeds the prediction by, as a factor.
-    pub time_margin: f64,
-    /// Time between the stop signal and the end.
-    pub grace: Seconds,
-    /// Whether the site runs steps over several components.
-    pub het_steps: bool,
-}
 
 /// What is known about one run beside its job.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +65,7 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// When an option cannot be written down, or the site cannot start such a placement.
-    pub fn new(job: &'a Job, defaults: &Defaults, facts: Facts<'a>) -> Result<Self, BatchError> {
+    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: Facts<'a>) -> Result<Self, BatchError> {
         let mut parts = components(facts.ranks);
         let mut pinned = facts.pinned;
         let launcher = match parts.len() {
@@ -130,7 +108,7 @@ impl<'a> Batch<'a> {
 }
 
 /// Options of the first component that hold for the whole job.
-fn job_options(job: &Job, defaults: &Defaults, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+fn job_options(job: &Job, defaults: &JobDefaults, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     let limits: Vec<Seconds> = job.launch.time.into_iter().chain(facts.limit).collect();
     let minutes = walltime_minutes(facts.predicted, defaults.time_margin, grace, &limits);
     // Slurm signals up to a minute early and never a job shorter than the grace.
@@ -159,7 +137,7 @@ fn file_pattern(path: &str) -> String {
 /// Options of one component; those that components do not take over from the first are repeated in each.
 fn component_options(
     job: &Job,
-    defaults: &Defaults,
+    defaults: &JobDefaults,
     part: &Component,
     pinned: bool,
     cpus_per_rank: u32,

@@ -8,21 +8,14 @@ use super::given::Given;
 use super::keys::{KEYS, Key};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
-use crate::model::{BitRate, Bytes, GpuType, NodeName, Seconds};
+use crate::model::{BitRate, GpuType, JobDefaults, NodeName, Seconds};
 use crate::spec::ValueError;
 
 /// All settings, every default filled in.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub account: Option<String>,
-    pub partition: Option<String>,
-    pub qos: Option<String>,
-    /// Shell lines run once per job, before its own.
-    pub setup: Vec<String>,
-    /// Shell lines run once per node of a job, before its own.
-    pub node_setup: Vec<String>,
-    /// Further words for `sbatch`.
-    pub sbatch: Vec<String>,
+    /// What holds for jobs that do not say otherwise.
+    pub jobs: JobDefaults,
     /// Rate between nodes for clusters that do not say.
     pub network: BitRate,
     /// Rate between the GPUs of a node for clusters that do not say.
@@ -31,15 +24,6 @@ pub struct Settings {
     pub node_rates: BTreeMap<NodeName, BitRate>,
     /// GPUs that may be expected, by type; empty is no limit.
     pub capacity: BTreeMap<GpuType, u32>,
-    /// At least 1.
-    pub cpus_per_gpu: u32,
-    pub memory_per_gpu: Option<Bytes>,
-    /// Factor on predicted times, at least 1.
-    pub time_margin: f64,
-    /// Time between the stop signal and the end.
-    pub grace: Seconds,
-    /// Whether the cluster takes steps over heterogeneous components.
-    pub het_steps: bool,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// Directory for state; `None` only where no home directory is known either.
@@ -141,21 +125,23 @@ impl Settings {
     fn blank() -> Option<Self> {
         let some_rate = BitRate::new(1.0)?;
         Some(Self {
-            account: None,
-            partition: None,
-            qos: None,
-            setup: Vec::new(),
-            node_setup: Vec::new(),
-            sbatch: Vec::new(),
+            jobs: JobDefaults {
+                account: None,
+                partition: None,
+                qos: None,
+                setup: Vec::new(),
+                node_setup: Vec::new(),
+                sbatch: Vec::new(),
+                cpus_per_gpu: 1,
+                memory_per_gpu: None,
+                time_margin: 1.0,
+                grace: Seconds(0.0),
+                het_steps: false,
+            },
             network: some_rate,
             intra_node: some_rate,
             node_rates: BTreeMap::new(),
             capacity: BTreeMap::new(),
-            cpus_per_gpu: 1,
-            memory_per_gpu: None,
-            time_margin: 1.0,
-            grace: Seconds(0.0),
-            het_steps: false,
             templates: None,
             state_dir: None,
             slurm_timeout: Seconds(0.0),

@@ -12,7 +12,7 @@ mod text;
 
 pub use self::compare::{Compared, compare_table};
 pub use self::inventory::{inventory_json, inventory_table};
-pub use self::output::write_output;
+pub use self::output::{write_output, write_output_in_folder};
 pub use self::plan::plan_table;
 pub use self::progress::Progress;
 pub use self::table::{Align, Table};

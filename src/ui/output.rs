@@ -1,4 +1,4 @@
-//! Files that the user named with `--output`.
+//! Files that the user named.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
@@ -21,6 +21,16 @@ pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes()).map_err(without_path)?;
     file.as_file().sync_all()?;
     file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Writes a file as [`write_output`] does, making its folder first.
+///
+/// # Errors
+/// When it cannot be written.
+#[expect(clippy::disallowed_methods, reason = "the user named this folder")]
+pub fn write_output_in_folder(path: &Path, text: &str) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    write_output(path, text)
 }
 
 /// Returns the error without the name of the temporary file, which says nothing to the user.

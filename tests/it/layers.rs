@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room and what it may use. `error` and `exit` are plain values that every shell room may use.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("exit", &[]),
     ("error", &["exit"]),
@@ -19,6 +19,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("slurm", &["model", "clock"]),
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),
+    ("manual", &["exit", "spec", "settings"]),
     ("ui", &["model", "policy", "error"]),
     (
         "commands",
@@ -34,6 +35,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
             "slurm",
             "store",
             "settings",
+            "manual",
             "ui",
         ],
     ),

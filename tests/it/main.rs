@@ -14,6 +14,7 @@ mod cli_plan;
 mod cli_plan_file;
 mod cli_state;
 mod cli_submit;
+mod docs;
 mod layers;
 mod modules;
 mod oracle;
