@@ -5,6 +5,7 @@ mod config;
 mod context;
 mod input;
 mod inventory;
+mod local;
 mod plan;
 mod planning;
 mod submission;
