@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::context::Context;
-use crate::commands::{config, inventory, plan, submit};
+use crate::commands::{config, doctor, init, inventory, plan, submit};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -14,7 +14,7 @@ use crate::ui::Terminal;
 
 /// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 ///
-/// Usually: `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
+/// Usually: `hsched init` once, `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
 /// `hsched submit jobs.yaml` to run it.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -37,6 +37,8 @@ enum Command {
     Plan(plan::Args),
     Submit(submit::Args),
     Config(config::Args),
+    Doctor(doctor::Args),
+    Init(init::Args),
 }
 
 /// Runs the command line of this process.
@@ -76,6 +78,8 @@ impl Cli {
             Command::Plan(args) => plan::run(args, &context),
             Command::Submit(args) => submit::run(args, &context),
             Command::Config(args) => config::run(args, &context),
+            Command::Doctor(args) => doctor::run(args, &context),
+            Command::Init(args) => init::run(args, &context),
         }
     }
 }
@@ -87,6 +91,8 @@ impl Command {
             Self::Plan(args) => args.wants_json(),
             Self::Submit(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
+            Self::Doctor(args) => args.wants_json(),
+            Self::Init(_) => false,
         }
     }
 
@@ -94,7 +100,9 @@ impl Command {
     fn flags(&self) -> Vec<Flag> {
         match self {
             Self::Submit(args) => args.flags(),
-            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) => Vec::new(),
+            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) | Self::Doctor(_) | Self::Init(_) => {
+                Vec::new()
+            }
         }
     }
 }

@@ -3,6 +3,8 @@
 mod cli;
 mod config;
 mod context;
+mod doctor;
+mod init;
 mod input;
 mod inventory;
 mod local;
