@@ -18,8 +18,8 @@ use crate::ui::{Align, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
-/// One line per check: ok, note (works, but mind this) or problem (something will fail). Asks Slurm five
-/// short questions, with `sacct` six, and changes nothing. Ends with 0 when there is no problem, with 69 when
+/// One line per check: ok, note (works, but mind this) or problem (something will fail). Asks the
+/// controller four short questions, and accounting one, and changes nothing. Ends with 0 when there is no problem, with 69 when
 /// Slurm is missing or does not answer, and with 1 on any other problem.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
