@@ -30,6 +30,8 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('plan', 'plan', [CompletionResultType]::ParameterValue, 'Plan which GPUs each job gets, and how its batch is split over them')
             [CompletionResult]::new('submit', 'submit', [CompletionResultType]::ParameterValue, 'Write a job script for each placed job and give it to sbatch')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to begin with')
             break
         }
         'hsched;inventory' {
@@ -37,6 +39,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'Show this machine''s own GPUs instead of asking Slurm: types, memory, links, who computes on them')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -97,6 +100,23 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
         'hsched;config;show' {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print them')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;doctor' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;init' {
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Overwrite files that exist')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files instead of writing them')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

@@ -19,6 +19,12 @@ _hsched() {
             hsched,config)
                 cmd="hsched__subcmd__config"
                 ;;
+            hsched,doctor)
+                cmd="hsched__subcmd__doctor"
+                ;;
+            hsched,init)
+                cmd="hsched__subcmd__init"
+                ;;
             hsched,inventory)
                 cmd="hsched__subcmd__inventory"
                 ;;
@@ -38,7 +44,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan submit config"
+            opts="-h -V --set --help --version inventory plan submit config doctor init"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -95,8 +101,56 @@ _hsched() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        hsched__subcmd__doctor)
+            opts="-h --format --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__init)
+            opts="-h --force --dry-run --cluster --from --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --cluster)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         hsched__subcmd__inventory)
-            opts="-h --cluster --from --format --set --help"
+            opts="-h --cluster --from --local --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -27,12 +27,15 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand plan 'Plan which GPUs each job gets, and how its batch is split over them'
             cand submit 'Write a job script for each placed job and give it to sbatch'
             cand config 'Show the settings'
+            cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
+            cand init 'Write a job file and a settings file to begin with'
         }
         &'hsched;inventory'= {
             cand --cluster 'Read a cluster file instead of asking Slurm'
             cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
             cand --format 'How to print it'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --local 'Show this machine''s own GPUs instead of asking Slurm: types, memory, links, who computes on them'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -89,6 +92,21 @@ set edit:completion:arg-completer[hsched] = {|@words|
         &'hsched;config;show'= {
             cand --format 'How to print them'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;doctor'= {
+            cand --format 'How to print it'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;init'= {
+            cand --cluster 'Read a cluster file instead of asking Slurm'
+            cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --force 'Overwrite files that exist'
+            cand --dry-run 'Print the files instead of writing them'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

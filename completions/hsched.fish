@@ -31,12 +31,15 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show t
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets, and how its batch is split over them'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and give it to sbatch'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
 json\t'One JSON value'
 yaml\t'A cluster file'"
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l local -d 'Show this machine\'s own GPUs instead of asking Slurm: types, memory, links, who computes on them'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l format -d 'How to print the plan' -r -f -a "table\t'For people'
 json\t'One JSON value'"
@@ -104,3 +107,13 @@ complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_su
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l format -d 'How to print it' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite files that exist'
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
+complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'

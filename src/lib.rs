@@ -1,7 +1,7 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
 //! A pure core (`model`, `spec`, `throughput`, `solve`, `policy`, `render`) decides; a shell around it
-//! (`slurm`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
+//! (`slurm`, `probe`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod clock;
 pub mod commands;
@@ -10,6 +10,7 @@ pub mod exit;
 pub mod manual;
 pub mod model;
 pub mod policy;
+pub mod probe;
 pub mod render;
 pub mod settings;
 pub mod slurm;

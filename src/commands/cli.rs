@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::context::Context;
-use crate::commands::{config, inventory, plan, submit, write_docs};
+use crate::commands::{config, doctor, init, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -14,7 +14,7 @@ use crate::ui::Terminal;
 
 /// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 ///
-/// Usually: `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
+/// Usually: `hsched init` once, `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
 /// `hsched submit jobs.yaml` to run it.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = exit_codes())]
@@ -32,6 +32,8 @@ enum Command {
     Plan(plan::Args),
     Submit(submit::Args),
     Config(config::Args),
+    Doctor(doctor::Args),
+    Init(init::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
 }
@@ -73,6 +75,8 @@ impl Cli {
             Command::Plan(args) => plan::run(args, &context),
             Command::Submit(args) => submit::run(args, &context),
             Command::Config(args) => config::run(args, &context),
+            Command::Doctor(args) => doctor::run(args, &context),
+            Command::Init(args) => init::run(args, &context),
             Command::WriteDocs(args) => write_docs::run(args, &context),
         }
     }
@@ -85,7 +89,8 @@ impl Command {
             Self::Plan(args) => args.wants_json(),
             Self::Submit(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
-            Self::WriteDocs(_) => false,
+            Self::Doctor(args) => args.wants_json(),
+            Self::Init(_) | Self::WriteDocs(_) => false,
         }
     }
 
@@ -93,7 +98,7 @@ impl Command {
     fn flags(&self) -> Vec<Flag> {
         match self {
             Self::Submit(args) => args.flags(),
-            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) | Self::WriteDocs(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }

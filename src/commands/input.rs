@@ -36,6 +36,12 @@ impl ClusterArgs {
     pub(super) fn is_live(&self) -> bool {
         self.cluster.is_none() && self.from.is_none()
     }
+
+    /// Returns the flag that names a file, and the file.
+    pub(super) fn flag(&self) -> Option<(&'static str, &Path)> {
+        let cluster = self.cluster.as_deref().map(|path| ("--cluster", path));
+        cluster.or(self.from.as_deref().map(|path| ("--from", path)))
+    }
 }
 
 /// A cluster with what was odd about it, for people.

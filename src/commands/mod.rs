@@ -3,8 +3,11 @@
 mod cli;
 mod config;
 mod context;
+mod doctor;
+mod init;
 mod input;
 mod inventory;
+mod local;
 mod offer;
 mod plan;
 mod planning;

@@ -9,7 +9,7 @@ use crate::commands::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::manual;
-use crate::ui::write_output_in_folder;
+use crate::ui::{make_folder, write_output};
 
 /// Write man pages, shell completions and the command reference
 ///
@@ -25,7 +25,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     for (path, text) in manual::files(&Cli::command()) {
         let path = context.directory.join(&args.directory).join(path);
-        write_output_in_folder(&path, &text).map_err(|error| {
+        let folder = path.parent().map_or(Ok(()), make_folder);
+        folder.and_then(|()| write_output(&path, &text)).map_err(|error| {
             Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
         })?;
     }

@@ -13,6 +13,7 @@ mod given;
 mod keys;
 mod problem;
 mod sources;
+mod starter;
 #[cfg(test)]
 mod tests;
 
@@ -22,3 +23,4 @@ pub use self::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
 pub use self::keys::{KEYS, Key};
 pub use self::problem::{SettingsProblem, SettingsProblems};
 pub use self::sources::{Sources, process_environment};
+pub use self::starter::Starter;

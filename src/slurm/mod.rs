@@ -15,12 +15,14 @@ mod recorded;
 pub mod saved;
 pub mod sbatch;
 pub mod sinfo;
+pub mod site;
 pub mod squeue;
 mod stock;
 mod system;
 mod tag;
 
 pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::environment::cleared_variables;
 pub use self::gres::{Gres, Tres};
 pub use self::holdings::holdings;
 pub use self::id::JobId;

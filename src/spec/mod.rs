@@ -6,6 +6,7 @@
 pub mod cluster;
 pub mod inventory;
 pub mod jobs;
+pub mod starter;
 
 mod cluster_yaml;
 mod duration;

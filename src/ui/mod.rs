@@ -12,8 +12,9 @@ mod text;
 
 pub use self::compare::{Compared, compare_table};
 pub use self::inventory::{inventory_json, inventory_table};
-pub use self::output::{write_output, write_output_in_folder};
+pub use self::output::{create_output, make_folder, write_output};
 pub use self::plan::plan_table;
 pub use self::progress::Progress;
+pub use self::quantity::duration;
 pub use self::table::{Align, Table};
 pub use self::terminal::Terminal;

@@ -206,3 +206,32 @@ fn long_lists_fit_the_width() {
     let long: Vec<&str> = table.lines().filter(|line| line.chars().count() > 80).collect();
     assert!(long.is_empty(), "{table}");
 }
+
+#[test]
+fn this_machine_is_a_cluster_of_one_node() {
+    // Whether there is a driver depends on the machine; that it is no failure does not.
+    let sandbox = Sandbox::new();
+    let value = sandbox.run("inventory --local --format json").exits(0).json();
+    assert_eq!(
+        (value["schema"].as_str(), &value["machine"]["host"].is_string()),
+        (Some("hsched.inventory/1"), &true)
+    );
+    let seen = value["machine"]["gpus"].as_array().expect("GPUs").len();
+    assert!(seen > 0 || !value["notes"].as_array().expect("notes").is_empty(), "{value}");
+    let yaml = sandbox.run("inventory --local --format yaml").exits(0).stdout;
+    let sandbox = sandbox.file("own.yaml", yaml);
+    let again = sandbox.run("inventory --cluster own.yaml --format json").json();
+    assert_eq!(again["nodes"][0]["name"], value["nodes"][0]["name"]);
+    assert_eq!(
+        again["gpus"].as_object().map(serde_json::Map::len),
+        value["gpus"].as_object().map(serde_json::Map::len)
+    );
+}
+
+#[test]
+fn this_machine_and_a_file_exclude_each_other() {
+    for other in ["--cluster cluster.yaml", "--from cluster.yaml"] {
+        let error = Sandbox::new().run(&format!("inventory --local {other}")).fails(2);
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}

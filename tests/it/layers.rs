@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room and what it may use. `error` and `exit` are plain values that every shell room may use.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("exit", &[]),
     ("error", &["exit"]),
@@ -17,6 +17,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("render", &["model"]),
     ("spec", &["model"]),
     ("slurm", &["model", "clock"]),
+    ("probe", &["model"]),
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),
     ("manual", &["exit", "spec", "settings"]),
@@ -33,6 +34,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
             "render",
             "spec",
             "slurm",
+            "probe",
             "store",
             "settings",
             "manual",

@@ -7,8 +7,10 @@
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 mod cli_config;
+mod cli_doctor;
 mod cli_errors;
 mod cli_from;
+mod cli_init;
 mod cli_inventory;
 mod cli_plan;
 mod cli_plan_file;
@@ -24,6 +26,7 @@ mod problems;
 mod real_capacity;
 mod real_cluster;
 mod real_desk;
+mod real_doctor;
 mod real_failures;
 mod real_main_job;
 mod real_ranks;
