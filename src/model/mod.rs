@@ -13,7 +13,7 @@ mod summary;
 mod unit;
 
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Usage};
-pub use self::gpu_type::GpuType;
+pub use self::gpu_type::{GpuType, split_mig};
 pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
 pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};

@@ -6,24 +6,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room and what it may use. `error` and `exit` are plain values that every shell room may use.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("exit", &[]),
     ("error", &["exit"]),
     ("clock", &[]),
     ("solve", &[]),
-    ("throughput", &["model"]),
+    ("catalogue", &["model"]),
+    ("throughput", &["model", "catalogue"]),
     ("policy", &["model", "throughput", "solve"]),
     ("render", &["model"]),
     ("spec", &["model"]),
     ("slurm", &["model", "clock"]),
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),
-    ("ui", &["model", "policy", "error"]),
+    ("ui", &["model", "catalogue", "policy", "error"]),
     (
         "commands",
         &[
             "model",
+            "catalogue",
             "exit",
             "error",
             "clock",
