@@ -29,3 +29,4 @@ mod real_ranks;
 mod real_setup;
 mod real_stop;
 mod sandbox;
+mod throughput_names;
