@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::context::Context;
-use crate::commands::{config, inventory, plan, submit};
+use crate::commands::{config, gpus, inventory, plan, submit};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -36,6 +36,7 @@ enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
+    Gpus(gpus::Args),
     Config(config::Args),
 }
 
@@ -75,6 +76,7 @@ impl Cli {
             Command::Inventory(args) => inventory::run(args, &context),
             Command::Plan(args) => plan::run(args, &context),
             Command::Submit(args) => submit::run(args, &context),
+            Command::Gpus(args) => gpus::run(args, &context),
             Command::Config(args) => config::run(args, &context),
         }
     }
@@ -86,6 +88,7 @@ impl Command {
             Self::Inventory(args) => args.wants_json(),
             Self::Plan(args) => args.wants_json(),
             Self::Submit(args) => args.wants_json(),
+            Self::Gpus(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
         }
     }
@@ -94,7 +97,7 @@ impl Command {
     fn flags(&self) -> Vec<Flag> {
         match self {
             Self::Submit(args) => args.flags(),
-            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) => Vec::new(),
+            Self::Inventory(_) | Self::Plan(_) | Self::Gpus(_) | Self::Config(_) => Vec::new(),
         }
     }
 }

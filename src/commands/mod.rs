@@ -3,6 +3,7 @@
 mod cli;
 mod config;
 mod context;
+mod gpus;
 mod input;
 mod inventory;
 mod plan;
