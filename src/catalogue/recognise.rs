@@ -95,7 +95,7 @@ impl Recognised {
         self.gpus.iter().all(|gpu| gpu.has(precision) == Some(first)).then_some(first)
     }
 
-    /// Returns the shortest text that says what is meant: `a100`, `a100 80 GB`, `1/7 of a100 40 GB`.
+    /// Returns the shortest text that says what is meant: `a100`, `a100-80gb`, `3g.20gb of a100-40gb`.
     #[must_use]
     pub fn label(&self) -> String {
         let models: BTreeSet<&str> = self.gpus.iter().map(|gpu| gpu.model()).collect();
@@ -104,7 +104,7 @@ impl Recognised {
         let sizes: BTreeSet<u32> = all.map(|gpu| gpu.memory.gb).collect();
         let names = models.into_iter().collect::<Vec<_>>().join(" or ");
         let label = match whole.memory_gb() {
-            Some(size) if sizes.len() > 1 => format!("{names} {size} GB"),
+            Some(size) if sizes.len() > 1 => format!("{names}-{size}gb"),
             _ => names,
         };
         match &self.slice {
@@ -173,13 +173,13 @@ mod tests {
         let check = |name: &str, expected: &str| assert_eq!(label(name), expected, "{name}");
         check("a100", "a100");
         check("A100", "a100");
-        check("a100l", "a100 80 GB");
-        check("nvidia_a100_80gb_pcie", "a100 80 GB");
-        check("nvidia_a100-sxm4-40gb", "a100 40 GB");
-        check("NVlink_A100_40GB", "a100 40 GB");
-        check("a100_80", "a100 80 GB");
-        check("v100l", "v100 32 GB");
-        check("tesla_v100-sxm2-32gb", "v100 32 GB");
+        check("a100l", "a100-80gb");
+        check("nvidia_a100_80gb_pcie", "a100-80gb");
+        check("nvidia_a100-sxm4-40gb", "a100-40gb");
+        check("NVlink_A100_40GB", "a100-40gb");
+        check("a100_80", "a100-80gb");
+        check("v100l", "v100-32gb");
+        check("tesla_v100-sxm2-32gb", "v100-32gb");
         check("Tesla_V100", "v100");
         check("teslak80", "k80");
         check("rtx8000", "rtx-8000");
@@ -190,17 +190,17 @@ mod tests {
         check("nvidia_geforce_rtx_2080_ti", "rtx-2080-ti");
         check("nvidia_h100_80gb_hbm3", "h100");
         check("nvidia_h100_nvl", "h100-nvl");
-        check("nvidia_gh200_480gb", "gh200 96 GB");
+        check("nvidia_gh200_480gb", "gh200-96gb");
         check("amd_instinct_mi210", "mi210");
     }
 
     #[test]
     fn slices_are_not_the_whole_and_know_their_parent() {
         let check = |name: &str, expected: &str| assert_eq!(label(name), expected, "{name}");
-        check("a100_3g.20gb", "3g.20gb of a100 40 GB");
+        check("a100_3g.20gb", "3g.20gb of a100-40gb");
         check("nvidia_h100_80gb_hbm3_1g.10gb", "1g.10gb of h100");
-        check("3g.20gb", "3g.20gb of a100 40 GB");
-        check("A100-2G.10GB", "2g.10gb of a100 40 GB");
+        check("3g.20gb", "3g.20gb of a100-40gb");
+        check("A100-2G.10GB", "2g.10gb of a100-40gb");
         let (slice, whole) = (recognise("a100_3g.20gb").expect("known"), recognise("a100").expect("known"));
         assert!(!slice.may_be(&whole));
         assert!(slice.may_be(&recognise("nvidia_a100-sxm4-40gb_3g.20gb").expect("known")));

@@ -23,8 +23,8 @@ fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
                 Source::OtherName(name) => format!(" of {name}"),
             };
             let limit = max_batch.map(|limit| format!(" at most {limit}")).unwrap_or_default();
-            let remarks: String = remarks.iter().map(|remark| format!("; {remark}")).collect();
-            format!("{}{from}{limit}{remarks}", speed.rate_at(1.0))
+            let parts = [&[format!("{}{from}{limit}", speed.rate_at(1.0))], remarks.as_slice()];
+            parts.concat().join("; ")
         }
     };
     matrix.row(0).iter().map(text).collect()
