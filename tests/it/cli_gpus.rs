@@ -142,4 +142,8 @@ fn a_plan_says_which_names_and_types_it_used() {
     // The plan file is checked against the same names when it is read.
     sandbox.run("plan jobs.yaml --cluster cluster.yaml --output plan.json").exits(0);
     sandbox.run("submit plan.json --dry-run").exits(0);
+    let older = sandbox.file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 2}}]");
+    let text = older.run("plan jobs.yaml --cluster cluster.yaml").exits(3).stdout;
+    let reason = "a rejected: no GPU type on offer can be used (v100: bf16 needs Ampere or newer)";
+    assert!(text.replace("\n  ", " ").contains(reason), "{text}");
 }

@@ -232,10 +232,8 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
     assert_snapshot!(check("nodes: [{name: a, gpus: {p100: 2}}]"), @r"
     jps: 0 of 2 jobs on 0 of 2 GPUs
 
-    resnet18 rejected: no throughput known for an allowed GPU type of this cluster
-      (p100)
-    vgg19 rejected: no throughput known for an allowed GPU type of this cluster
-      (p100)
+    resnet18 rejected: no GPU type on offer can be used (p100: no throughput known)
+    vgg19 rejected: no GPU type on offer can be used (p100: no throughput known)
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     jps: 0 of 2 jobs on 0 of 0 GPUs
