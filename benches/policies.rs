@@ -46,6 +46,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             max_gpus: 4096,
             accumulate: true,
             types: RATES[kind].iter().map(|own| Some(model(own))).collect(),
+            unusable: Vec::new(),
             notes: Vec::new(),
         }
     };

@@ -22,6 +22,9 @@ _hsched() {
             hsched,doctor)
                 cmd="hsched__subcmd__doctor"
                 ;;
+            hsched,gpus)
+                cmd="hsched__subcmd__gpus"
+                ;;
             hsched,init)
                 cmd="hsched__subcmd__init"
                 ;;
@@ -44,7 +47,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan submit config doctor init"
+            opts="-h -V --set --help --version inventory plan submit gpus config doctor init"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -102,6 +105,28 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__doctor)
+            opts="-h --format --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__gpus)
             opts="-h --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

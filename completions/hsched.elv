@@ -26,6 +26,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand inventory 'Show the cluster''s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
             cand plan 'Plan which GPUs each job gets, and how its batch is split over them'
             cand submit 'Write a job script for each placed job and give it to sbatch'
+            cand gpus 'Show what is known about GPU models: memory, speed, MIG slices, names'
             cand config 'Show the settings'
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to begin with'
@@ -80,6 +81,12 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --dry-run 'Print the scripts and submit nothing'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;gpus'= {
+            cand --format 'How to print it'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

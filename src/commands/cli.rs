@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::context::Context;
-use crate::commands::{config, doctor, init, inventory, plan, submit, write_docs};
+use crate::commands::{config, doctor, gpus, init, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -31,6 +31,7 @@ enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
+    Gpus(gpus::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
@@ -74,6 +75,7 @@ impl Cli {
             Command::Inventory(args) => inventory::run(args, &context),
             Command::Plan(args) => plan::run(args, &context),
             Command::Submit(args) => submit::run(args, &context),
+            Command::Gpus(args) => gpus::run(args, &context),
             Command::Config(args) => config::run(args, &context),
             Command::Doctor(args) => doctor::run(args, &context),
             Command::Init(args) => init::run(args, &context),
@@ -88,6 +90,7 @@ impl Command {
             Self::Inventory(args) => args.wants_json(),
             Self::Plan(args) => args.wants_json(),
             Self::Submit(args) => args.wants_json(),
+            Self::Gpus(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
             Self::Doctor(args) => args.wants_json(),
             Self::Init(_) | Self::WriteDocs(_) => false,

@@ -4,6 +4,7 @@ mod cli;
 mod config;
 mod context;
 mod doctor;
+mod gpus;
 mod init;
 mod input;
 mod inventory;

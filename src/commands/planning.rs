@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
+use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
 use crate::commands::context::Context;
 use crate::commands::input::{self, Seen};
@@ -182,17 +183,19 @@ pub(super) fn solve(
     Ok((plan, Seconds(time.as_secs_f64())))
 }
 
-/// Adds a note for each GPU type of a job that the cluster spells with other capitals. Other slips cannot be
-/// told from types of other clusters: a V100 is one letter from a P100.
+/// Adds a note for each GPU type of a job that neither the cluster nor the catalogue has, but nearly.
+///
+/// A type of the catalogue is meant for another cluster: a V100 is one letter from a P100.
 fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>) {
-    let known = Problem::types_of(cluster);
+    let (known, table): (_, Vec<&str>) = (Problem::types_of(cluster), catalogue::names().collect());
+    let is_known = |name: &str| known.iter().any(|own| own.as_str().eq_ignore_ascii_case(name));
     for job in jobs {
         let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).chain(job.max_batch.keys());
-        let unknown: BTreeSet<&GpuType> = named.filter(|gpu_type| !known.contains(gpu_type)).collect();
-        for gpu_type in unknown {
-            let same = |own: &&GpuType| own.as_str().eq_ignore_ascii_case(gpu_type.as_str());
-            if let Some(near) = known.iter().find(same) {
-                notes.push(format!("{}: GPU type {gpu_type} is spelt {near} in this cluster", job.name));
+        let named: BTreeSet<&str> = named.map(GpuType::as_str).collect();
+        for name in named.into_iter().filter(|name| !is_known(name) && recognise(name).is_none()) {
+            let own = known.iter().map(GpuType::as_str);
+            if let Some(near) = spec::nearest(name, own.chain(table.iter().copied())) {
+                notes.push(format!("{}: no GPU type is known as {name}; did you mean {near}?", job.name));
             }
         }
     }

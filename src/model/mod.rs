@@ -14,7 +14,7 @@ mod summary;
 mod unit;
 
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Usage};
-pub use self::gpu_type::GpuType;
+pub use self::gpu_type::{GpuType, split_mig};
 pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
 pub use self::job_defaults::JobDefaults;
 pub use self::name::{JobName, NameError, NodeName};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::model::{BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, Speed};
-use crate::throughput::ThroughputMatrix;
+use crate::throughput::{Cell, Known, ThroughputMatrix, Unusable};
 
 /// The jobs, the GPUs that they may get, and what is to be minimised.
 ///
@@ -59,7 +59,9 @@ pub struct JobModel {
     pub accumulate: bool,
     /// Speed by GPU type; `None` where the job cannot run or its speed is not known.
     pub types: Vec<Option<TypeModel>>,
-    /// Why a type on offer is not used, one sentence each.
+    /// Types on offer that the job cannot use, by index, each with the reason.
+    pub unusable: Vec<(usize, String)>,
+    /// What its reader should know of the types on offer, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -163,20 +165,26 @@ impl JobModel {
         speeds: &ThroughputMatrix,
         index: usize,
     ) -> Self {
-        let mut notes = Vec::new();
+        let (mut notes, mut unusable) = (Vec::new(), Vec::new());
         let types = gpu_types.iter().zip(speeds.row(index)).enumerate().map(|(column, (ty, cell))| {
-            let allowed = job.gpu_types.as_ref().is_none_or(|types| types.contains(ty));
-            if !allowed {
-                return None;
-            }
-            let Some(cell) = cell else {
-                if offered[column] > 0 {
-                    notes.push(format!("{ty} not used: no throughput known"));
+            match cell {
+                Cell::Known(Known { speed, max_batch, remarks, .. }) => {
+                    if offered[column] > 0 {
+                        notes.extend(remarks.iter().cloned());
+                    }
+                    let single_rank = ty.is_mig_slice();
+                    return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
                 }
-                return None;
-            };
-            let max_batch = job.max_batch.get(ty).copied();
-            Some(TypeModel { speed: cell.speed, max_batch, single_rank: ty.is_mig_slice() })
+                Cell::Unusable(reason) if offered[column] > 0 => {
+                    unusable.push((column, reason.to_string()));
+                    // What the job file itself leaves out is no news to its reader.
+                    if *reason != Unusable::NotAllowed {
+                        notes.push(format!("{ty} not used: {reason}"));
+                    }
+                }
+                Cell::Unusable(_) => {}
+            }
+            None
         });
         let types = types.collect();
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
@@ -196,6 +204,7 @@ impl JobModel {
             max_gpus: job.max_gpus.map_or(quanta, |own| own.min(quanta)),
             accumulate: job.accumulate,
             types,
+            unusable,
             notes,
         }
     }

@@ -241,6 +241,7 @@ mod tests {
             max_gpus: 99,
             accumulate,
             types: types.into_iter().map(Some).collect(),
+            unusable: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -4,4 +4,4 @@
 
 mod matrix;
 
-pub use self::matrix::{Cell, Source, ThroughputMatrix};
+pub use self::matrix::{Cell, Known, Source, ThroughputMatrix, Unusable};

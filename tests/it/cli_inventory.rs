@@ -87,8 +87,8 @@ fn json_has_types_nodes_and_partitions() {
     assert_eq!(
         value["gpus"],
         json!({
-            "t4": {"total": 5, "free": 2, "stranded": 0, "used": 0, "down": 2, "reserved": 1, "mine": 0},
-            "v100": {"total": 3, "free": 1, "stranded": 0, "used": 1, "down": 0, "reserved": 1, "mine": 1},
+            "t4": {"total": 5, "free": 2, "stranded": 0, "used": 0, "down": 2, "reserved": 1, "mine": 0, "model": "t4"},
+            "v100": {"total": 3, "free": 1, "stranded": 0, "used": 1, "down": 0, "reserved": 1, "mine": 1, "model": "v100"},
         })
     );
     let names: Vec<_> = value["nodes"].as_array().expect("nodes").iter().map(|node| &node["name"]).collect();

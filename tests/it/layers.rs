@@ -12,7 +12,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("error", &["exit"]),
     ("clock", &[]),
     ("solve", &[]),
-    ("throughput", &["model"]),
+    ("catalogue", &["model"]),
+    ("throughput", &["model", "catalogue"]),
     ("policy", &["model", "throughput", "solve"]),
     ("render", &["model"]),
     ("spec", &["model"]),
@@ -21,11 +22,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),
     ("manual", &["exit", "spec", "settings"]),
-    ("ui", &["model", "policy", "error"]),
+    ("ui", &["model", "catalogue", "policy", "error"]),
     (
         "commands",
         &[
             "model",
+            "catalogue",
             "exit",
             "error",
             "clock",

@@ -29,6 +29,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         max_gpus: 512,
         accumulate: true,
         types: rates.iter().map(|rate| Some(model(rate))).collect(),
+        unusable: Vec::new(),
         notes: Vec::new(),
     }
 }
