@@ -26,7 +26,7 @@ pub(super) struct ClusterArgs {
     /// Read what somebody saved of a cluster instead of asking Slurm; - reads standard input.
     ///
     /// Taken are `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, tables of `sinfo`
-    /// with their header line, cluster files and `hsched inventory --format json`.
+    /// with or without their header line, cluster files and `hsched inventory --format json`.
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     from: Option<PathBuf>,
 }

@@ -19,7 +19,8 @@ pub(super) fn candidates(features: &BTreeSet<String>) -> Vec<&str> {
     features.iter().map(String::as_str).filter(|feature| names_a_gpu(feature)).collect()
 }
 
-fn names_a_gpu(feature: &str) -> bool {
+/// Returns whether a word is the name of a GPU model, or holds one.
+pub(super) fn names_a_gpu(feature: &str) -> bool {
     let lower = feature.to_ascii_lowercase();
     lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
         let short = LINES.iter().fold(word, |rest, line| rest.strip_prefix(line).unwrap_or(rest));

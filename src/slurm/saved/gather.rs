@@ -14,6 +14,8 @@ use crate::slurm::{Gres, Tres, amount};
 
 /// Most nodes of a cluster: a hostlist writes many in a few characters.
 const NODE_LIMIT: usize = 100_000;
+/// Most times that nodes are named: one by one, each in all its partitions.
+const NAMED_LIMIT: usize = 10_000_000;
 /// Most GPUs of a cluster; more are no count but a fault.
 const GPU_LIMIT: u64 = 1_000_000;
 
@@ -42,6 +44,10 @@ pub(super) struct Gathering {
     pub notes: Notes,
     nodes: BTreeMap<NodeName, Facts>,
     partitions: BTreeMap<String, Limits>,
+    /// How many of the nodes have no name in the text.
+    unnamed: u64,
+    /// How often nodes were named.
+    named: usize,
     too_many: bool,
 }
 
@@ -67,7 +73,10 @@ impl Gathering {
                 return Vec::new();
             }
         };
-        self.too_many = self.nodes.len() + names.len() > NODE_LIMIT;
+        self.named += names.len();
+        // Most are known already where a line names many and is one of many.
+        let grows = names.len() <= NODE_LIMIT && self.nodes.len() <= NODE_LIMIT;
+        self.too_many = !grows || self.named > NAMED_LIMIT;
         if self.too_many {
             return Vec::new();
         }
@@ -82,6 +91,20 @@ impl Gathering {
             }
         }
         added
+    }
+
+    /// Adds what is said of that many nodes without names, and returns the names that they get here.
+    pub(super) fn add_unnamed(&mut self, count: u64, facts: &Facts) -> Vec<NodeName> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let (first, last) = (self.unnamed.saturating_add(1), self.unnamed.saturating_add(count));
+        if last > NODE_LIMIT as u64 {
+            self.too_many = true;
+            return Vec::new();
+        }
+        self.unnamed = last;
+        self.add(&format!("unnamed[{first}-{last}]"), "a line without names", facts)
     }
 
     /// Returns whether no node was added.
@@ -116,7 +139,7 @@ impl Gathering {
     /// # Errors
     /// When there is no node, or more than can be meant.
     pub(super) fn finish(mut self, what: &'static str) -> Result<(Cluster, Vec<String>), SavedError> {
-        if self.too_many {
+        if self.too_many || self.nodes.len() > NODE_LIMIT {
             return Err(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
         }
         let mut all: Vec<(NodeName, Facts)> = std::mem::take(&mut self.nodes).into_iter().collect();
@@ -221,6 +244,10 @@ impl Facts {
             gpus.clone_from(&configured.gpus);
         }
         let held = gres(&self.gres_used);
+        if self.gres.is_none() && gpus.is_empty() && held.gpu_total() > 0 {
+            notes.of(name, "how many GPUs it has is not said; counted are those in use".to_owned());
+            gpus.clone_from(&held.gpus);
+        }
         let tracked = tres(&self.tres_used);
         // TRES name GPUs only where the site tracks them; then silence about their use is a zero.
         let used = if !held.gpus.is_empty() {

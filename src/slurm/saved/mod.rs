@@ -7,8 +7,10 @@
 mod candidates;
 mod error;
 mod gather;
+mod headerless;
 mod json;
 mod json_nodes;
+mod looks;
 mod notes;
 mod recognise;
 mod refusal;
