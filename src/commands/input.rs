@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
 use crate::slurm::saved::{self, Kind};
-use crate::slurm::{QueuedJob, sinfo, squeue};
+use crate::slurm::{self, QueuedJob, sinfo, squeue};
 use crate::spec;
 
 /// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
@@ -56,6 +56,8 @@ pub(super) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Fai
         (None, Some(path)) => saved_cluster(path)?,
         (None, None) => live_cluster(context)?,
     };
+    let named = slurm::name_types(&mut seen.cluster, &context.settings.untyped_gpus);
+    seen.notes.extend(named);
     for node in &mut seen.cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
     }

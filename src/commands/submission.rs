@@ -104,6 +104,7 @@ pub(super) fn prepare(
             report_dir: text(&state.join("runs").join(wish.run).join("report").join(&name))?,
             workdir: text(&workdir)?,
             device_order: planned.file.device_order(),
+            untyped: planned.file.untyped(),
         };
         let batch = Batch::new(job, &defaults, facts).map_err(|error| {
             Failure::from_error(Exit::BadInput, &error)

@@ -12,7 +12,7 @@ mod speed;
 mod summary;
 mod unit;
 
-pub use self::cluster::{Cluster, GpuStock, Node, Partition, Usage};
+pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::gpu_type::GpuType;
 pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
 pub use self::name::{JobName, NameError, NodeName};

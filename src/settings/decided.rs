@@ -31,6 +31,8 @@ pub struct Settings {
     pub node_rates: BTreeMap<NodeName, BitRate>,
     /// GPUs that may be expected, by type; empty is no limit.
     pub capacity: BTreeMap<GpuType, u32>,
+    /// Types of GPUs that Slurm knows without one, by node names, feature or partition.
+    pub untyped_gpus: BTreeMap<String, GpuType>,
     /// At least 1.
     pub cpus_per_gpu: u32,
     pub memory_per_gpu: Option<Bytes>,
@@ -151,6 +153,7 @@ impl Settings {
             intra_node: some_rate,
             node_rates: BTreeMap::new(),
             capacity: BTreeMap::new(),
+            untyped_gpus: BTreeMap::new(),
             cpus_per_gpu: 1,
             memory_per_gpu: None,
             time_margin: 1.0,

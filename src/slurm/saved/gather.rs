@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use super::candidates::candidates;
 use super::error::SavedError;
-use super::notes::Notes;
 use crate::model::hostlist::{self, natural_order};
-use crate::model::{Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Usage};
+use crate::model::{Bytes, Cluster, GpuStock, Node, NodeName, NodeState, Partition, Usage};
+use crate::slurm::notes::Notes;
 use crate::slurm::record::{excerpt, one_line, value};
 use crate::slurm::stock::stocks;
 use crate::slurm::{Gres, Tres, amount};
@@ -215,7 +214,6 @@ impl Facts {
             notes.of(&name, "no state is said; counted as idle".to_owned());
         }
         let features = self.features.unwrap_or_default();
-        note_untyped(&name, &gpus, &features, notes);
         let memory = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
         Node {
             state: self
@@ -285,18 +283,5 @@ impl Facts {
     fn is_without_work(&self) -> bool {
         let idle = |state: &String| state.to_ascii_lowercase().starts_with("idle");
         self.cpus_used == Some(0) || self.state.as_ref().is_some_and(idle)
-    }
-}
-
-/// Notes features that may say the type of GPUs for which the GRES names none.
-fn note_untyped(name: &NodeName, gpus: &[GpuStock], features: &BTreeSet<String>, notes: &mut Notes) {
-    let untyped = GpuType::untyped();
-    if !gpus.iter().any(|stock| stock.gpu_type == untyped) {
-        return;
-    }
-    let names = candidates(features);
-    if !names.is_empty() {
-        let names = excerpt(&names.join(", "));
-        notes.of(name, format!("its GPUs have no type; its features name {names}"));
     }
 }

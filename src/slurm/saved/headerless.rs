@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidates::names_a_gpu;
 use super::looks::{Looks, amounts, is_bracketed, is_job_state, looks, work};
 use super::table_columns::{Column, Header, Layout, What};
 use crate::model::{NodeName, hostlist};
+use crate::slurm::gpu_words::gpu_word;
 use crate::slurm::record::value;
 
 /// Width of the columns of `sinfo -O`, where nobody asked for another.
@@ -173,7 +173,10 @@ impl Table<'_> {
             }
             hostlist::expand(text).is_ok_and(|names| {
                 seen += names.len();
-                names.iter().take(NAME_LIMIT).all(|name| NodeName::new(name).is_ok() && !names_a_gpu(name))
+                names
+                    .iter()
+                    .take(NAME_LIMIT)
+                    .all(|name| NodeName::new(name).is_ok() && gpu_word(name).is_none())
             })
         };
         // Words behind commas are features, unless something counts them.

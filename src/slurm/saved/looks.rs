@@ -18,10 +18,13 @@ pub(super) enum Looks {
     Word,
 }
 
+/// Tells whether a text is of some kind.
+type Fits<'a> = &'a dyn Fn(&str) -> bool;
+
 /// Returns what the values of a column look like.
 pub(super) fn looks(values: &[&str]) -> Looks {
     let said = || values.iter().filter_map(|text| value(text));
-    let all = |fits: &dyn Fn(&str) -> bool| said().all(fits);
+    let all = |fits: Fits<'_>| said().all(fits);
     let is_up = |text: &str| ["up", "down", "drain", "inact"].contains(&text);
     if said().next().is_none() || (all(&is_up) && said().any(|text| text == "up")) {
         return Looks::Beside;
@@ -29,7 +32,7 @@ pub(super) fn looks(values: &[&str]) -> Looks {
     if all(&|text| number(text).is_some()) {
         return Looks::Integer;
     }
-    let kinds: [(&dyn Fn(&str) -> bool, Looks); 5] = [
+    let kinds: [(Fits<'_>, Looks); 5] = [
         (&is_state, Looks::State),
         (&is_gres, Looks::Gres),
         (&|text| work(text).is_some(), Looks::CpusState),

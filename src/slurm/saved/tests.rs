@@ -112,7 +112,6 @@ NodeName=$(g6) State=IDLE
     note: line 5 ("NodeName=g4") was not read: the node is named above
     note: line 6 ("NodeName=g5") was not read: it says no State
     note: line 7 ("NodeName=$(g6)") was not read: node name "$(g6)" holds '$'; only letters, digits, '-', '_' and '.' are allowed
-    note: g1: its GPUs have no type; its features name a100
     note: g[2-3]: the use of its GPUs is not said; all count as free
     note: g4: no GPU in its GRES; counted as its TRES say
     "#);
@@ -241,7 +240,6 @@ g3|odd|gpu:t4:1,mps:100|gpu:t4:0|?|x|(null)|none
     note: g3: its CPUS "?" could not be read
     note: g3: its MEMORY "x" could not be read
     note: g1: the use of its memory is not said; all count as free
-    note: g1: its GPUs have no type; its features name rtx6000
     "#);
     let text = "\
 GRES       |NODES|STATE|HOSTNAMES|CPUS|MEMORY|
