@@ -57,6 +57,8 @@ pub(super) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Fai
         (None, None) => live_cluster(context)?,
     };
     let named = slurm::name_types(&mut seen.cluster, &context.settings.untyped_gpus);
+    // An inventory brings its notes along.
+    seen.notes.retain(|note| !named.contains(note));
     seen.notes.extend(named);
     for node in &mut seen.cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());

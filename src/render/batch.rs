@@ -153,8 +153,7 @@ fn wanted(
 ) -> Wanted {
     let selectors: Vec<Option<&Selector>> = part.nodes.iter().map(|node| untyped.get(node)).collect();
     let mut extra = defaults.sbatch.iter().chain(&job.launch.sbatch);
-    // The user's own constraint would replace this one.
-    let taken = extra.any(|word| word.starts_with("-C") || word.starts_with("--con"));
+    let taken = extra.any(|word| is_constraint(word));
     match selectors.first() {
         Some(Some(Selector::Feature(feature)))
             if !taken && selectors.iter().all(|own| *own == selectors[0]) =>
@@ -237,6 +236,12 @@ fn component_options(
         options.push(extra);
     }
     options
+}
+
+/// Returns whether an option of sbatch is a constraint, which would replace one of hsched's.
+#[must_use]
+pub fn is_constraint(word: &str) -> bool {
+    word.starts_with("-C") || word.starts_with("--cons")
 }
 
 fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {
