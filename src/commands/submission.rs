@@ -81,7 +81,9 @@ pub(super) fn prepare(
     refuse_options(wish.sbatch.iter().chain(&settings.sbatch).chain(own_options))?;
     let mut untyped = planned.file.untyped();
     if wish.sbatch.iter().any(|word| is_constraint(word)) {
-        untyped.values_mut().for_each(|selector| *selector = Selector::Name);
+        for selector in untyped.values_mut() {
+            *selector = Selector::Name;
+        }
     }
     for &index in chosen {
         // From the checked plan, never from the file that it was read from.

@@ -288,7 +288,7 @@ fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueE
 
 fn set_untyped(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
     let text = given.text()?;
-    let gpu_type = GpuType::new(&text).ok_or_else(|| given.not("a GPU type, such as v100"))?;
+    let gpu_type = GpuType::new(text).ok_or_else(|| given.not("a GPU type, such as v100"))?;
     settings.untyped_gpus.insert(given.item.to_owned(), gpu_type);
     Ok(())
 }

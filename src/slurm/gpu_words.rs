@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn models_are_told_from_racks() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(gpu_word(text).as_deref().unwrap_or_default(), expected, "{text}")
+            assert_eq!(gpu_word(text).as_deref().unwrap_or_default(), expected, "{text}");
         };
         check("A100", "a100");
         check("nvidia_h100_80gb", "h100");

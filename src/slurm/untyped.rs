@@ -34,7 +34,7 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
             None => told(node, table),
         };
         if let Some((gpu_type, selector)) = told {
-            set(node, gpu_type, selector);
+            set(node, &gpu_type, selector);
             continue;
         }
         match guessed(node) {
@@ -44,7 +44,7 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
                      the setting untyped_gpus can say otherwise"
                 );
                 notes.of(&node.name, note);
-                set(node, gpu_type, selector);
+                set(node, &gpu_type, selector);
             }
             Ok(None) => {}
             Err(words) => note_unclear(&mut notes, &node.name, &words),
@@ -53,7 +53,7 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
     notes.into_lines()
 }
 
-fn set(node: &mut Node, gpu_type: GpuType, selector: Selector) {
+fn set(node: &mut Node, gpu_type: &GpuType, selector: Selector) {
     for stock in &mut node.gpus {
         stock.gpu_type = gpu_type.clone();
     }

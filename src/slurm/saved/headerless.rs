@@ -208,7 +208,9 @@ impl Table<'_> {
             .with(Looks::Integer)
             .filter_map(|index| Some((index, amounts(&self.columns[index])?)))
             .collect();
-        if let ([(only, _)], None) = (found.as_slice(), self.position(What::Nodes)) {
+        if let ([(only, all)], None) = (found.as_slice(), self.position(What::Nodes))
+            && self.have_cpus(all)
+        {
             self.what[*only] = What::Count;
             return;
         }
@@ -228,6 +230,13 @@ impl Table<'_> {
         if let ([(index, _)], None) = (small.as_slice(), self.position(What::CpusState)) {
             self.what[*index] = What::Cpus;
         }
+    }
+
+    /// Returns whether each row has at least a CPU for each of so many nodes, as far as it says.
+    fn have_cpus(&self, nodes: &[u64]) -> bool {
+        let Some(cpus) = self.position(What::CpusState) else { return true };
+        let enough = |(text, &nodes): (&&str, &u64)| work(text).is_none_or(|(_, all)| all >= nodes);
+        self.columns[cpus].iter().zip(nodes).all(enough)
     }
 
     /// A node has more memory than is in use or free there. In use is none of it where no CPU is.

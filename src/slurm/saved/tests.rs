@@ -288,6 +288,7 @@ fn other_texts_are_refused_by_name() {
         "7 gpu train root R 1:00 2 g[1-2] gpu:1",
         "281/16/1/298 25608/11524/244/37376",
         "1|alice|4|01:00:00\n1.batch||4|01:00:00",
+        "gpu idle 0/8/0/8 64000",
         "serial\nparallel",
         "state,occurrences\nidle,23",
         "cluster,gpu,specifier\nFir,H100,h100",
@@ -325,6 +326,7 @@ fn other_texts_are_refused_by_name() {
     cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "7 gpu train root R 1:00 2 g[1-2] gpu:1"
     cannot be read: it looks like sums over all nodes (sinfo -o '%F %C'), which name no kind of GPU; it begins with "281/16/1/298 25608/11524/244/37376"
     cannot be read: it looks like jobs and their steps (sacct); it begins with "1|alice|4|01:00:00"
+    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "gpu idle 0/8/0/8 64000"
     cannot be read: it looks like a list of words without any state or resources; it begins with "serial"
     cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "state,occurrences"
     cannot be read: it looks like a table with commas whose columns are none of sinfo's; it begins with "cluster,gpu,specifier"
