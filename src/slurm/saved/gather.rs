@@ -7,7 +7,7 @@ use super::error::SavedError;
 use crate::model::hostlist::{self, natural_order};
 use crate::model::{Bytes, Cluster, GpuStock, Node, NodeName, NodeState, Partition, Usage};
 use crate::slurm::notes::Notes;
-use crate::slurm::record::{excerpt, one_line, value};
+use crate::slurm::record::{excerpt, one_line, partition, value};
 use crate::slurm::stock::stocks;
 use crate::slurm::{Gres, Tres, amount};
 
@@ -123,10 +123,14 @@ impl Gathering {
 
     /// Remembers a partition as printed (`gpu*` is the default), and returns its name.
     pub(super) fn partition(&mut self, printed: &str, time: Option<&str>) -> Option<String> {
-        let printed = value(printed)?;
-        let name = printed.strip_suffix('*').unwrap_or(printed);
+        let Some((name, is_default)) = partition(printed) else {
+            if let Some(printed) = value(printed) {
+                self.notes.say(format!("{:?} is no partition's name", excerpt(printed)));
+            }
+            return None;
+        };
         let limits = self.partitions.entry(name.to_owned()).or_default();
-        limits.default |= printed.ends_with('*');
+        limits.default |= is_default;
         if limits.time.is_none() {
             limits.time = time.and_then(value).map(str::to_owned);
         }

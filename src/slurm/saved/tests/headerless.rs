@@ -72,6 +72,17 @@ a-node-with-a-name-1gpu:nvidia_h100_80gb8/0/0/8             alloc               
 }
 
 #[test]
+fn what_is_no_partition_is_noted() {
+    assert_snapshot!(check("PARTITION|NODELIST|STATE\n*|g1|idle\na b|g2|idle\n"), @r#"
+    g1 idle
+    g2 idle
+    note: "*" is no partition's name
+    note: "a b" is no partition's name
+    note: no column GRES: its nodes have no GPUs here; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
+    "#);
+}
+
+#[test]
 fn tables_without_names_count_nodes() {
     assert_snapshot!(check(
         "gpu gpu:v100:4 2 mix\ngpu gpu:t4:2 1 idle\nall gpu:t4:2 1 idle\ngpu2 (null) 0 n/a\n"
