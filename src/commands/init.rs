@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::cli::print;
 use crate::commands::context::{Context, slurm_failure};
-use crate::commands::input::{self, ClusterArgs};
+use crate::commands::input::{self, ClusterArgs, Seen};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Cluster, GpuType, Partition};
@@ -85,8 +85,7 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
         }
         Err(error) => return Err(slurm_failure(&error)),
     };
-    let (cluster, mut notes) =
-        sinfo::parse(&text).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+    let Seen { cluster, mut notes } = input::printed_cluster(context, &text)?;
     let accounts = accounts(context).unwrap_or_else(|error| {
         notes.push(format!("your accounts are not known: {error}"));
         Vec::new()

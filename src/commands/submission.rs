@@ -10,8 +10,8 @@ use crate::commands::input;
 use crate::commands::planning::Planned;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Job, Seconds};
-use crate::render::{Batch, Facts, render};
+use crate::model::{Job, Seconds, Selector};
+use crate::render::{Batch, Facts, is_constraint, render};
 use crate::slurm::{JobId, QueuedJob, SubmitError, Submitted, Tag, sbatch};
 use crate::store::{Entry, Run, RunError, Runs};
 
@@ -67,6 +67,12 @@ pub(super) fn prepare(
     let mut prepared = Vec::new();
     let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
     refuse_options(wish.sbatch.iter().chain(&defaults.sbatch).chain(own_options))?;
+    let mut untyped = planned.file.untyped();
+    if wish.sbatch.iter().any(|word| is_constraint(word)) {
+        for selector in untyped.values_mut() {
+            *selector = Selector::Name;
+        }
+    }
     for &index in chosen {
         // From the checked plan, never from the file that it was read from.
         let Some(placement) = planned.plan.verdicts()[index].placement() else { continue };
@@ -92,6 +98,7 @@ pub(super) fn prepare(
             report_dir: text(&state.join("runs").join(wish.run).join("report").join(&name))?,
             workdir: text(&workdir)?,
             device_order: planned.file.device_order(),
+            untyped: untyped.clone(),
         };
         let batch = Batch::new(job, defaults, facts).map_err(|error| {
             Failure::from_error(Exit::BadInput, &error)

@@ -13,7 +13,7 @@ mod speed;
 mod summary;
 mod unit;
 
-pub use self::cluster::{Cluster, GpuStock, Node, Partition, Usage};
+pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::gpu_type::{GpuType, split_mig};
 pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
 pub use self::job_defaults::JobDefaults;

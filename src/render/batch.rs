@@ -1,8 +1,10 @@
 //! From a placed job to the run that its script describes: components, options, walltime.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
-use crate::model::{GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, hostlist};
+use crate::model::{GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, Selector, hostlist};
 use crate::render::{Component, Launcher, components, walltime_minutes};
 
 /// What is known about one run beside its job.
@@ -30,6 +32,8 @@ pub struct Facts<'a> {
     pub report_dir: String,
     /// Nodes with several GPU types, and the order of their devices.
     pub device_order: Vec<(NodeName, Vec<GpuType>)>,
+    /// Nodes whose GPUs have no type in Slurm, and how to ask for them.
+    pub untyped: BTreeMap<NodeName, Selector>,
 }
 
 /// One run of a job, ready to be written down.
@@ -82,7 +86,8 @@ impl<'a> Batch<'a> {
         // Slurm likes to put jobs of one type on nodes of several, where no plan for those would find room.
         let several: Vec<&NodeName> = facts.device_order.iter().map(|(node, _)| node).collect();
         let own = |part: Component| {
-            let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank);
+            let wanted = wanted(job, defaults, &facts.untyped, &part);
+            let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank, &wanted);
             if !pinned && !several.is_empty() && !part.nodes.iter().any(|node| several.contains(&node)) {
                 options.insert(0, vec![format!("--exclude={}", host_list(several.iter().copied()))]);
             }
@@ -104,6 +109,37 @@ impl<'a> Batch<'a> {
             Some(option) => Err(BatchError::Option { job: job.name.clone(), option: option.clone() }),
             None => Ok(batch),
         }
+    }
+}
+
+/// How a component's GPUs are asked for.
+enum Wanted {
+    /// By the types of the plan.
+    Typed,
+    /// By their number on nodes with a feature.
+    Feature(String),
+    /// By their number on the nodes of the plan.
+    Nodes,
+}
+
+/// Returns how to ask for a component: where Slurm knows no type, a feature of all its nodes or their names.
+fn wanted(
+    job: &Job,
+    defaults: &JobDefaults,
+    untyped: &BTreeMap<NodeName, Selector>,
+    part: &Component,
+) -> Wanted {
+    let selectors: Vec<Option<&Selector>> = part.nodes.iter().map(|node| untyped.get(node)).collect();
+    let mut extra = defaults.sbatch.iter().chain(&job.launch.sbatch);
+    let taken = extra.any(|word| is_constraint(word));
+    match selectors.first() {
+        Some(Some(Selector::Feature(feature)))
+            if !taken && selectors.iter().all(|own| *own == selectors[0]) =>
+        {
+            Wanted::Feature(feature.clone())
+        }
+        _ if selectors.iter().any(Option::is_some) => Wanted::Nodes,
+        _ => Wanted::Typed,
     }
 }
 
@@ -141,6 +177,7 @@ fn component_options(
     part: &Component,
     pinned: bool,
     cpus_per_rank: u32,
+    wanted: &Wanted,
 ) -> Vec<Vec<String>> {
     let mut options = Vec::new();
     let mut add = |name: &str, value: &str| options.push(vec![format!("--{name}={value}")]);
@@ -157,13 +194,19 @@ fn component_options(
     }
     add("nodes", &part.nodes.len().to_string());
     add("ntasks-per-node", &part.ranks_per_node().to_string());
-    add("gres", &gres(&part.gpus));
+    match wanted {
+        Wanted::Typed => add("gres", &gres(&part.gpus)),
+        Wanted::Feature(_) | Wanted::Nodes => add("gres", &format!("gpu:{}", part.ranks_per_node())),
+    }
+    if let Wanted::Feature(feature) = wanted {
+        add("constraint", feature);
+    }
     add("cpus-per-task", &cpus_per_rank.to_string());
     if let Some(memory) = launch.memory_per_gpu.or(defaults.memory_per_gpu) {
         let mebibytes = memory.0.div_ceil(1 << 20).saturating_mul(part.ranks_per_node().into());
         add("mem", &format!("{mebibytes}M"));
     }
-    if pinned {
+    if pinned || matches!(wanted, Wanted::Nodes) {
         add("nodelist", &host_list(&part.nodes));
     }
     let extra = [&defaults.sbatch[..], &launch.sbatch].concat();
@@ -171,6 +214,12 @@ fn component_options(
         options.push(extra);
     }
     options
+}
+
+/// Returns whether an option of sbatch is a constraint, which would replace one of hsched's.
+#[must_use]
+pub fn is_constraint(word: &str) -> bool {
+    word.starts_with("-C") || word.starts_with("--cons")
 }
 
 fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {

@@ -24,6 +24,8 @@ pub struct Settings {
     pub node_rates: BTreeMap<NodeName, BitRate>,
     /// GPUs that may be expected, by type; empty is no limit.
     pub capacity: BTreeMap<GpuType, u32>,
+    /// Types of GPUs that Slurm knows without one, by node names, feature or partition.
+    pub untyped_gpus: BTreeMap<String, GpuType>,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// Directory for state; `None` only where no home directory is known either.
@@ -142,6 +144,7 @@ impl Settings {
             intra_node: some_rate,
             node_rates: BTreeMap::new(),
             capacity: BTreeMap::new(),
+            untyped_gpus: BTreeMap::new(),
             templates: None,
             state_dir: None,
             slurm_timeout: Seconds(0.0),

@@ -28,7 +28,7 @@ pub struct Key {
 }
 
 /// All keys.
-pub static KEYS: [Key; 19] = [
+pub static KEYS: [Key; 20] = [
     Key {
         name: "account",
         help: "Slurm account that jobs are charged to",
@@ -114,6 +114,18 @@ pub static KEYS: [Key; 19] = [
         show: |settings| {
             let text = |(gpu_type, count): (&GpuType, &u32)| (gpu_type.to_string(), count.to_string());
             settings.capacity.iter().map(text).collect()
+        },
+        ..TEXT
+    },
+    Key {
+        name: "untyped_gpus",
+        form: "table of GPU types by hostlist, feature or partition",
+        help: "Types of GPUs for which Slurm knows none, by node names, feature or partition",
+        table: true,
+        set: set_untyped,
+        show: |settings| {
+            let text = |(key, gpu_type): (&String, &GpuType)| (key.clone(), gpu_type.to_string());
+            settings.untyped_gpus.iter().map(text).collect()
         },
         ..TEXT
     },
@@ -273,6 +285,13 @@ fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueE
     let gpu_type = GpuType::new(given.item)
         .ok_or_else(|| ValueError::new(format!("{} is no GPU type", quoted(given.item))))?;
     settings.capacity.insert(gpu_type, given.count(0..=1_000_000)?);
+    Ok(())
+}
+
+fn set_untyped(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+    let text = given.text()?;
+    let gpu_type = GpuType::new(text).ok_or_else(|| given.not("a GPU type, such as v100"))?;
+    settings.untyped_gpus.insert(given.item.to_owned(), gpu_type);
     Ok(())
 }
 

@@ -83,8 +83,10 @@ impl Starter {
 
     /// Returns a table's entries.
     fn entries(&self, key: &Key) -> Vec<(String, String)> {
-        if key.name == "node_gbps" {
-            return vec![("gpu[01-04]".into(), "600".into())];
+        match key.name {
+            "node_gbps" => return vec![("gpu[01-04]".into(), "600".into())],
+            "untyped_gpus" => return vec![("gpu[01-04]".into(), quoted("v100"))],
+            _ => {}
         }
         if self.gpus.is_empty() {
             return vec![("v100".into(), "8".into())];
@@ -159,7 +161,7 @@ mod tests {
         let plain =
             Starter { gpus: odd().gpus, partitions: odd().partitions, ..Starter::default() }.to_toml();
         let all = plain.lines().filter(is_setting).count();
-        assert_eq!(all, KEYS.iter().filter(|key| key.in_project).count() + 3, "{plain}");
+        assert_eq!(all, KEYS.iter().filter(|key| key.in_project).count() + 4, "{plain}");
         let partition = "#partition = \"p\\u000A[x]\"";
         let mut text = plain.replace(partition, "#partition = \"p\"");
         assert_ne!(text, plain);

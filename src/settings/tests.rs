@@ -89,6 +89,7 @@ fn without_any_layer_defaults_hold() {
     intra_node_gbps = 300 (default)
     node_gbps =  (default)
     capacity =  (default)
+    untyped_gpus =  (default)
     cpus_per_gpu = 1 (default)
     memory_per_gpu =  (default)
     time_margin = 1.3 (default)

@@ -5,10 +5,12 @@
 mod amount;
 mod command;
 mod environment;
+mod gpu_words;
 pub mod gres;
 mod holdings;
 mod id;
 mod job_state;
+mod notes;
 mod read;
 mod record;
 mod recorded;
@@ -20,6 +22,7 @@ pub mod squeue;
 mod stock;
 mod system;
 mod tag;
+mod untyped;
 
 pub use self::command::{CommandError, CommandLine, Output, Runner};
 pub use self::environment::cleared_variables;
@@ -34,3 +37,4 @@ pub use self::sbatch::{SubmitError, Submitted};
 pub use self::squeue::{ExitStatus, QueuedJob};
 pub use self::system::System;
 pub use self::tag::Tag;
+pub use self::untyped::name_types;

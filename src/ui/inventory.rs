@@ -156,6 +156,7 @@ fn node_json(node: &Node, needs: RankNeeds, mine: &Holdings) -> Value {
         "partitions": node.partitions,
         "features": node.features,
         "gpus": gpus,
+        "gpus_untyped": node.untyped.is_some(),
         "other_gres": node.other_gres,
         "cpus": node.cpus.map(|cpus| json!({ "total": cpus.total, "used": cpus.used })),
         "memory_bytes": node.memory.map(|memory| json!({ "total": memory.total, "used": memory.used })),

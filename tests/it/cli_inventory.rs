@@ -97,7 +97,7 @@ fn json_has_types_nodes_and_partitions() {
         value["nodes"][3],
         json!({
             "name": "v1", "state": "mixed", "availability": "up", "reason": null,
-            "partitions": ["gpu", "long"], "features": ["ib", "v100"], "other_gres": [],
+            "partitions": ["gpu", "long"], "features": ["ib", "v100"], "gpus_untyped": false, "other_gres": [],
             "gpus": [{"type": "v100", "total": 2, "used": 1, "free": 1, "mine": 1}],
             "cpus": {"total": 8, "used": 2},
             "memory_bytes": {"total": 64_000_u64 << 20, "used": 2048_u64 << 20},

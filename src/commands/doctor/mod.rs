@@ -11,6 +11,7 @@ use self::check::{Check, Level};
 use crate::clock::Clock;
 use crate::commands::cli::{json_text, print};
 use crate::commands::context::{Context, Format};
+use crate::commands::input::printed_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
@@ -101,9 +102,9 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
     let here = context.clock.now().with_timezone(&chrono::Local).naive_local();
     checks.push(site::controller(&config, client.as_deref(), took));
     checks.extend(site::clock(&config, here));
-    match ask(&sinfo::command()).map(|text| sinfo::parse(&text)) {
-        Ok(Ok((seen, notes))) => checks.extend(cluster::gpus(&seen, &notes)),
-        Ok(Err(error)) => checks.push(Check::problem("gpus", error.to_string())),
+    match ask(&sinfo::command()).map(|text| printed_cluster(context, &text)) {
+        Ok(Ok(seen)) => checks.extend(cluster::gpus(&seen.cluster, &seen.notes)),
+        Ok(Err(failure)) => checks.push(Check::problem("gpus", failure.message)),
         Err(error) => checks.push(Check::problem("gpus", error.to_string())),
     }
     match ask(&printed::partitions_command()) {

@@ -1,6 +1,4 @@
-//! Features that may name the type of GPUs for which the GRES names none.
-
-use std::collections::BTreeSet;
+//! Names of GPU models inside other words, such as features.
 
 /// Models, as sites write them in features; with the makers' product lines before them or not.
 const MODELS: [&str; 60] = [
@@ -14,20 +12,17 @@ const MODELS: [&str; 60] = [
 /// Beginnings of words that are followed by a model.
 const LINES: [&str; 6] = ["geforce", "nvidia", "quadro", "tesla", "rtx", "gtx"];
 
-/// Returns the features in which the name of a GPU model stands, in order.
-pub(super) fn candidates(features: &BTreeSet<String>) -> Vec<&str> {
-    features.iter().map(String::as_str).filter(|feature| names_a_gpu(feature)).collect()
-}
-
-fn names_a_gpu(feature: &str) -> bool {
-    let lower = feature.to_ascii_lowercase();
-    lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-        let short = LINES.iter().fold(word, |rest, line| rest.strip_prefix(line).unwrap_or(rest));
+/// Returns the name of the GPU model that a feature, partition or node name holds, in small letters.
+pub(super) fn gpu_word(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let is_model = |word: &&str| {
+        let short = LINES.iter().fold(*word, |rest, line| rest.strip_prefix(line).unwrap_or(rest));
         let named = |name: &str| MODELS.contains(&name);
         named(word)
             || named(short)
             || (short.len() < word.len() && short.starts_with(|c: char| c.is_ascii_digit()))
-    })
+    };
+    lower.split(|c: char| !c.is_ascii_alphanumeric()).find(is_model).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -36,13 +31,16 @@ mod tests {
 
     #[test]
     fn models_are_told_from_racks() {
-        let check = |feature: &str, expected: bool| assert_eq!(names_a_gpu(feature), expected, "{feature}");
-        for name in ["a100", "A100", "nvidia_h100_80gb", "GPU_SKU:RTX2080TI", "gtx1080", "gpu-l40s", "mi300x"]
-        {
-            check(name, true);
-        }
+        let check = |text: &str, expected: &str| {
+            assert_eq!(gpu_word(text).as_deref().unwrap_or_default(), expected, "{text}");
+        };
+        check("A100", "a100");
+        check("nvidia_h100_80gb", "h100");
+        check("GPU_SKU:RTX2080TI", "rtx2080ti");
+        check("gtx1080", "gtx1080");
+        check("gpu-l40s", "l40s");
         for name in ["", "a1", "ib", "skylake", "rack-a3", "gen4", "gpu", "rtx", "t40", "100g"] {
-            check(name, false);
+            check(name, "");
         }
     }
 }
