@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 use crate::commands::context::Context;
 use crate::commands::{config, doctor, gpus, init, inventory, plan, submit, write_docs};
@@ -26,7 +26,7 @@ pub struct Cli {
     settings: Vec<String>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, clap::Subcommand)]
 enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
@@ -37,6 +37,27 @@ enum Command {
     Init(init::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
+}
+
+/// A subcommand with its arguments as typed.
+pub(super) trait Subcommand {
+    /// Returns whether stdout is JSON, where an error belongs, too.
+    fn wants_json(&self) -> bool {
+        false
+    }
+
+    /// Returns the settings that the command's own flags give.
+    fn flags(&self) -> Vec<Flag> {
+        Vec::new()
+    }
+
+    /// Returns whether it runs with the settings that are right where others are wrong.
+    fn bears_wrong_settings(&self) -> bool {
+        false
+    }
+
+    /// Does it.
+    fn run(&self, context: &Context) -> Result<Exit, Failure>;
 }
 
 /// Runs the command line of this process.
@@ -50,7 +71,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code());
         }
     };
-    let json = cli.command.wants_json();
+    let json = cli.command.typed().wants_json();
     // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
     let result = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
         let message = "internal error: hsched stopped where it should not";
@@ -69,39 +90,24 @@ impl Cli {
     fn run(self) -> Result<Exit, Failure> {
         let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
         let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
-        let flags = flags.into_iter().chain(self.command.flags()).collect();
-        let context = Context::new(flags)?;
-        match &self.command {
-            Command::Inventory(args) => inventory::run(args, &context),
-            Command::Plan(args) => plan::run(args, &context),
-            Command::Submit(args) => submit::run(args, &context),
-            Command::Gpus(args) => gpus::run(args, &context),
-            Command::Config(args) => config::run(args, &context),
-            Command::Doctor(args) => doctor::run(args, &context),
-            Command::Init(args) => init::run(args, &context),
-            Command::WriteDocs(args) => write_docs::run(args, &context),
-        }
+        let command = self.command.typed();
+        let flags = flags.into_iter().chain(command.flags()).collect();
+        let context = Context::new(flags, command.bears_wrong_settings())?;
+        command.run(&context)
     }
 }
 
 impl Command {
-    fn wants_json(&self) -> bool {
+    fn typed(&self) -> &dyn Subcommand {
         match self {
-            Self::Inventory(args) => args.wants_json(),
-            Self::Plan(args) => args.wants_json(),
-            Self::Submit(args) => args.wants_json(),
-            Self::Gpus(args) => args.wants_json(),
-            Self::Config(args) => args.wants_json(),
-            Self::Doctor(args) => args.wants_json(),
-            Self::Init(_) | Self::WriteDocs(_) => false,
-        }
-    }
-
-    /// Returns the settings that the command's own flags give.
-    fn flags(&self) -> Vec<Flag> {
-        match self {
-            Self::Submit(args) => args.flags(),
-            _ => Vec::new(),
+            Self::Inventory(args) => args,
+            Self::Plan(args) => args,
+            Self::Submit(args) => args,
+            Self::Gpus(args) => args,
+            Self::Config(args) => args,
+            Self::Doctor(args) => args,
+            Self::Init(args) => args,
+            Self::WriteDocs(args) => args,
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::catalogue::{Recognised, gpus, names, recognise};
-use crate::commands::cli::{json_text, print};
+use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -24,33 +24,34 @@ pub(super) struct Args {
     format: Format,
 }
 
-impl Args {
-    pub(super) fn wants_json(&self) -> bool {
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
         self.format == Format::Json
     }
-}
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let known = args.names.iter().map(|name| find(name).map(|known| (name, known)));
-    let known: Vec<(&String, Recognised)> = known.collect::<Result<_, _>>()?;
-    let terminal = context.terminal;
-    let text = match args.format {
-        Format::Table if known.is_empty() => gpu_table(gpus(), terminal),
-        Format::Table => {
-            let blocks = known.iter().map(|(name, known)| gpu_details(name, known, terminal));
-            blocks.collect::<Vec<_>>().join("\n")
-        }
-        Format::Json if known.is_empty() => {
-            let all: Vec<Value> = gpus().iter().map(gpu_json).collect();
-            json_text(&json!({ "schema": "hsched.gpus/1", "gpus": all }))?
-        }
-        Format::Json => {
-            let all: Vec<Value> = known.iter().map(|(name, known)| recognised_json(name, known)).collect();
-            json_text(&json!({ "schema": "hsched.gpus/1", "names": all }))?
-        }
-    };
-    print(context, &text)?;
-    Ok(Exit::Done)
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let known = self.names.iter().map(|name| find(name).map(|known| (name, known)));
+        let known: Vec<(&String, Recognised)> = known.collect::<Result<_, _>>()?;
+        let terminal = context.terminal;
+        let text = match self.format {
+            Format::Table if known.is_empty() => gpu_table(gpus(), terminal),
+            Format::Table => {
+                let blocks = known.iter().map(|(name, known)| gpu_details(name, known, terminal));
+                blocks.collect::<Vec<_>>().join("\n")
+            }
+            Format::Json if known.is_empty() => {
+                let all: Vec<Value> = gpus().iter().map(gpu_json).collect();
+                json_text(&json!({ "schema": "hsched.gpus/1", "gpus": all }))?
+            }
+            Format::Json => {
+                let all: Vec<Value> =
+                    known.iter().map(|(name, known)| recognised_json(name, known)).collect();
+                json_text(&json!({ "schema": "hsched.gpus/1", "names": all }))?
+            }
+        };
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
 }
 
 /// Returns what a name means.

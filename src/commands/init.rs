@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::commands::cli::print;
+use crate::commands::cli::{Subcommand, print};
 use crate::commands::context::{Context, slurm_failure};
 use crate::commands::input::{self, ClusterArgs, Seen};
 use crate::error::Failure;
@@ -45,30 +45,32 @@ struct Known {
     with_slurm: bool,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let known = known(args, context)?;
-    let (folder, job_file) = target(args.target.as_deref());
-    let needs_cluster = !known.with_slurm && args.source.is_live();
-    let mut files = vec![(job_file.clone(), starter::jobs(&gpu_types(&known, needs_cluster)))];
-    files.push((folder.join("hsched.toml"), settings(&known).to_toml()));
-    if needs_cluster {
-        files.push((folder.join("cluster.yaml"), starter::CLUSTER.to_owned()));
-    }
-    let mut said = String::new();
-    if args.dry_run {
-        for (path, text) in &files {
-            let _ = write!(said, "# ---- {}\n{text}\n", path.display());
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let known = known(self, context)?;
+        let (folder, job_file) = target(self.target.as_deref());
+        let needs_cluster = !known.with_slurm && self.source.is_live();
+        let mut files = vec![(job_file.clone(), starter::jobs(&gpu_types(&known, needs_cluster)))];
+        files.push((folder.join("hsched.toml"), settings(&known).to_toml()));
+        if needs_cluster {
+            files.push((folder.join("cluster.yaml"), starter::CLUSTER.to_owned()));
         }
-    } else {
-        write(&files, &folder, args.force)?;
-        for (path, _) in &files {
-            let _ = writeln!(said, "wrote {}", path.display());
+        let mut said = String::new();
+        if self.dry_run {
+            for (path, text) in &files {
+                let _ = write!(said, "# ---- {}\n{text}\n", path.display());
+            }
+        } else {
+            write(&files, &folder, self.force)?;
+            for (path, _) in &files {
+                let _ = writeln!(said, "wrote {}", path.display());
+            }
+            said.push_str(&next(self, context, &folder, &job_file, needs_cluster));
         }
-        said.push_str(&next(args, context, &folder, &job_file, needs_cluster));
+        print(context, &said)?;
+        known.notes.iter().for_each(|note| context.note(note));
+        Ok(Exit::Done)
     }
-    print(context, &said)?;
-    known.notes.iter().for_each(|note| context.note(note));
-    Ok(Exit::Done)
 }
 
 /// Returns what Slurm or the file shows; a machine without Slurm is as good as any.

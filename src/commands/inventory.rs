@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::commands::cli::{json_text, print};
+use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::Context;
 use crate::commands::{input, local};
 use crate::error::Failure;
@@ -45,48 +45,48 @@ enum Format {
     Yaml,
 }
 
-impl Args {
-    pub(super) fn wants_json(&self) -> bool {
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
         self.format == Format::Json
     }
-}
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let machine = args.local.then(probe::look);
-    let seen = match &machine {
-        Some(facts) => local::seen(context, facts),
-        None => input::cluster(context, &args.source)?,
-    };
-    let mut notes = seen.notes;
-    let mut mine = Holdings::new();
-    // A file says nothing of its readers, and a frozen cluster needs no owner.
-    if machine.is_none() && args.source.is_live() && args.format != Format::Yaml {
-        let (jobs, unread) = input::queue(context)?;
-        let (held, unclear) = holdings(&jobs, &seen.cluster);
-        mine = held;
-        notes.extend(unread.into_iter().chain(unclear));
-    }
-    let needs = RankNeeds {
-        cpus: context.settings.jobs.cpus_per_gpu.into(),
-        memory: context.settings.jobs.memory_per_gpu.map_or(0, |memory| memory.0),
-    };
-    let mut text = match args.format {
-        Format::Table => inventory_table(&seen.cluster, needs, &mine, context.terminal),
-        Format::Json => {
-            let mut value = inventory_json(&seen.cluster, needs, &mine, &notes);
-            if let Some(facts) = &machine {
-                value["machine"] = local::json(facts);
-            }
-            json_text(&value)?
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let machine = self.local.then(probe::look);
+        let seen = match &machine {
+            Some(facts) => local::seen(context, facts),
+            None => input::cluster(context, &self.source)?,
+        };
+        let mut notes = seen.notes;
+        let mut mine = Holdings::new();
+        // A file says nothing of its readers, and a frozen cluster needs no owner.
+        if machine.is_none() && self.source.is_live() && self.format != Format::Yaml {
+            let (jobs, unread) = input::queue(context)?;
+            let (held, unclear) = holdings(&jobs, &seen.cluster);
+            mine = held;
+            notes.extend(unread.into_iter().chain(unclear));
         }
-        Format::Yaml => spec::cluster::to_yaml(&seen.cluster),
-    };
-    if let Some(facts) = machine.filter(|_| args.format == Format::Table) {
-        text.push_str(&local::table(&facts, context.terminal));
+        let needs = RankNeeds {
+            cpus: context.settings.jobs.cpus_per_gpu.into(),
+            memory: context.settings.jobs.memory_per_gpu.map_or(0, |memory| memory.0),
+        };
+        let mut text = match self.format {
+            Format::Table => inventory_table(&seen.cluster, needs, &mine, context.terminal),
+            Format::Json => {
+                let mut value = inventory_json(&seen.cluster, needs, &mine, &notes);
+                if let Some(facts) = &machine {
+                    value["machine"] = local::json(facts);
+                }
+                json_text(&value)?
+            }
+            Format::Yaml => spec::cluster::to_yaml(&seen.cluster),
+        };
+        if let Some(facts) = machine.filter(|_| self.format == Format::Table) {
+            text.push_str(&local::table(&facts, context.terminal));
+        }
+        print(context, &text)?;
+        for note in &notes {
+            context.note(note);
+        }
+        Ok(Exit::Done)
     }
-    print(context, &text)?;
-    for note in &notes {
-        context.note(note);
-    }
-    Ok(Exit::Done)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::CommandFactory;
 
-use crate::commands::cli::Cli;
+use crate::commands::cli::{Cli, Subcommand};
 use crate::commands::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -22,13 +22,15 @@ pub(super) struct Args {
     directory: PathBuf,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    for (path, text) in manual::files(&Cli::command()) {
-        let path = context.directory.join(&args.directory).join(path);
-        let folder = path.parent().map_or(Ok(()), make_folder);
-        folder.and_then(|()| write_output(&path, &text)).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
-        })?;
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        for (path, text) in manual::files(&Cli::command()) {
+            let path = context.directory.join(&self.directory).join(path);
+            let folder = path.parent().map_or(Ok(()), make_folder);
+            folder.and_then(|()| write_output(&path, &text)).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            })?;
+        }
+        Ok(Exit::Done)
     }
-    Ok(Exit::Done)
 }

@@ -68,6 +68,17 @@ impl Settings {
     /// When a file cannot be read or anything in any layer is wrong; all problems are listed, also
     /// those of values that a higher layer replaces.
     pub fn load(sources: &Sources) -> Result<Self, SettingsProblems> {
+        match Self::load_valid(sources)? {
+            (settings, None) => Ok(settings),
+            (_, Some(problems)) => Err(problems),
+        }
+    }
+
+    /// Reads all layers as [`Settings::load`] does, but passes over what is wrong, and returns that too.
+    ///
+    /// # Errors
+    /// When not even the built-in defaults can be used.
+    pub fn load_valid(sources: &Sources) -> Result<(Self, Option<SettingsProblems>), SettingsProblems> {
         let (entries, mut problems) = sources.entries();
         let Some(mut settings) = Self::built_in(sources, &mut problems) else {
             let error = ValueError::new("the built-in defaults are unusable");
@@ -78,7 +89,7 @@ impl Settings {
         for entry in entries {
             settings.apply(entry, sources, &mut problems);
         }
-        if problems.is_empty() { Ok(settings) } else { Err(problems.into()) }
+        Ok((settings, (!problems.is_empty()).then(|| problems.into())))
     }
 
     /// Returns every value with its origin, in the order of [`KEYS`].

@@ -84,6 +84,17 @@ fn what_will_fail_is_a_problem() {
 }
 
 #[test]
+fn wrong_settings_are_a_finding_and_the_right_ones_hold() {
+    let sandbox = sandbox().file("hsched.toml", "het_steps = false\ngrace = \"soon\"\naccount = 7\n");
+    let settings = found(&sandbox, "--set partition=long", 1, "settings");
+    assert_eq!(settings.len(), 2, "{settings:?}");
+    assert!(settings.iter().all(|(status, _)| status == "problem"), "{settings:?}");
+    assert!(settings[0].1.contains("hsched.toml:2: grace: "), "{settings:?}");
+    let mixed = found(&sandbox, "", 1, "mixed jobs");
+    assert_eq!(mixed, one("ok", "het_steps = false: one component per job"));
+}
+
+#[test]
 fn variables_that_are_kept_from_slurm_are_named() {
     let sandbox = sandbox().variable("SQUEUE_FORMAT", "%i").variable("SLURM_CLUSTERS", "north");
     let expected = "hsched keeps SQUEUE_FORMAT from Slurm's commands";

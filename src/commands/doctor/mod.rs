@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 
 use self::check::{Check, Level};
 use crate::clock::Clock;
-use crate::commands::cli::{json_text, print};
+use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::input::printed_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::settings::{Origin, SettingsProblem, process_environment};
 use crate::slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
 use crate::ui::{Align, Table};
 
@@ -29,42 +30,46 @@ pub(super) struct Args {
     format: Format,
 }
 
-impl Args {
-    pub(super) fn wants_json(&self) -> bool {
+impl Subcommand for Args {
+    fn bears_wrong_settings(&self) -> bool {
+        true
+    }
+
+    fn wants_json(&self) -> bool {
         self.format == Format::Json
     }
-}
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let (mut checks, reachable) = slurm(context);
-    checks.push(environment());
-    checks.extend(state::checks(&context.settings, reachable));
-    checks.push(settings(context));
-    let count = |level| checks.iter().filter(|check| check.level == level).count();
-    let (problems, notes) = (count(Level::Problem), count(Level::Note));
-    let text = match args.format {
-        Format::Table => {
-            let mut table =
-                Table::new(&[("CHECK", Align::Left), ("STATUS", Align::Left), ("FOUND", Align::Left)]);
-            for check in &checks {
-                table.row([check.name.to_owned(), check.level.word().to_owned(), check.text()]);
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let (mut checks, reachable) = slurm(context);
+        checks.push(environment());
+        checks.extend(state::checks(&context.settings, reachable));
+        checks.extend(settings(context));
+        let count = |level| checks.iter().filter(|check| check.level == level).count();
+        let (problems, notes) = (count(Level::Problem), count(Level::Note));
+        let text = match self.format {
+            Format::Table => {
+                let mut table =
+                    Table::new(&[("CHECK", Align::Left), ("STATUS", Align::Left), ("FOUND", Align::Left)]);
+                for check in &checks {
+                    table.row([check.name.to_owned(), check.level.word().to_owned(), check.text()]);
+                }
+                let rows = table.render(context.terminal.width(), context.terminal.colour());
+                format!("{rows}\n{}, {}\n", counted(problems, "problem"), counted(notes, "note"))
             }
-            let rows = table.render(context.terminal.width(), context.terminal.colour());
-            format!("{rows}\n{}, {}\n", counted(problems, "problem"), counted(notes, "note"))
-        }
-        Format::Json => {
-            let rows: Vec<Value> = checks.iter().map(Check::json).collect();
-            json_text(
-                &json!({ "schema": "hsched.doctor/1", "problems": problems, "notes": notes, "checks": rows }),
-            )?
-        }
-    };
-    print(context, &text)?;
-    Ok(match (reachable, problems) {
-        (false, _) => Exit::SlurmUnavailable,
-        (true, 0) => Exit::Done,
-        (true, _) => Exit::Failed,
-    })
+            Format::Json => {
+                let rows: Vec<Value> = checks.iter().map(Check::json).collect();
+                json_text(
+                    &json!({ "schema": "hsched.doctor/1", "problems": problems, "notes": notes, "checks": rows }),
+                )?
+            }
+        };
+        print(context, &text)?;
+        Ok(match (reachable, problems) {
+            (false, _) => Exit::SlurmUnavailable,
+            (true, 0) => Exit::Done,
+            (true, _) => Exit::Failed,
+        })
+    }
 }
 
 fn counted(count: usize, what: &str) -> String {
@@ -136,7 +141,7 @@ fn absent(name: &'static str, error: &CommandError) -> Check {
 
 /// Returns the check of variables that would change what Slurm's commands print.
 fn environment() -> Check {
-    let variables = crate::settings::process_environment().map(|(name, _)| name);
+    let variables = process_environment().map(|(name, _)| name);
     let cleared = cleared_variables(variables);
     if cleared.is_empty() {
         return Check::ok("environment", "no variables that change Slurm's commands");
@@ -151,8 +156,14 @@ fn environment() -> Check {
     check.advise("nothing to do; options for your jobs go into `sbatch` in the settings")
 }
 
-fn settings(context: &Context) -> Check {
-    let given =
-        context.settings.rows().iter().filter(|row| row.origin != crate::settings::Origin::Default).count();
-    Check::ok("settings", format!("valid, {given} given; `hsched config show` lists them"))
+fn settings(context: &Context) -> Vec<Check> {
+    if let Some(problems) = &context.wrong_settings {
+        let check = |problem: &SettingsProblem| {
+            Check::problem("settings", problem.to_string())
+                .advise("no other command runs before this is right")
+        };
+        return problems.as_slice().iter().map(check).collect();
+    }
+    let given = context.settings.rows().iter().filter(|row| row.origin != Origin::Default).count();
+    vec![Check::ok("settings", format!("valid, {given} given; `hsched config show` lists them"))]
 }
