@@ -2,10 +2,11 @@
 //!
 //! Slurm's detection of devices (`AutoDetect=nvml`) makes types of product names: lower case, `_` for blanks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use super::gpu::Gpu;
-use super::table::{gpus, spellings};
+use super::table::{gpus, spelling};
 use crate::model::{Precision, split_mig};
 
 /// What a name may mean.
@@ -45,6 +46,15 @@ const EMPTY_WORDS: [&str; 12] = [
 
 /// Empty words that clusters write without a gap: `teslak80`.
 const PREFIXES: [&str; 3] = ["nvidia", "tesla", "quadro"];
+
+/// GPUs by the names of their models without gaps: tables of big clusters ask for thousands of names.
+static BY_NAME: LazyLock<BTreeMap<String, Vec<&'static Gpu>>> = LazyLock::new(|| {
+    let mut by_name = BTreeMap::<_, Vec<_>>::new();
+    for gpu in gpus() {
+        by_name.entry(words(gpu.model()).concat()).or_default().push(gpu);
+    }
+    by_name
+});
 
 /// Returns what a GPU type or product name may mean, or `None` where the table does not have it.
 ///
@@ -131,12 +141,7 @@ fn whole(name: &str) -> Option<Vec<&'static Gpu>> {
 
 /// Returns the GPUs of a model, by its name or a short one without gaps.
 fn named(squeezed: &str) -> Option<Vec<&'static Gpu>> {
-    let found: Vec<&Gpu> = gpus().iter().filter(|gpu| words(gpu.model()).concat() == squeezed).collect();
-    if !found.is_empty() {
-        return Some(found);
-    }
-    let (_, full) = spellings().find(|(short, _)| *short == squeezed)?;
-    whole(full)
+    BY_NAME.get(squeezed).cloned().or_else(|| whole(spelling(squeezed)?))
 }
 
 /// Returns whether a word behind the model's name is true of the GPU: a form, a kind or size of memory.

@@ -30,6 +30,11 @@ pub fn spellings() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.spellings.iter().map(|(short, full)| (short.as_str(), full.as_str()))
 }
 
+/// Returns the full name that a short one stands for.
+pub(super) fn spelling(short: &str) -> Option<&'static str> {
+    TABLE.spellings.get(short).map(String::as_str)
+}
+
 /// Returns all names of GPUs and models, and the short ones.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let own = gpus().iter().flat_map(|gpu| [gpu.model(), &gpu.name]);

@@ -80,17 +80,15 @@ fn told(node: &Node, table: &BTreeMap<String, GpuType>) -> Option<(GpuType, Sele
 /// Returns the one model that the features, or else the partitions, name; `Err` has several.
 fn guessed(node: &Node) -> Result<Option<Found>, BTreeSet<String>> {
     for (what, words) in [("feature", &node.features), ("partition", &node.partitions)] {
-        let models: BTreeSet<String> = words.iter().filter_map(|word| gpu_word(word)).collect();
-        let (Some(model), Some(word)) = (models.first(), words.iter().find(|word| gpu_word(word).is_some()))
-        else {
-            continue;
-        };
-        if models.len() > 1 {
-            return Err(models);
+        let named = || words.iter().filter_map(|word| Some((word, gpu_word(word)?)));
+        // Of `v100` and `v100-32gb` the one that leaves least open counts.
+        let Some((word, narrowest)) = named().min_by_key(|(_, known)| known.gpus.len()) else { continue };
+        if named().any(|(_, other)| !other.may_be(&narrowest)) {
+            return Err(named().map(|(_, known)| known.label()).collect());
         }
         let selector = if what == "feature" { selector(word) } else { Selector::Name };
         let from = format!("{what} {}", excerpt(word));
-        return Ok(GpuType::new(model).map(|gpu_type| Found { gpu_type, selector, from }));
+        return Ok(GpuType::new(&narrowest.label()).map(|gpu_type| Found { gpu_type, selector, from }));
     }
     Ok(None)
 }
@@ -144,6 +142,7 @@ mod tests {
             "n6|gpu|gpu:k80:2|v100",
             "n7|gpu|gpu:2,gpu:k80:2|v100",
             "n8|gpu|gpu:1|v100(2)",
+            "n9|gpu|gpu:1|v100,v100-32gb,nvlink",
         ];
         assert_snapshot!(check(&nodes, &[]), @r"
         n1 v100:4 by feature v100
@@ -154,10 +153,12 @@ mod tests {
         n6 k80:2
         n7 gpu:2 k80:2
         n8 v100:1 by name
+        n9 v100-32gb:1 by feature v100-32gb
         n[1-2]: its untyped GPUs are taken as v100, from its feature v100; the setting untyped_gpus can say otherwise
         n3: its untyped GPUs are taken as a100, from its partition gpu_a100; the setting untyped_gpus can say otherwise
         n4: its GPUs have no type, and its features or partitions name several: t4, v100; the setting untyped_gpus can say which
         n8: its untyped GPUs are taken as v100, from its feature v100(2); the setting untyped_gpus can say otherwise
+        n9: its untyped GPUs are taken as v100-32gb, from its feature v100-32gb; the setting untyped_gpus can say otherwise
         ");
         assert_snapshot!(check(&nodes[..5], &[("n[4-5]", "x"), ("ib", "y"), ("gpu", "z")]), @r"
         n1 y:4 by feature ib

@@ -17,7 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("policy", &["model", "throughput", "solve"]),
     ("render", &["model"]),
     ("spec", &["model"]),
-    ("slurm", &["model", "clock"]),
+    ("slurm", &["model", "catalogue", "clock"]),
     ("probe", &["model"]),
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::check::Check;
+use crate::catalogue::recognise;
 use crate::model::{Availability, Cluster, GpuType, Node, RankNeeds, hostlist};
 use crate::slurm::site::PartitionLimits;
 use crate::ui::duration;
@@ -39,25 +40,21 @@ fn untyped(cluster: &Cluster) -> Option<Check> {
     let found = format!("no type on {}; they count as type \"gpu\"", names?);
     Some(
         Check::note("gpu types", found)
-            .advise("give throughput for gpu, or ask the administrators to name types in gres.conf"),
+            .advise("say their type in the setting untyped_gpus, or give throughput for gpu"),
     )
 }
 
-/// Returns a note when types differ in nothing but capitals, dashes and underscores, or a maker's name in front.
+/// Returns a note on types that are names of the same GPU.
 fn spellings(types: &[&GpuType]) -> Option<Check> {
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for gpu_type in types {
-        let key = gpu_type.as_str().to_ascii_lowercase().replace(['-', '_'], "");
-        let key = ["nvidia", "tesla"]
-            .iter()
-            .fold(key.as_str(), |key, maker| key.strip_prefix(maker).unwrap_or(key))
-            .to_owned();
-        alike.entry(key).or_default().push(gpu_type.as_str());
+    for name in types.iter().map(|gpu_type| gpu_type.as_str()) {
+        let key = recognise(name).map_or_else(|| name.to_ascii_lowercase(), |known| known.label());
+        alike.entry(key).or_default().push(name);
     }
-    let groups: Vec<String> =
-        alike.into_values().filter(|names| names.len() > 1).map(|names| names.join(" and ")).collect();
-    let found = format!("{} look like two spellings of one type", groups.join("; "));
-    (!groups.is_empty()).then(|| Check::note("gpu types", found).advise("give throughput for each spelling"))
+    let group = |(meant, names): (String, Vec<&str>)| format!("{} are names of {meant}", names.join(" and "));
+    let groups: Vec<String> = alike.into_iter().filter(|(_, names)| names.len() > 1).map(group).collect();
+    let check = Check::note("gpu types", groups.join("; "));
+    (!groups.is_empty()).then(|| check.advise("give throughput for each name"))
 }
 
 /// Returns a note on nodes without GPUs in partitions where others have some.
@@ -152,7 +149,7 @@ mod tests {
             [
                 "ok: 4 V100, 4 gpu, 1 tesla_v100",
                 "note: no type on c; they count as type \"gpu\"",
-                "note: V100 and tesla_v100 look like two spellings of one type",
+                "note: V100 and tesla_v100 are names of v100",
                 "note: none on d, beside nodes of the same partition that have some",
                 "note: b: down, drained or reserved",
             ]

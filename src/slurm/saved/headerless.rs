@@ -173,10 +173,9 @@ impl Table<'_> {
             }
             hostlist::expand(text).is_ok_and(|names| {
                 seen += names.len();
-                names
-                    .iter()
-                    .take(NAME_LIMIT)
-                    .all(|name| NodeName::new(name).is_ok() && gpu_word(name).is_none())
+                let looked_at = || names.iter().take(NAME_LIMIT);
+                looked_at().all(|name| NodeName::new(name).is_ok())
+                    && looked_at().any(|name| gpu_word(name).is_none())
             })
         };
         // Words behind commas are features, unless something counts them.
