@@ -18,7 +18,8 @@ struct Found {
 /// Gives a type to the GPUs of nodes that have only untyped ones, and returns notes on guesses.
 ///
 /// `table` says types by node names (hostlists), features or partitions, in this order. Where it is
-/// silent, a feature or else a partition that names exactly one GPU model does.
+/// silent, a feature or else a partition that names exactly one GPU model does. GPUs that stay without a
+/// type are asked for by node where the cluster has others, too: to Slurm every GPU is one without a type.
 pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> Vec<String> {
     let names = |key: &String| hostlist::expand(key).unwrap_or_default().into_iter().collect::<BTreeSet<_>>();
     let by_name: Vec<(BTreeSet<String>, &GpuType)> =
@@ -50,7 +51,18 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
             Err(words) => note_unclear(&mut notes, &node.name, &words),
         }
     }
+    name_the_rest(cluster);
     notes.into_lines()
+}
+
+fn name_the_rest(cluster: &mut Cluster) {
+    let typeless = |node: &Node| node.gpus.iter().all(|stock| stock.gpu_type == GpuType::untyped());
+    if cluster.nodes.iter().all(typeless) {
+        return;
+    }
+    for node in cluster.nodes.iter_mut().filter(|node| !node.gpus.is_empty() && typeless(node)) {
+        node.untyped = Some(Selector::Name);
+    }
 }
 
 fn set(node: &mut Node, gpu_type: &GpuType, selector: Selector) {
@@ -148,8 +160,8 @@ mod tests {
         n1 v100:4 by feature v100
         n2 v100:4 by feature v100
         n3 a100:8 by name
-        n4 gpu:2
-        n5 gpu:2
+        n4 gpu:2 by name
+        n5 gpu:2 by name
         n6 k80:2
         n7 gpu:2 k80:2
         n8 v100:1 by name
@@ -167,6 +179,7 @@ mod tests {
         n4 x:2 by name
         n5 x:2 by name
         ");
+        assert_snapshot!(check(&nodes[4..5], &[]), @"n5 gpu:2");
         assert_snapshot!(check(&nodes[4..5], &[("gpu", "z"), ("n[", "w")]), @"n5 z:2 by name");
     }
 }
