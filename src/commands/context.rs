@@ -86,12 +86,12 @@ pub(super) fn slurm_failure(error: &CommandError) -> Failure {
     let failure = Failure::from_error(exit, error);
     match error {
         CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => {
-            failure.hint("without Slurm, plan over a cluster file or saved output: --from FILE")
+            failure.hint("without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts")
         }
         CommandError::TimedOut { .. } => failure
             .hint("allow more time with --set slurm_timeout=60s, or see whether `scontrol ping` answers"),
         CommandError::Unreachable { .. } => failure.hint(
-            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file or saved output: --from FILE",
+            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts",
         ),
         CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
         _ => failure,
