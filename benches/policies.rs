@@ -68,14 +68,27 @@ fn bench(bencher: Bencher, policy: &str, (workers, jobs, samples): (u32, u32, u3
     bencher.bench_local(|| policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan"));
 }
 
-/// Workers, jobs, samples.
-#[divan::bench(args = [(30, 4, 60), (300, 4, 40), (300, 20, 60), (300, 100, 60), (3000, 4, 60)])]
-fn jps(bencher: Bencher, size: (u32, u32, u32)) {
+/// Workers, jobs, samples: those of the paper.
+#[divan::bench(args = [(30, 4, 60), (300, 4, 40)])]
+fn jps_as_in_the_paper(bencher: Bencher, size: (u32, u32, u32)) {
     bench(bencher, "jps", size);
 }
 
-/// Workers, jobs.
-#[divan::bench(args = [(15, 4), (30, 4), (50, 4), (100, 4)], sample_count = 10)]
+/// Workers, jobs: how the time grows with both.
+#[divan::bench(max_time = 4, args = [
+    (30, 2), (30, 4), (30, 20),
+    (300, 2), (300, 4), (300, 20), (300, 100),
+    (3000, 2), (3000, 4), (3000, 20), (3000, 100),
+    (10_000, 4), (10_000, 20), (10_000, 100),
+])]
+fn jps(bencher: Bencher, (workers, jobs): (u32, u32)) {
+    bench(bencher, "jps", (workers, jobs, 60));
+}
+
+/// Workers, jobs: one more job multiplies the ways to divide the GPUs.
+#[divan::bench(max_time = 4, sample_count = 10, args = [
+    (15, 4), (30, 2), (30, 4), (30, 6), (30, 8), (50, 4), (100, 2), (100, 4), (300, 2), (1000, 2),
+])]
 fn has(bencher: Bencher, (workers, jobs): (u32, u32)) {
     bench(bencher, "has", (workers, jobs, 1));
 }

@@ -25,6 +25,37 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// All, by code.
+    pub const ALL: [Self; 10] = [
+        Self::Done,
+        Self::Failed,
+        Self::Usage,
+        Self::Unplaced,
+        Self::PartlySubmitted,
+        Self::SlurmUnavailable,
+        Self::Internal,
+        Self::Locked,
+        Self::BadInput,
+        Self::Interrupted,
+    ];
+
+    /// Returns what the code means, for people.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Usage => "bad command line",
+            Self::Unplaced => "nothing could be placed or a job rejected",
+            Self::PartlySubmitted => "partly submitted",
+            Self::SlurmUnavailable => "Slurm missing or unreachable",
+            Self::Internal => "internal error",
+            Self::Locked => "state locked by another hsched",
+            Self::BadInput => "bad file or configuration",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// Returns the word that stands for the code in JSON errors.
     #[must_use]
     pub fn word(self) -> &'static str {

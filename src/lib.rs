@@ -1,14 +1,17 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `spec`, `throughput`, `solve`, `policy`, `render`) decides; a shell around it
-//! (`slurm`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`) decides; a shell around it
+//! (`slurm`, `probe`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
+pub mod catalogue;
 pub mod clock;
 pub mod commands;
 pub mod error;
 pub mod exit;
+pub mod manual;
 pub mod model;
 pub mod policy;
+pub mod probe;
 pub mod render;
 pub mod settings;
 pub mod slurm;

@@ -3,10 +3,10 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 use crate::commands::context::Context;
-use crate::commands::{config, inventory, plan, submit};
+use crate::commands::{config, doctor, gpus, init, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -14,10 +14,10 @@ use crate::ui::Terminal;
 
 /// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 ///
-/// Usually: `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
+/// Usually: `hsched init` once, `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
 /// `hsched submit jobs.yaml` to run it.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(version, max_term_width = 100, after_help = exit_codes())]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -26,17 +26,38 @@ pub struct Cli {
     settings: Vec<String>,
 }
 
-// One line: clap breaks it where the terminal ends.
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad command line, 3 nothing could be placed or a job \
-    rejected, 4 partly submitted, 69 Slurm missing or unreachable, 70 internal error, 75 state locked by another \
-    hsched, 78 bad file or configuration, 130 interrupted.";
-
-#[derive(Debug, Subcommand)]
+#[derive(Debug, clap::Subcommand)]
 enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
+    Gpus(gpus::Args),
     Config(config::Args),
+    Doctor(doctor::Args),
+    Init(init::Args),
+    #[command(hide = true)]
+    WriteDocs(write_docs::Args),
+}
+
+/// A subcommand with its arguments as typed.
+pub(super) trait Subcommand {
+    /// Returns whether stdout is JSON, where an error belongs, too.
+    fn wants_json(&self) -> bool {
+        false
+    }
+
+    /// Returns the settings that the command's own flags give.
+    fn flags(&self) -> Vec<Flag> {
+        Vec::new()
+    }
+
+    /// Returns whether it runs with the settings that are right where others are wrong.
+    fn bears_wrong_settings(&self) -> bool {
+        false
+    }
+
+    /// Does it.
+    fn run(&self, context: &Context) -> Result<Exit, Failure>;
 }
 
 /// Runs the command line of this process.
@@ -50,7 +71,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code());
         }
     };
-    let json = cli.command.wants_json();
+    let json = cli.command.typed().wants_json();
     // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
     let result = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
         let message = "internal error: hsched stopped where it should not";
@@ -69,34 +90,32 @@ impl Cli {
     fn run(self) -> Result<Exit, Failure> {
         let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
         let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
-        let flags = flags.into_iter().chain(self.command.flags()).collect();
-        let context = Context::new(flags)?;
-        match &self.command {
-            Command::Inventory(args) => inventory::run(args, &context),
-            Command::Plan(args) => plan::run(args, &context),
-            Command::Submit(args) => submit::run(args, &context),
-            Command::Config(args) => config::run(args, &context),
-        }
+        let command = self.command.typed();
+        let flags = flags.into_iter().chain(command.flags()).collect();
+        let context = Context::new(flags, command.bears_wrong_settings())?;
+        command.run(&context)
     }
 }
 
 impl Command {
-    fn wants_json(&self) -> bool {
+    fn typed(&self) -> &dyn Subcommand {
         match self {
-            Self::Inventory(args) => args.wants_json(),
-            Self::Plan(args) => args.wants_json(),
-            Self::Submit(args) => args.wants_json(),
-            Self::Config(args) => args.wants_json(),
+            Self::Inventory(args) => args,
+            Self::Plan(args) => args,
+            Self::Submit(args) => args,
+            Self::Gpus(args) => args,
+            Self::Config(args) => args,
+            Self::Doctor(args) => args,
+            Self::Init(args) => args,
+            Self::WriteDocs(args) => args,
         }
     }
+}
 
-    /// Returns the settings that the command's own flags give.
-    fn flags(&self) -> Vec<Flag> {
-        match self {
-            Self::Submit(args) => args.flags(),
-            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) => Vec::new(),
-        }
-    }
+/// Returns the exit codes in one line: clap breaks it where the terminal ends.
+fn exit_codes() -> String {
+    let codes = Exit::ALL.map(|exit| format!("{} {}", exit.code(), exit.meaning()));
+    format!("Exit codes: {}.", codes.join(", "))
 }
 
 /// Prints data; a reader that went away is no failure.

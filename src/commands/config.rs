@@ -1,9 +1,8 @@
 //! `hsched config show`: every setting with its value and where it comes from.
 
-use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::commands::cli::{json_text, print};
+use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -17,7 +16,7 @@ pub(super) struct Args {
     action: Action,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Show every setting, its value and where the value comes from
     ///
@@ -31,33 +30,33 @@ enum Action {
     },
 }
 
-impl Args {
-    pub(super) fn wants_json(&self) -> bool {
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
         let Action::Show { format } = self.action;
         format == Format::Json
     }
-}
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let Action::Show { format } = args.action;
-    let rows = context.settings.rows();
-    let text = match format {
-        Format::Table => {
-            let columns = [("KEY", Align::Left), ("VALUE", Align::Left), ("FROM", Align::Left)];
-            let mut table = Table::new(&columns);
-            for Row { key, value, origin, .. } in rows {
-                let value = if value.is_empty() { "-".into() } else { value };
-                table.row([key, value, origin.to_string()]);
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let Action::Show { format } = self.action;
+        let rows = context.settings.rows();
+        let text = match format {
+            Format::Table => {
+                let columns = [("KEY", Align::Left), ("VALUE", Align::Left), ("FROM", Align::Left)];
+                let mut table = Table::new(&columns);
+                for Row { key, value, origin, .. } in rows {
+                    let value = if value.is_empty() { "-".into() } else { value };
+                    table.row([key, value, origin.to_string()]);
+                }
+                // Paths are to be copied: none is broken, however long.
+                table.render(usize::MAX, context.terminal.colour())
             }
-            // Paths are to be copied: none is broken, however long.
-            table.render(usize::MAX, context.terminal.colour())
-        }
-        Format::Json => {
-            let row = |Row { key, value, origin, help }: Row| json!({ "key": key, "value": value, "from": origin.to_string(), "help": help });
-            let settings: Vec<Value> = rows.into_iter().map(row).collect();
-            json_text(&json!({ "schema": "hsched.config/1", "settings": settings }))?
-        }
-    };
-    print(context, &text)?;
-    Ok(Exit::Done)
+            Format::Json => {
+                let row = |Row { key, value, origin, help }: Row| json!({ "key": key, "value": value, "from": origin.to_string(), "help": help });
+                let settings: Vec<Value> = rows.into_iter().map(row).collect();
+                json_text(&json!({ "schema": "hsched.config/1", "settings": settings }))?
+            }
+        };
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
 }

@@ -8,13 +8,15 @@ use clap::ValueEnum;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::{ColorMode, Flag, Settings, Sources};
+use crate::settings::{ColorMode, Flag, Settings, SettingsProblems, Sources};
 use crate::slurm::{CommandError, CommandLine, System, read};
 use crate::ui::Terminal;
 
 /// A command's surroundings.
 pub(super) struct Context {
     pub settings: Settings,
+    /// What is wrong in the settings and left out of them; only commands that ask for it get so far.
+    pub wrong_settings: Option<SettingsProblems>,
     pub terminal: Terminal,
     pub clock: SystemClock,
     pub slurm: System,
@@ -33,17 +35,22 @@ pub(super) enum Format {
 }
 
 impl Context {
-    /// Reads the settings.
+    /// Reads the settings; `lenient` passes over wrong ones.
     ///
     /// # Errors
     /// When a setting is wrong or the current directory is gone.
-    pub(super) fn new(flags: Vec<Flag>) -> Result<Self, Failure> {
+    pub(super) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();
         let directory = directory
             .ok_or_else(|| Failure::new(Exit::Failed, "the current directory does not exist any more"))?;
-        let settings = Settings::load(&sources)
-            .map_err(|problems| Failure::new(Exit::BadInput, format!("settings:\n{problems}")))?;
+        let loaded = if lenient {
+            Settings::load_valid(&sources)
+        } else {
+            Settings::load(&sources).map(|settings| (settings, None))
+        };
+        let (settings, wrong_settings) =
+            loaded.map_err(|problems| Failure::new(Exit::BadInput, format!("settings:\n{problems}")))?;
         let colour = match settings.color {
             ColorMode::Always => Some(true),
             ColorMode::Never => Some(false),
@@ -55,7 +62,7 @@ impl Context {
         }
         let limit = Duration::try_from_secs_f64(settings.slurm_timeout.0).unwrap_or(System::LIMIT);
         let slurm = System::new(crate::settings::process_environment(), limit);
-        Ok(Self { settings, terminal, clock: SystemClock::default(), slurm, directory })
+        Ok(Self { settings, wrong_settings, terminal, clock: SystemClock::default(), slurm, directory })
     }
 
     /// Returns what a Slurm command that only reads prints, trying again while Slurm is busy.
@@ -79,12 +86,12 @@ pub(super) fn slurm_failure(error: &CommandError) -> Failure {
     let failure = Failure::from_error(exit, error);
     match error {
         CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => {
-            failure.hint("without Slurm, plan over a cluster file or saved output: --from FILE")
+            failure.hint("without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts")
         }
         CommandError::TimedOut { .. } => failure
             .hint("allow more time with --set slurm_timeout=60s, or see whether `scontrol ping` answers"),
         CommandError::Unreachable { .. } => failure.hint(
-            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file or saved output: --from FILE",
+            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts",
         ),
         CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
         _ => failure,

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
 use crate::slurm::saved::{self, Kind};
-use crate::slurm::{QueuedJob, sinfo, squeue};
+use crate::slurm::{self, QueuedJob, sinfo, squeue};
 use crate::spec;
 
 /// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
@@ -26,7 +26,7 @@ pub(super) struct ClusterArgs {
     /// Read what somebody saved of a cluster instead of asking Slurm; - reads standard input.
     ///
     /// Taken are `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, tables of `sinfo`
-    /// with their header line, cluster files and `hsched inventory --format json`.
+    /// with or without their header line, cluster files and `hsched inventory --format json`.
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     from: Option<PathBuf>,
 }
@@ -35,6 +35,12 @@ impl ClusterArgs {
     /// Returns whether Slurm is asked.
     pub(super) fn is_live(&self) -> bool {
         self.cluster.is_none() && self.from.is_none()
+    }
+
+    /// Returns the flag that names a file, and the file.
+    pub(super) fn flag(&self) -> Option<(&'static str, &Path)> {
+        let cluster = self.cluster.as_deref().map(|path| ("--cluster", path));
+        cluster.or(self.from.as_deref().map(|path| ("--from", path)))
     }
 }
 
@@ -51,31 +57,43 @@ pub(super) struct Seen {
 /// # Errors
 /// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
 pub(super) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Failure> {
-    let mut seen = match (&args.cluster, &args.from) {
+    let seen = match (&args.cluster, &args.from) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
         (None, Some(path)) => saved_cluster(path)?,
-        (None, None) => live_cluster(context)?,
+        (None, None) => return printed_cluster(context, &context.ask(&sinfo::command())?),
     };
+    Ok(completed(seen, context))
+}
+
+/// Returns the cluster that `sinfo` printed.
+///
+/// # Errors
+/// When the text is none of `sinfo`.
+pub(super) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, Failure> {
+    let (cluster, mut notes) =
+        sinfo::parse(printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+    if cluster.nodes.is_empty() {
+        notes.push("sinfo lists no nodes: this user may see no partition".into());
+    }
+    Ok(completed(Seen { cluster, notes }, context))
+}
+
+/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes.
+fn completed(mut seen: Seen, context: &Context) -> Seen {
+    let named = slurm::name_types(&mut seen.cluster, &context.settings.untyped_gpus);
+    // An inventory brings its notes along.
+    seen.notes.retain(|note| !named.contains(note));
+    seen.notes.extend(named);
     for node in &mut seen.cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
     }
-    Ok(seen)
+    seen
 }
 
 fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {
     let cluster = spec::cluster::parse(text)
         .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
     Ok(Seen { cluster, notes: Vec::new() })
-}
-
-fn live_cluster(context: &Context) -> Result<Seen, Failure> {
-    let printed = context.ask(&sinfo::command())?;
-    let (cluster, mut notes) =
-        sinfo::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-    if cluster.nodes.is_empty() {
-        notes.push("sinfo lists no nodes: this user may see no partition".into());
-    }
-    Ok(Seen { cluster, notes })
 }
 
 /// Returns the cluster of a file of any kind that shows one.

@@ -3,11 +3,17 @@
 mod cli;
 mod config;
 mod context;
+mod doctor;
+mod gpus;
+mod init;
 mod input;
 mod inventory;
+mod local;
+mod offer;
 mod plan;
 mod planning;
 mod submission;
 mod submit;
+mod write_docs;
 
 pub use self::cli::{Cli, main};

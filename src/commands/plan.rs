@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use crate::commands::cli::{json_text, print};
+use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::{input, planning};
 use crate::error::Failure;
@@ -37,40 +37,40 @@ pub(super) struct Args {
     planning: planning::PlanningArgs,
 }
 
-impl Args {
-    pub(super) fn wants_json(&self) -> bool {
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
         self.format == Format::Json
     }
-}
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let text = input::text(&args.jobs)?;
-    if PlanFile::recognises(&text) {
-        let message = format!("{} is a plan already, not a job file", args.jobs.display());
-        return Err(Failure::new(Exit::BadInput, message).hint("hsched submit takes it"));
-    }
-    if !args.compare.is_empty() {
-        return compare(args, context, &text);
-    }
-    let planned = planning::plan(&args.planning, context, &text, &args.jobs)?;
-    let json = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
-    if let Some(path) = &args.output {
-        write_output(path, &json).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
-        })?;
-    }
-    match args.format {
-        Format::Json => print(context, &json)?,
-        Format::Table => {
-            let file = &planned.file;
-            let terminal = context.terminal;
-            print(
-                context,
-                &plan_table(&planned.problem, &planned.plan, &file.policy, &file.notes, terminal),
-            )?;
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let text = input::text(&self.jobs)?;
+        if PlanFile::recognises(&text) {
+            let message = format!("{} is a plan already, not a job file", self.jobs.display());
+            return Err(Failure::new(Exit::BadInput, message).hint("hsched submit takes it"));
         }
+        if !self.compare.is_empty() {
+            return compare(self, context, &text);
+        }
+        let planned = planning::plan(&self.planning, context, &text, &self.jobs)?;
+        let json = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
+        if let Some(path) = &self.output {
+            write_output(path, &json).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            })?;
+        }
+        match self.format {
+            Format::Json => print(context, &json)?,
+            Format::Table => {
+                let file = &planned.file;
+                let terminal = context.terminal;
+                print(
+                    context,
+                    &plan_table(&planned.problem, &planned.plan, &file.policy, &file.notes, terminal),
+                )?;
+            }
+        }
+        Ok(planned.exit())
     }
-    Ok(planned.exit())
 }
 
 /// Plans the same problem with several policies and shows what each makes of it.

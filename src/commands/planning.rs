@@ -1,22 +1,21 @@
 //! From job file and cluster to a checked plan: what `plan` and `submit` share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use clap::Parser;
 use clap::builder::PossibleValuesParser;
-use clap::{Parser, ValueEnum};
 
+use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
 use crate::commands::context::Context;
 use crate::commands::input::{self, Seen};
+use crate::commands::offer::{Capacity, keep_partitions, offer};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{
-    Cluster, GpuType, Holdings, Job, JobName, Node, NodeName, Offer, PlacedRank, RankNeeds, Seconds,
-};
+use crate::model::{Cluster, GpuType, Job, Offer, PlacedRank, Seconds};
 use crate::policy::{self, CheckedPlan, Memory, Objective, Parameters, Placement, Problem, Rank, Verdict};
-use crate::slurm::holdings;
 use crate::spec;
 use crate::store::{PlanFile, Solved};
 use crate::throughput::ThroughputMatrix;
@@ -70,17 +69,6 @@ impl PlanningArgs {
         let nothing = Nothing::parse_from([""]).planning;
         Self { pin: nothing.pin, ..self.clone() } == nothing
     }
-}
-
-/// Which GPUs a plan may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Capacity {
-    /// Those free now, and those that jobs of this plan hold.
-    Free,
-    /// All on nodes that are up.
-    Up,
-    /// As many of each type as the settings' capacity table says.
-    Limits,
 }
 
 /// A plan with the problem that it solves.
@@ -154,7 +142,8 @@ pub(super) fn prepare(
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     note_misspelt_types(&cluster, &jobs, &mut notes);
-    let (capacity, offer) = offer(args, context, &cluster, &jobs, notes)?;
+    let live = args.source.is_live();
+    let (capacity, offer) = offer(args.capacity, live, context, &cluster, &jobs, notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = ThroughputMatrix::from_job_files(&jobs, &types);
     let rates = (context.settings.network, context.settings.intra_node);
@@ -194,145 +183,20 @@ pub(super) fn solve(
     Ok((plan, Seconds(time.as_secs_f64())))
 }
 
-/// Returns what the plan may use, with notes on what it may not.
-fn offer(
-    args: &PlanningArgs,
-    context: &Context,
-    cluster: &Cluster,
-    jobs: &[Job],
-    notes: Vec<String>,
-) -> Result<(Capacity, Offer), Failure> {
-    let settings = &context.settings;
-    let usual = if settings.capacity.is_empty() { Capacity::Free } else { Capacity::Limits };
-    let capacity = args.capacity.unwrap_or(usual);
-    let cpus = jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(settings.cpus_per_gpu));
-    let memory = jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(settings.memory_per_gpu));
-    let needs =
-        RankNeeds { cpus: cpus.max().unwrap_or(1).into(), memory: memory.max().map_or(0, |memory| memory.0) };
-    let mut notes = notes;
-    let mut offer = match capacity {
-        Capacity::Free => {
-            let mine = held_by(jobs, context, cluster, args.source.is_live(), &mut notes)?;
-            Offer::free(cluster, needs, &mine)
-        }
-        Capacity::Up => Offer::up(cluster, needs),
-        Capacity::Limits if settings.capacity.is_empty() => {
-            let message = "--capacity limits needs a [capacity] table in the settings";
-            return Err(Failure::new(Exit::BadInput, message).hint("or give it here: --set capacity.v100=8"));
-        }
-        Capacity::Limits => Offer::limits(cluster, needs, &settings.capacity),
-    };
-    notes.append(&mut offer.notes);
-    offer.notes = notes;
-    Ok((capacity, offer))
-}
-
-/// Returns what running jobs of this plan hold: planned anew, they would give it back.
-fn held_by(
-    jobs: &[Job],
-    context: &Context,
-    cluster: &Cluster,
-    live: bool,
-    notes: &mut Vec<String>,
-) -> Result<Holdings, Failure> {
-    if !live {
-        return Ok(Holdings::new());
-    }
-    let (queue, unread) = input::queue(context)?;
-    notes.extend(unread);
-    let own = queue.iter().filter(|queued| {
-        let tag = queued.tag();
-        tag.is_some_and(|tag| jobs.iter().any(|job| job.name.as_str() == tag.job))
-    });
-    let own: Vec<_> = own.collect();
-    for queued in own.iter().filter(|queued| queued.state.holds_nodes()) {
-        let (id, name) = (&queued.shown_id, &queued.name);
-        notes.push(format!("job {id} ({name}) is running: its GPUs count as free for this plan"));
-    }
-    let (held, unclear) = holdings(own.iter().copied(), cluster);
-    notes.extend(unclear);
-    Ok(held)
-}
-
-/// Leaves out nodes on which the jobs' partitions cannot run.
+/// Adds a note for each GPU type of a job that neither the cluster nor the catalogue has, but nearly.
 ///
-/// # Errors
-/// When a partition has no node, or the jobs' partitions have different ones: a plan knows one set of nodes.
-fn keep_partitions(
-    cluster: &mut Cluster,
-    jobs: &[Job],
-    context: &Context,
-    notes: &mut Vec<String>,
-) -> Result<(), Failure> {
-    let default = cluster.partitions.iter().find(|partition| partition.default);
-    let default = default.map(|partition| partition.name.clone());
-    let setting = context.settings.partition.clone().or(default);
-    let mut nodes_of: BTreeMap<String, (&JobName, BTreeSet<NodeName>)> = BTreeMap::new();
-    for job in jobs {
-        let Some(names) = job.launch.partition.as_ref().or(setting.as_ref()) else { continue };
-        if !nodes_of.contains_key(names) {
-            nodes_of.insert(names.clone(), (&job.name, partition_nodes(cluster, names)?));
-        }
-    }
-    let mut sets = nodes_of.iter();
-    let Some((names, (job, nodes))) = sets.next() else { return Ok(()) };
-    if let Some((other, (other_job, _))) = sets.find(|(_, (_, others))| others != nodes) {
-        let message = format!(
-            "{job} goes to partition {names}, {other_job} to {other}, and these have different nodes; \
-             a plan is for jobs that share their nodes"
-        );
-        let hint = "plan them from separate job files, or for one partition: submit --partition";
-        return Err(Failure::new(Exit::BadInput, message).hint(hint));
-    }
-    let (names, nodes, all) = (names.clone(), nodes.clone(), cluster.nodes.len());
-    cluster.nodes.retain(|node| nodes.contains(&node.name));
-    let left_out = all - cluster.nodes.len();
-    if left_out > 0 {
-        notes.push(format!("{left_out} of {all} nodes left out: not in partition {names}"));
-    }
-    Ok(())
-}
-
-/// Returns the nodes of one partition, or of several with commas; all where the cluster names no partitions.
-fn partition_nodes(cluster: &Cluster, names: &str) -> Result<BTreeSet<NodeName>, Failure> {
-    let known: BTreeSet<&str> =
-        cluster.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
-    let wanted: BTreeSet<&str> = names.split(',').map(str::trim).collect();
-    if let Some(unknown) = wanted.iter().find(|name| !known.is_empty() && !known.contains(*name)) {
-        let message = format!("partition {unknown:?} has no node in this cluster");
-        let hint = match spec::nearest(unknown, known.iter().copied()) {
-            Some(near) => format!("did you mean {near:?}?"),
-            None => format!("there are: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
-        };
-        return Err(Failure::new(Exit::BadInput, message).hint(hint));
-    }
-    let belongs =
-        |node: &&Node| known.is_empty() || node.partitions.iter().any(|own| wanted.contains(own.as_str()));
-    Ok(cluster.nodes.iter().filter(belongs).map(|node| node.name.clone()).collect())
-}
-
-/// Adds a note for each GPU type of a job that the cluster spells with other capitals. Other slips cannot be
-/// told from types of other clusters: a V100 is one letter from a P100.
+/// A type of the catalogue is meant for another cluster: a V100 is one letter from a P100.
 fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>) {
-    let known = Problem::types_of(cluster);
+    let (known, table): (_, Vec<&str>) = (Problem::types_of(cluster), catalogue::names().collect());
+    let is_known = |name: &str| known.iter().any(|own| own.as_str().eq_ignore_ascii_case(name));
     for job in jobs {
         let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).chain(job.max_batch.keys());
-        let unknown: BTreeSet<&GpuType> = named.filter(|gpu_type| !known.contains(gpu_type)).collect();
-        for gpu_type in unknown {
-            let same = |own: &&GpuType| own.as_str().eq_ignore_ascii_case(gpu_type.as_str());
-            if let Some(near) = known.iter().find(same) {
-                notes.push(format!("{}: GPU type {gpu_type} is spelt {near} in this cluster", job.name));
+        let named: BTreeSet<&str> = named.map(GpuType::as_str).collect();
+        for name in named.into_iter().filter(|name| !is_known(name) && recognise(name).is_none()) {
+            let own = known.iter().map(GpuType::as_str);
+            if let Some(near) = spec::nearest(name, own.chain(table.iter().copied())) {
+                notes.push(format!("{}: no GPU type is known as {name}; did you mean {near}?", job.name));
             }
-        }
-    }
-}
-
-impl Capacity {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Up => "up",
-            Self::Limits => "limits",
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::commands::input;
 use crate::commands::planning::Planned;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Job, Seconds};
-use crate::render::{Batch, Defaults, Facts, render};
+use crate::model::{Job, Seconds, Selector};
+use crate::render::{Batch, Facts, is_constraint, render};
 use crate::slurm::{JobId, QueuedJob, SubmitError, Submitted, Tag, sbatch};
 use crate::store::{Entry, Run, RunError, Runs};
 
@@ -61,24 +61,18 @@ pub(super) fn prepare(
 ) -> Result<Vec<Prepared>, Failure> {
     let template = input::template(context)?;
     let settings = &context.settings;
-    let defaults = Defaults {
-        account: settings.account.clone(),
-        partition: settings.partition.clone(),
-        qos: settings.qos.clone(),
-        setup: settings.setup.clone(),
-        node_setup: settings.node_setup.clone(),
-        sbatch: settings.sbatch.clone(),
-        cpus_per_gpu: settings.cpus_per_gpu,
-        memory_per_gpu: settings.memory_per_gpu,
-        time_margin: settings.time_margin,
-        grace: settings.grace,
-        het_steps: settings.het_steps,
-    };
+    let defaults = &settings.jobs;
     let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     let state = state_dir(context)?;
     let mut prepared = Vec::new();
     let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
-    refuse_options(wish.sbatch.iter().chain(&settings.sbatch).chain(own_options))?;
+    refuse_options(wish.sbatch.iter().chain(&defaults.sbatch).chain(own_options))?;
+    let mut untyped = planned.file.untyped();
+    if wish.sbatch.iter().any(|word| is_constraint(word)) {
+        for selector in untyped.values_mut() {
+            *selector = Selector::Name;
+        }
+    }
     for &index in chosen {
         // From the checked plan, never from the file that it was read from.
         let Some(placement) = planned.plan.verdicts()[index].placement() else { continue };
@@ -98,14 +92,15 @@ pub(super) fn prepare(
             ranks: &ranks,
             pinned: wish.pin || planned.file.pinned,
             predicted: placement.jct(job.epochs),
-            limit: partition_limit(planned, job, settings.partition.as_deref()),
+            limit: partition_limit(planned, job, defaults.partition.as_deref()),
             epochs_done: 0,
             checkpoint_dir: text(&absolute(&workdir, checkpoints))?,
             report_dir: text(&state.join("runs").join(wish.run).join("report").join(&name))?,
             workdir: text(&workdir)?,
             device_order: planned.file.device_order(),
+            untyped: untyped.clone(),
         };
-        let batch = Batch::new(job, &defaults, facts).map_err(|error| {
+        let batch = Batch::new(job, defaults, facts).map_err(|error| {
             Failure::from_error(Exit::BadInput, &error)
                 .hint("submit the others with --job, or keep this job to one type with gpu_types")
         })?;

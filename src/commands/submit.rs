@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::commands::cli::{json_text, print};
+use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::planning::Planned;
 use crate::commands::submission::{self, Answer, Outcome, Prepared, Wish};
@@ -58,12 +58,12 @@ pub(super) struct Args {
     planning: planning::PlanningArgs,
 }
 
-impl Args {
-    pub(super) fn wants_json(&self) -> bool {
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
         self.format == Format::Json
     }
 
-    pub(super) fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<Flag> {
         let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
         let flag = |(key, value): (&str, &Option<String>)| {
             let value = value.clone()?;
@@ -71,54 +71,54 @@ impl Args {
         };
         named.into_iter().filter_map(flag).collect()
     }
-}
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let text = input::text(&args.input)?;
-    let planned = if PlanFile::recognises(&text) {
-        if !args.planning.says_nothing() {
-            let message = "a plan is made already: --pin is the only planning option that it takes";
-            return Err(Failure::new(Exit::Usage, message).hint("give the job file to plan anew"));
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let text = input::text(&self.input)?;
+        let planned = if PlanFile::recognises(&text) {
+            if !self.planning.says_nothing() {
+                let message = "a plan is made already: --pin is the only planning option that it takes";
+                return Err(Failure::new(Exit::Usage, message).hint("give the job file to plan anew"));
+            }
+            read_plan(&text, &self.input)?
+        } else {
+            planning::plan(&self.planning, context, &text, &self.input)?
+        };
+        let run_id = match &self.run_id {
+            Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
+                Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id"))
+            })?,
+            None => Run::new_id(context.clock.now()),
+        };
+        let chosen = choose(&planned, &self.jobs)?;
+        let wish = Wish { run: &run_id, pin: self.planning.pin, sbatch: &self.sbatch };
+        let prepared = submission::prepare(context, &planned, &chosen, wish)?;
+        for &index in &chosen {
+            if let Some(reason) = planned.plan.verdicts()[index].reason() {
+                context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
+            }
         }
-        read_plan(&text, &args.input)?
-    } else {
-        planning::plan(&args.planning, context, &text, &args.input)?
-    };
-    let run_id = match &args.run_id {
-        Some(id) => JobName::new(id)
-            .map(|id| id.to_string())
-            .map_err(|error| Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id")))?,
-        None => Run::new_id(context.clock.now()),
-    };
-    let chosen = choose(&planned, &args.jobs)?;
-    let wish = Wish { run: &run_id, pin: args.planning.pin, sbatch: &args.sbatch };
-    let prepared = submission::prepare(context, &planned, &chosen, wish)?;
-    for &index in &chosen {
-        if let Some(reason) = planned.plan.verdicts()[index].reason() {
-            context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
+        let unplaced = |&index: &usize| {
+            let reason = planned.plan.verdicts()[index].reason()?;
+            let name = planned.jobs[index].name.as_str();
+            Some(json!({ "name": name, "state": "not_placed", "job_id": null, "message": reason }))
+        };
+        let mut jobs: Vec<Value> = chosen.iter().filter_map(unplaced).collect();
+        let (mut folder, mut exit) = (None, planned.exit());
+        if self.dry_run {
+            jobs.extend(dry_run(self, context, &prepared)?);
+        } else if !prepared.is_empty() {
+            let outcome = submit(self, context, &planned, &prepared, wish)?;
+            jobs.extend(prepared.iter().zip(&outcome.answers).map(job_json));
+            exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
+            folder = Some(outcome.folder);
         }
+        if self.format == Format::Json {
+            let value = json!({ "schema": "hsched.submit/1", "run": run_id, "folder": folder, "jobs": jobs });
+            // What became of the jobs must not be lost with stdout.
+            print(context, &json_text(&value)?).inspect_err(|_| context.terminal.say(&value.to_string()))?;
+        }
+        Ok(exit)
     }
-    let unplaced = |&index: &usize| {
-        let reason = planned.plan.verdicts()[index].reason()?;
-        let name = planned.jobs[index].name.as_str();
-        Some(json!({ "name": name, "state": "not_placed", "job_id": null, "message": reason }))
-    };
-    let mut jobs: Vec<Value> = chosen.iter().filter_map(unplaced).collect();
-    let (mut folder, mut exit) = (None, planned.exit());
-    if args.dry_run {
-        jobs.extend(dry_run(args, context, &prepared)?);
-    } else if !prepared.is_empty() {
-        let outcome = submit(args, context, &planned, &prepared, wish)?;
-        jobs.extend(prepared.iter().zip(&outcome.answers).map(job_json));
-        exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
-        folder = Some(outcome.folder);
-    }
-    if args.format == Format::Json {
-        let value = json!({ "schema": "hsched.submit/1", "run": run_id, "folder": folder, "jobs": jobs });
-        // What became of the jobs must not be lost with stdout.
-        print(context, &json_text(&value)?).inspect_err(|_| context.terminal.say(&value.to_string()))?;
-    }
-    Ok(exit)
 }
 
 /// Prints the scripts, or returns them for JSON.

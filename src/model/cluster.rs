@@ -26,6 +26,8 @@ pub struct Node {
     pub reason: Option<String>,
     /// GPUs by type in the order in which the node numbers its devices; each type once.
     pub gpus: Vec<GpuStock>,
+    /// How to ask Slurm for these GPUs, where it does not know their type.
+    pub untyped: Option<Selector>,
     /// Generic resources that are no GPUs, and GRES text that could not be read, as printed.
     pub other_gres: Vec<String>,
     /// CPUs, where known.
@@ -36,6 +38,15 @@ pub struct Node {
     pub intra_node: Option<BitRate>,
     pub partitions: BTreeSet<String>,
     pub features: BTreeSet<String>,
+}
+
+/// What stands for the type of GPUs when Slurm is asked for them without one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// A feature that only nodes with such GPUs have.
+    Feature(String),
+    /// The node's name: nothing else tells it from others.
+    Name,
 }
 
 /// The GPUs of one type in one node.
@@ -91,6 +102,7 @@ impl Node {
             state: NodeState::idle(),
             reason: None,
             gpus: Vec::new(),
+            untyped: None,
             other_gres: Vec::new(),
             cpus: None,
             memory: None,

@@ -37,8 +37,19 @@ impl GpuType {
     /// Returns whether this is a MIG slice (`1g.10gb`, `a100_3g.20gb`), which NCCL cannot put in a ring.
     #[must_use]
     pub fn is_mig_slice(&self) -> bool {
-        self.0.split(['_', '-', '/', '+']).any(is_slice_profile)
+        split_mig(&self.0).is_some()
     }
+}
+
+/// Returns a GPU type's parts before and at its MIG profile: `a100` and `3g.20gb` of `a100_3g.20gb`.
+///
+/// The first is empty where the type is a profile alone; `None` where it has none.
+#[must_use]
+pub fn split_mig(name: &str) -> Option<(&str, &str)> {
+    let separators = ['_', '-', '/', '+'];
+    let profile = name.split(separators).find(|part| is_slice_profile(part))?;
+    let parent = name.split_once(profile)?.0;
+    Some((parent.trim_end_matches(separators), profile))
 }
 
 /// Returns whether `part` reads `<digits>g.<digits>gb`, NVIDIA's name of a MIG profile.

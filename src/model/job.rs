@@ -1,6 +1,7 @@
 //! A training job as its owner described it: what it trains, what it may use, how it is started.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use crate::model::{Bytes, GpuType, JobName, Seconds, Speed};
 
@@ -96,6 +97,25 @@ pub enum Precision {
     Bf16,
 }
 
+impl Precision {
+    /// All precisions with their names in job files.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("fp32", Self::Fp32), ("tf32", Self::Tf32), ("fp16", Self::Fp16), ("bf16", Self::Bf16)];
+
+    /// Returns whether every GPU that trains can compute in it.
+    #[must_use]
+    pub fn is_everywhere(self) -> bool {
+        matches!(self, Self::Fp32 | Self::Fp16)
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, precision)| precision == self);
+        f.pad(name.map_or("", |(name, _)| name))
+    }
+}
+
 /// A metric that ends the training early.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -109,10 +129,4 @@ pub struct Target {
 pub enum GoalMode {
     Min,
     Max,
-}
-
-impl Precision {
-    /// All precisions with their names in job files.
-    pub const NAMES: [(&'static str, Self); 4] =
-        [("fp32", Self::Fp32), ("tf32", Self::Tf32), ("fp16", Self::Fp16), ("bf16", Self::Bf16)];
 }

@@ -149,9 +149,14 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         return Some(Verdict::Reject { reason: "the cluster has no GPUs".into() });
     }
     if usable.is_empty() {
-        let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
-        let reason =
-            format!("no throughput known for an allowed GPU type of this cluster ({})", all.join(", "));
+        // Where nothing is on offer there are no reasons by type: what could be offered counts.
+        let reasons = job.unusable.iter().map(|(ty, reason)| format!("{}: {reason}", name(*ty)));
+        let reason = if job.unusable.is_empty() {
+            let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
+            format!("no throughput known for an allowed GPU type of this cluster ({})", all.join(", "))
+        } else {
+            format!("no GPU type on offer can be used ({})", reasons.collect::<Vec<_>>().join("; "))
+        };
         return Some(Verdict::Reject { reason });
     }
     if job.min_gpus > job.max_gpus {

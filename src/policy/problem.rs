@@ -168,7 +168,10 @@ impl JobModel {
         let (mut notes, mut unusable) = (Vec::new(), Vec::new());
         let types = gpu_types.iter().zip(speeds.row(index)).enumerate().map(|(column, (ty, cell))| {
             match cell {
-                Cell::Known(Known { speed, max_batch, .. }) => {
+                Cell::Known(Known { speed, max_batch, remarks, .. }) => {
+                    if offered[column] > 0 {
+                        notes.extend(remarks.iter().cloned());
+                    }
                     let single_rank = ty.is_mig_slice();
                     return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
                 }

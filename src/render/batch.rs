@@ -1,31 +1,11 @@
 //! From a placed job to the run that its script describes: components, options, walltime.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
-use crate::model::{Bytes, GpuType, Job, JobName, NodeName, PlacedRank, Seconds, hostlist};
+use crate::model::{GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, Selector, hostlist};
 use crate::render::{Component, Launcher, components, walltime_minutes};
-
-/// What holds for all jobs of a site or user, where a job does not say otherwise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Defaults {
-    pub account: Option<String>,
-    pub partition: Option<String>,
-    pub qos: Option<String>,
-    /// Shell lines before the job's own, once per job.
-    pub setup: Vec<String>,
-    /// Shell lines before the job's own, once per node.
-    pub node_setup: Vec<String>,
-    /// sbatch options before the job's own.
-    pub sbatch: Vec<String>,
-    pub cpus_per_gpu: u32,
-    pub memory_per_gpu: Option<Bytes>,
-    /// What the walltime exceeds the prediction by, as a factor.
-    pub time_margin: f64,
-    /// Time between the stop signal and the end.
-    pub grace: Seconds,
-    /// Whether the site runs steps over several components.
-    pub het_steps: bool,
-}
 
 /// What is known about one run beside its job.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +32,8 @@ pub struct Facts<'a> {
     pub report_dir: String,
     /// Nodes with several GPU types, and the order of their devices.
     pub device_order: Vec<(NodeName, Vec<GpuType>)>,
+    /// Nodes whose GPUs have no type in Slurm, and how to ask for them.
+    pub untyped: BTreeMap<NodeName, Selector>,
 }
 
 /// One run of a job, ready to be written down.
@@ -87,7 +69,7 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// When an option cannot be written down, or the site cannot start such a placement.
-    pub fn new(job: &'a Job, defaults: &Defaults, facts: Facts<'a>) -> Result<Self, BatchError> {
+    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: Facts<'a>) -> Result<Self, BatchError> {
         let mut parts = components(facts.ranks);
         let mut pinned = facts.pinned;
         let launcher = match parts.len() {
@@ -104,7 +86,8 @@ impl<'a> Batch<'a> {
         // Slurm likes to put jobs of one type on nodes of several, where no plan for those would find room.
         let several: Vec<&NodeName> = facts.device_order.iter().map(|(node, _)| node).collect();
         let own = |part: Component| {
-            let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank);
+            let wanted = wanted(job, defaults, &facts.untyped, &part);
+            let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank, &wanted);
             if !pinned && !several.is_empty() && !part.nodes.iter().any(|node| several.contains(&node)) {
                 options.insert(0, vec![format!("--exclude={}", host_list(several.iter().copied()))]);
             }
@@ -129,8 +112,39 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// How a component's GPUs are asked for.
+enum Wanted {
+    /// By the types of the plan.
+    Typed,
+    /// By their number on nodes with a feature.
+    Feature(String),
+    /// By their number on the nodes of the plan.
+    Nodes,
+}
+
+/// Returns how to ask for a component: where Slurm knows no type, a feature of all its nodes or their names.
+fn wanted(
+    job: &Job,
+    defaults: &JobDefaults,
+    untyped: &BTreeMap<NodeName, Selector>,
+    part: &Component,
+) -> Wanted {
+    let selectors: Vec<Option<&Selector>> = part.nodes.iter().map(|node| untyped.get(node)).collect();
+    let mut extra = defaults.sbatch.iter().chain(&job.launch.sbatch);
+    let taken = extra.any(|word| is_constraint(word));
+    match selectors.first() {
+        Some(Some(Selector::Feature(feature)))
+            if !taken && selectors.iter().all(|own| *own == selectors[0]) =>
+        {
+            Wanted::Feature(feature.clone())
+        }
+        _ if selectors.iter().any(Option::is_some) => Wanted::Nodes,
+        _ => Wanted::Typed,
+    }
+}
+
 /// Options of the first component that hold for the whole job.
-fn job_options(job: &Job, defaults: &Defaults, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+fn job_options(job: &Job, defaults: &JobDefaults, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     let limits: Vec<Seconds> = job.launch.time.into_iter().chain(facts.limit).collect();
     let minutes = walltime_minutes(facts.predicted, defaults.time_margin, grace, &limits);
     // Slurm signals up to a minute early and never a job shorter than the grace.
@@ -159,10 +173,11 @@ fn file_pattern(path: &str) -> String {
 /// Options of one component; those that components do not take over from the first are repeated in each.
 fn component_options(
     job: &Job,
-    defaults: &Defaults,
+    defaults: &JobDefaults,
     part: &Component,
     pinned: bool,
     cpus_per_rank: u32,
+    wanted: &Wanted,
 ) -> Vec<Vec<String>> {
     let mut options = Vec::new();
     let mut add = |name: &str, value: &str| options.push(vec![format!("--{name}={value}")]);
@@ -179,13 +194,19 @@ fn component_options(
     }
     add("nodes", &part.nodes.len().to_string());
     add("ntasks-per-node", &part.ranks_per_node().to_string());
-    add("gres", &gres(&part.gpus));
+    match wanted {
+        Wanted::Typed => add("gres", &gres(&part.gpus)),
+        Wanted::Feature(_) | Wanted::Nodes => add("gres", &format!("gpu:{}", part.ranks_per_node())),
+    }
+    if let Wanted::Feature(feature) = wanted {
+        add("constraint", feature);
+    }
     add("cpus-per-task", &cpus_per_rank.to_string());
     if let Some(memory) = launch.memory_per_gpu.or(defaults.memory_per_gpu) {
         let mebibytes = memory.0.div_ceil(1 << 20).saturating_mul(part.ranks_per_node().into());
         add("mem", &format!("{mebibytes}M"));
     }
-    if pinned {
+    if pinned || matches!(wanted, Wanted::Nodes) {
         add("nodelist", &host_list(&part.nodes));
     }
     let extra = [&defaults.sbatch[..], &launch.sbatch].concat();
@@ -193,6 +214,12 @@ fn component_options(
         options.push(extra);
     }
     options
+}
+
+/// Returns whether an option of sbatch is a constraint, which would replace one of hsched's.
+#[must_use]
+pub fn is_constraint(word: &str) -> bool {
+    word.starts_with("-C") || word.starts_with("--cons")
 }
 
 fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {

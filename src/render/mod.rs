@@ -8,7 +8,7 @@ mod quote;
 mod script;
 mod walltime;
 
-pub use self::batch::{Batch, BatchError, Defaults, Facts};
+pub use self::batch::{Batch, BatchError, Facts, is_constraint};
 pub use self::component::{Component, Launcher, components};
 pub use self::script::{RenderError, Template, render};
 pub use self::walltime::walltime_minutes;

@@ -8,21 +8,14 @@ use super::given::Given;
 use super::keys::{KEYS, Key};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
-use crate::model::{BitRate, Bytes, GpuType, NodeName, Seconds};
+use crate::model::{BitRate, GpuType, JobDefaults, NodeName, Seconds};
 use crate::spec::ValueError;
 
 /// All settings, every default filled in.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub account: Option<String>,
-    pub partition: Option<String>,
-    pub qos: Option<String>,
-    /// Shell lines run once per job, before its own.
-    pub setup: Vec<String>,
-    /// Shell lines run once per node of a job, before its own.
-    pub node_setup: Vec<String>,
-    /// Further words for `sbatch`.
-    pub sbatch: Vec<String>,
+    /// What holds for jobs that do not say otherwise.
+    pub jobs: JobDefaults,
     /// Rate between nodes for clusters that do not say.
     pub network: BitRate,
     /// Rate between the GPUs of a node for clusters that do not say.
@@ -31,15 +24,8 @@ pub struct Settings {
     pub node_rates: BTreeMap<NodeName, BitRate>,
     /// GPUs that may be expected, by type; empty is no limit.
     pub capacity: BTreeMap<GpuType, u32>,
-    /// At least 1.
-    pub cpus_per_gpu: u32,
-    pub memory_per_gpu: Option<Bytes>,
-    /// Factor on predicted times, at least 1.
-    pub time_margin: f64,
-    /// Time between the stop signal and the end.
-    pub grace: Seconds,
-    /// Whether the cluster takes steps over heterogeneous components.
-    pub het_steps: bool,
+    /// Types of GPUs that Slurm knows without one, by node names, feature or partition.
+    pub untyped_gpus: BTreeMap<String, GpuType>,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// Directory for state; `None` only where no home directory is known either.
@@ -82,6 +68,17 @@ impl Settings {
     /// When a file cannot be read or anything in any layer is wrong; all problems are listed, also
     /// those of values that a higher layer replaces.
     pub fn load(sources: &Sources) -> Result<Self, SettingsProblems> {
+        match Self::load_valid(sources)? {
+            (settings, None) => Ok(settings),
+            (_, Some(problems)) => Err(problems),
+        }
+    }
+
+    /// Reads all layers as [`Settings::load`] does, but passes over what is wrong, and returns that too.
+    ///
+    /// # Errors
+    /// When not even the built-in defaults can be used.
+    pub fn load_valid(sources: &Sources) -> Result<(Self, Option<SettingsProblems>), SettingsProblems> {
         let (entries, mut problems) = sources.entries();
         let Some(mut settings) = Self::built_in(sources, &mut problems) else {
             let error = ValueError::new("the built-in defaults are unusable");
@@ -92,7 +89,7 @@ impl Settings {
         for entry in entries {
             settings.apply(entry, sources, &mut problems);
         }
-        if problems.is_empty() { Ok(settings) } else { Err(problems.into()) }
+        Ok((settings, (!problems.is_empty()).then(|| problems.into())))
     }
 
     /// Returns every value with its origin, in the order of [`KEYS`].
@@ -141,21 +138,24 @@ impl Settings {
     fn blank() -> Option<Self> {
         let some_rate = BitRate::new(1.0)?;
         Some(Self {
-            account: None,
-            partition: None,
-            qos: None,
-            setup: Vec::new(),
-            node_setup: Vec::new(),
-            sbatch: Vec::new(),
+            jobs: JobDefaults {
+                account: None,
+                partition: None,
+                qos: None,
+                setup: Vec::new(),
+                node_setup: Vec::new(),
+                sbatch: Vec::new(),
+                cpus_per_gpu: 1,
+                memory_per_gpu: None,
+                time_margin: 1.0,
+                grace: Seconds(0.0),
+                het_steps: false,
+            },
             network: some_rate,
             intra_node: some_rate,
             node_rates: BTreeMap::new(),
             capacity: BTreeMap::new(),
-            cpus_per_gpu: 1,
-            memory_per_gpu: None,
-            time_margin: 1.0,
-            grace: Seconds(0.0),
-            het_steps: false,
+            untyped_gpus: BTreeMap::new(),
             templates: None,
             state_dir: None,
             slurm_timeout: Seconds(0.0),

@@ -26,9 +26,10 @@ pub struct Flag {
 /// What a variable that sets a key begins with.
 const PREFIX: &str = "HSCHED_";
 
-/// Variables that name settings files instead of the usual ones.
-pub(super) const SITE_FILE: &str = "HSCHED_SITE_CONFIG";
-pub(super) const USER_FILE: &str = "HSCHED_CONFIG";
+/// Variable that names the site's settings file instead of the usual one.
+pub const SITE_FILE_VARIABLE: &str = "HSCHED_SITE_CONFIG";
+/// Variable that names the user's settings file instead of the usual one.
+pub const USER_FILE_VARIABLE: &str = "HSCHED_CONFIG";
 
 /// Variables that training processes get, without their prefix; a program that they start may be hsched.
 const OF_TRAINING: [&str; 14] = [
@@ -145,7 +146,7 @@ fn outside_brackets(text: &str) -> Vec<&str> {
 
 /// Returns a problem when an unknown variable is nearly one that is known.
 fn slip(name: &str, variable: &str, origin: &Origin) -> Option<SettingsProblem> {
-    let files = [SITE_FILE, USER_FILE];
+    let files = [SITE_FILE_VARIABLE, USER_FILE_VARIABLE];
     if OF_TRAINING.contains(&name) || files.contains(&variable) {
         return None;
     }
@@ -171,7 +172,7 @@ mod tests {
         for key in &KEYS {
             let variable = key.variable();
             assert!(!OF_TRAINING.contains(&&variable[PREFIX.len()..]), "{variable}");
-            assert!(variable != SITE_FILE && variable != USER_FILE, "{variable}");
+            assert!(variable != SITE_FILE_VARIABLE && variable != USER_FILE_VARIABLE, "{variable}");
         }
     }
 }

@@ -28,50 +28,50 @@ pub struct Key {
 }
 
 /// All keys.
-pub static KEYS: [Key; 19] = [
+pub static KEYS: [Key; 20] = [
     Key {
         name: "account",
         help: "Slurm account that jobs are charged to",
-        set: |settings, given| given.name().map(|name| settings.account = name),
-        show: |settings| one(settings.account.as_deref().unwrap_or_default()),
+        set: |settings, given| given.name().map(|name| settings.jobs.account = name),
+        show: |settings| one(settings.jobs.account.as_deref().unwrap_or_default()),
         ..TEXT
     },
     Key {
         name: "partition",
         help: "Slurm partition, or several with commas",
-        set: |settings, given| given.name().map(|name| settings.partition = name),
-        show: |settings| one(settings.partition.as_deref().unwrap_or_default()),
+        set: |settings, given| given.name().map(|name| settings.jobs.partition = name),
+        show: |settings| one(settings.jobs.partition.as_deref().unwrap_or_default()),
         ..TEXT
     },
     Key {
         name: "qos",
         help: "Slurm quality of service",
-        set: |settings, given| given.name().map(|name| settings.qos = name),
-        show: |settings| one(settings.qos.as_deref().unwrap_or_default()),
+        set: |settings, given| given.name().map(|name| settings.jobs.qos = name),
+        show: |settings| one(settings.jobs.qos.as_deref().unwrap_or_default()),
         ..TEXT
     },
     Key {
         name: "setup",
         form: "list of shell lines",
         help: "Run once per job on its first node, before the job's own setup",
-        set: |settings, given| given.lines().map(|lines| settings.setup = lines),
-        show: |settings| one(&list_text(&settings.setup)),
+        set: |settings, given| given.lines().map(|lines| settings.jobs.setup = lines),
+        show: |settings| one(&list_text(&settings.jobs.setup)),
         ..TEXT
     },
     Key {
         name: "node_setup",
         form: "list of shell lines",
         help: "Run once on each node of a job, before the job's own node_setup",
-        set: |settings, given| given.lines().map(|lines| settings.node_setup = lines),
-        show: |settings| one(&list_text(&settings.node_setup)),
+        set: |settings, given| given.lines().map(|lines| settings.jobs.node_setup = lines),
+        show: |settings| one(&list_text(&settings.jobs.node_setup)),
         ..TEXT
     },
     Key {
         name: "sbatch",
         form: "list of words",
         help: "Further options for sbatch",
-        set: |settings, given| given.words().map(|words| settings.sbatch = words),
-        show: |settings| one(&list_text(&settings.sbatch)),
+        set: |settings, given| given.words().map(|words| settings.jobs.sbatch = words),
+        show: |settings| one(&list_text(&settings.jobs.sbatch)),
         ..TEXT
     },
     Key {
@@ -118,20 +118,34 @@ pub static KEYS: [Key; 19] = [
         ..TEXT
     },
     Key {
+        name: "untyped_gpus",
+        form: "table of GPU types by hostlist, feature or partition",
+        help: "Types of GPUs for which Slurm knows none, by node names, feature or partition",
+        table: true,
+        set: set_untyped,
+        show: |settings| {
+            let text = |(key, gpu_type): (&String, &GpuType)| (key.clone(), gpu_type.to_string());
+            settings.untyped_gpus.iter().map(text).collect()
+        },
+        ..TEXT
+    },
+    Key {
         name: "cpus_per_gpu",
         form: "whole number",
         default: "1",
         help: "CPUs for each rank",
-        set: |settings, given| given.count(1..=100_000).map(|count| settings.cpus_per_gpu = count),
-        show: |settings| one(&settings.cpus_per_gpu.to_string()),
+        set: |settings, given| given.count(1..=100_000).map(|count| settings.jobs.cpus_per_gpu = count),
+        show: |settings| one(&settings.jobs.cpus_per_gpu.to_string()),
         ..TEXT
     },
     Key {
         name: "memory_per_gpu",
         form: "size, such as 32GiB",
         help: "Memory for each rank; empty: Slurm's default",
-        set: |settings, given| given.size().map(|size| settings.memory_per_gpu = size),
-        show: |settings| one(&settings.memory_per_gpu.as_ref().map(Bytes::to_string).unwrap_or_default()),
+        set: |settings, given| given.size().map(|size| settings.jobs.memory_per_gpu = size),
+        show: |settings| {
+            one(&settings.jobs.memory_per_gpu.as_ref().map(Bytes::to_string).unwrap_or_default())
+        },
         ..TEXT
     },
     Key {
@@ -141,9 +155,9 @@ pub static KEYS: [Key; 19] = [
         help: "Walltime asked for, as a multiple of the predicted time",
         set: |settings, given| {
             let fits = |number: f64| (1.0..=100.0).contains(&number);
-            given.number(fits, "from 1 to 100").map(|number| settings.time_margin = number)
+            given.number(fits, "from 1 to 100").map(|number| settings.jobs.time_margin = number)
         },
-        show: |settings| one(&settings.time_margin.to_string()),
+        show: |settings| one(&settings.jobs.time_margin.to_string()),
         ..TEXT
     },
     Key {
@@ -151,8 +165,8 @@ pub static KEYS: [Key; 19] = [
         form: "duration, such as 120s",
         default: "120s",
         help: "Time between the stop signal and the end of a run",
-        set: |settings, given| given.duration().map(|duration| settings.grace = duration),
-        show: |settings| one(&duration_text(settings.grace)),
+        set: |settings, given| given.duration().map(|duration| settings.jobs.grace = duration),
+        show: |settings| one(&duration_text(settings.jobs.grace)),
         ..TEXT
     },
     Key {
@@ -160,8 +174,8 @@ pub static KEYS: [Key; 19] = [
         form: "true or false",
         default: "true",
         help: "Whether this cluster takes job steps over heterogeneous components",
-        set: |settings, given| given.switch().map(|on| settings.het_steps = on),
-        show: |settings| one(&settings.het_steps.to_string()),
+        set: |settings, given| given.switch().map(|on| settings.jobs.het_steps = on),
+        show: |settings| one(&settings.jobs.het_steps.to_string()),
         ..TEXT
     },
     Key {
@@ -271,6 +285,13 @@ fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueE
     let gpu_type = GpuType::new(given.item)
         .ok_or_else(|| ValueError::new(format!("{} is no GPU type", quoted(given.item))))?;
     settings.capacity.insert(gpu_type, given.count(0..=1_000_000)?);
+    Ok(())
+}
+
+fn set_untyped(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+    let text = given.text()?;
+    let gpu_type = GpuType::new(text).ok_or_else(|| given.not("a GPU type, such as v100"))?;
+    settings.untyped_gpus.insert(given.item.to_owned(), gpu_type);
     Ok(())
 }
 

@@ -13,12 +13,14 @@ mod given;
 mod keys;
 mod problem;
 mod sources;
+mod starter;
 #[cfg(test)]
 mod tests;
 
 pub use self::decided::{ColorMode, Row, Settings};
 pub use self::entry::{Layer, Origin};
-pub use self::environment::Flag;
+pub use self::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
 pub use self::keys::{KEYS, Key};
 pub use self::problem::{SettingsProblem, SettingsProblems};
 pub use self::sources::{Sources, process_environment};
+pub use self::starter::Starter;

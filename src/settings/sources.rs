@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 
 use super::entry::{Entry, Layer, Origin};
-use super::environment::{Flag, SITE_FILE, USER_FILE, read_environment, read_flags};
+use super::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, read_environment, read_flags};
 use super::file;
 use super::problem::SettingsProblem;
 use crate::spec::ValueError;
@@ -76,8 +76,8 @@ impl Sources {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         let user_file = self.config_home.as_ref().map(|home| home.join("hsched/config.toml"));
         let layers = [
-            (Layer::Site, SITE_FILE, self.site_file.clone()),
-            (Layer::User, USER_FILE, user_file),
+            (Layer::Site, SITE_FILE_VARIABLE, self.site_file.clone()),
+            (Layer::User, USER_FILE_VARIABLE, user_file),
             (Layer::Project, "", self.found_project()),
         ];
         for (layer, variable, usual) in layers {

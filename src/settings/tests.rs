@@ -89,6 +89,7 @@ fn without_any_layer_defaults_hold() {
     intra_node_gbps = 300 (default)
     node_gbps =  (default)
     capacity =  (default)
+    untyped_gpus =  (default)
     cpus_per_gpu = 1 (default)
     memory_per_gpu =  (default)
     time_margin = 1.3 (default)
@@ -99,7 +100,7 @@ fn without_any_layer_defaults_hold() {
     slurm_timeout = 30s (default)
     color = auto (default)
     ");
-    assert!(settings.het_steps && settings.capacity.is_empty() && settings.account.is_none());
+    assert!(settings.jobs.het_steps && settings.capacity.is_empty() && settings.jobs.account.is_none());
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn later_layers_win_and_tables_merge() {
     let rates: Vec<f64> = settings.node_rates.values().map(|rate| rate.gigabits_per_second()).collect();
     assert_eq!(rates, [600.0, 900.0]);
     assert_eq!(settings.templates, Some(world.root.path().join("home/project/own")));
-    assert_eq!(settings.sbatch, ["--exclusive", "-C", "a b"]);
+    assert_eq!(settings.jobs.sbatch, ["--exclusive", "-C", "a b"]);
 }
 
 #[test]

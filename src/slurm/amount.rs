@@ -2,6 +2,9 @@
 
 use crate::model::{Bytes, Seconds};
 
+/// Longest duration in seconds, 31 years: what cluster files take too.
+const LONGEST: f64 = 1e9;
+
 /// Returns a count such as `4`, `12K` or `1M` (binary suffixes, any case), or `None` for other text.
 pub(super) fn count(text: &str) -> Option<u64> {
     let (digits, shift) = split_suffix(text)?;
@@ -42,7 +45,8 @@ pub(super) fn duration(text: &str) -> Option<Seconds> {
         _ => return None,
     };
     let days = days.map_or(Some(0), |days| days.parse::<u32>().ok())?;
-    Some(Seconds(f64::from(days) * 86400.0 + seconds))
+    let all = f64::from(days) * 86400.0 + seconds;
+    (all <= LONGEST).then_some(Seconds(all))
 }
 
 /// Returns whether the text is one of Slurm's words for no limit.
@@ -105,7 +109,7 @@ mod tests {
         check("7-00:00:00", Some(604_800.0));
         check("1-12", Some(129_600.0));
         check("1-00:30", Some(88_200.0));
-        for text in ["", "infinite", "n/a", "1:2:3:4", "x-1:00:00", "5", "INVALID", "-1:00"] {
+        for text in ["", "infinite", "n/a", "1:2:3:4", "x-1:00:00", "5", "INVALID", "-1:00", "19300-0"] {
             check(text, None);
         }
         assert!(is_unlimited("infinite") && is_unlimited("UNLIMITED") && !is_unlimited("n/a"));

@@ -43,6 +43,14 @@ impl Environment {
     }
 }
 
+/// Returns the names of variables that Slurm's programs do not get from hsched, in order.
+pub fn cleared_variables(names: impl IntoIterator<Item = OsString>) -> Vec<String> {
+    let cleared = names.into_iter().filter(|name| !is_harmless(name));
+    let mut cleared: Vec<String> = cleared.filter_map(|name| name.into_string().ok()).collect();
+    cleared.sort_unstable();
+    cleared
+}
+
 fn is_harmless(name: &OsStr) -> bool {
     // A name that is no UTF-8 is none of Slurm's.
     name.to_str()
@@ -64,6 +72,8 @@ mod tests {
                 variables.iter().map(|(k, v)| format!("{}={}", k.display(), v.display())).collect();
             assert_eq!(text.join(" "), expected);
         };
+        let cleared = cleared_variables(names.split(' ').map(Into::into));
+        assert_eq!(cleared, ["SBATCH_EXPORT", "SINFO_ALL", "SLURM_JOB_ID", "SQUEUE_FORMAT"]);
         check("sbatch", "LC_ALL=x PATH=x SBATCH_ACCOUNT=x SLURMX=x SLURM_CONF=x");
         check("sinfo", "LC_ALL=C PATH=x SBATCH_ACCOUNT=x SLURMX=x SLURM_CONF=x SLURM_TIME_FORMAT=standard");
     }

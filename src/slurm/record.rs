@@ -46,6 +46,14 @@ pub(super) fn value(text: &str) -> Option<&str> {
     (!none.iter().any(|word| text.eq_ignore_ascii_case(word))).then_some(text)
 }
 
+/// Returns a partition's name and whether it is the default (`gpu*`), or `None` for what no name can be.
+pub(super) fn partition(printed: &str) -> Option<(&str, bool)> {
+    let printed = value(printed)?;
+    let name = printed.strip_suffix('*').unwrap_or(printed);
+    let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_name.then_some((name, name != printed))
+}
+
 /// Returns the text in one line without control characters, cut to what a message can repeat.
 pub(super) fn excerpt(text: &str) -> String {
     let line = one_line(text);

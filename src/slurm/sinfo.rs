@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::hostlist::{self, natural_order};
 use crate::model::{Cluster, Node, NodeName, NodeState, Partition, Usage};
-use crate::slurm::record::{excerpt, format, one_line, records, unreadable, value};
+use crate::slurm::record::{excerpt, format, one_line, partition, records, unreadable, value};
 use crate::slurm::stock::stocks;
 use crate::slurm::{CommandLine, Gres, ParseError, amount};
 
@@ -87,15 +87,13 @@ impl Reading {
 
     /// Remembers the partition and returns its name.
     fn partition(&mut self, printed: &str, time: &str) -> Option<String> {
-        let printed = value(printed)?;
-        let name = printed.strip_suffix('*').unwrap_or(printed);
+        let (name, default) = partition(printed)?;
         if !self.partitions.iter().any(|partition| partition.name == name) {
             let max_time = amount::duration(time);
             if max_time.is_none() && !amount::is_unlimited(time) && value(time).is_some() {
                 let time = excerpt(time);
                 self.notes.push(format!("partition {name}: its time limit {time:?} could not be read"));
             }
-            let default = printed.ends_with('*');
             self.partitions.push(Partition { name: name.to_owned(), default, max_time });
         }
         Some(name.to_owned())

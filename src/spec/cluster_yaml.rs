@@ -3,7 +3,9 @@
 use std::fmt::{Display, Write as _};
 
 use super::duration::duration_text;
-use crate::model::{Bytes, Cluster, Node, NodeName, NodeState, Partition, Usage, hostlist};
+use crate::model::{
+    Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Usage, hostlist,
+};
 
 /// Returns the cluster file that describes this cluster; parsing it gives an equal cluster.
 ///
@@ -44,11 +46,17 @@ fn write_group(out: &mut String, group: &[Node]) {
     let used = |usage: Option<Usage>| usage.map(|usage| usage.used).filter(|&used| used > 0);
     let stock = || node.gpus.iter();
     let typed = |entries: Vec<String>| (!entries.is_empty()).then(|| format!("{{{}}}", entries.join(", ")));
-    let entry = |gpu_type: &_, value: &dyn Display| format!("{}: {value}", text(&format!("{gpu_type}")));
-    put("gpus", typed(stock().map(|gpus| entry(&gpus.gpu_type, &gpus.total)).collect()));
+    let entry =
+        |gpu_type: &GpuType, value: &dyn Display| format!("{}: {value}", text(&format!("{gpu_type}")));
+    // A type that Slurm does not know is found again when the file is read.
+    let named = |gpus: &GpuStock| match node.untyped {
+        Some(_) => GpuType::untyped(),
+        None => gpus.gpu_type.clone(),
+    };
+    put("gpus", typed(stock().map(|gpus| entry(&named(gpus), &gpus.total)).collect()));
     let in_use = stock().filter(|gpus| gpus.used > 0);
-    put("gpus_used", typed(in_use.map(|gpus| entry(&gpus.gpu_type, &gpus.used)).collect()));
-    let known = stock().filter_map(|gpus| gpus.memory.map(|memory| entry(&gpus.gpu_type, &memory)));
+    put("gpus_used", typed(in_use.map(|gpus| entry(&named(gpus), &gpus.used)).collect()));
+    let known = stock().filter_map(|gpus| gpus.memory.map(|memory| entry(&named(gpus), &memory)));
     put("gpu_memory", typed(known.collect()));
     put("intra_node_gbps", node.intra_node.map(|rate| rate.gigabits_per_second().to_string()));
     put("cpus", node.cpus.map(|cpus| cpus.total.to_string()));
@@ -91,7 +99,7 @@ fn list<'a>(words: impl IntoIterator<Item = &'a String>) -> Option<String> {
 }
 
 /// Returns the text as a scalar: plain where nothing in it means anything to YAML 1.1 or 1.2.
-fn text(value: &str) -> String {
+pub(super) fn text(value: &str) -> String {
     const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let starts_well = value.starts_with(|c: char| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '+');
@@ -121,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{BitRate, GpuStock, GpuType, Seconds};
+    use crate::model::{BitRate, Seconds};
     use crate::spec::cluster::parse;
 
     #[test]

@@ -48,6 +48,9 @@ struct NodeJson {
     features: Vec<String>,
     #[serde(default)]
     gpus: Vec<StockJson>,
+    /// Whether Slurm knows no type of the GPUs; then the one named here is found again.
+    #[serde(default)]
+    gpus_untyped: bool,
     #[serde(default)]
     other_gres: Vec<String>,
     cpus: Option<UsageJson>,
@@ -110,7 +113,8 @@ fn node(index: usize, json: NodeJson) -> Result<Node, InventoryError> {
     let name = NodeName::new(&json.name).map_err(|source| InventoryError::Name { index, source })?;
     let mut gpus: Vec<GpuStock> = Vec::new();
     for StockJson { r#type, total, used } in json.gpus {
-        match GpuType::new(&r#type) {
+        let own = if json.gpus_untyped { GpuType::UNTYPED } else { &r#type };
+        match GpuType::new(own) {
             Some(gpu_type) if gpus.iter().all(|stock| stock.gpu_type != gpu_type) => {
                 gpus.push(GpuStock { gpu_type, total, used: used.min(total), memory: None });
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::duration::duration_text;
-use crate::model::{Checkpoint, Command, GoalMode, GpuType, Job, Launch, Precision, Seconds, Speed, Target};
+use crate::model::{Checkpoint, Command, GoalMode, GpuType, Job, Launch, Seconds, Speed, Target};
 
 /// Returns the entry of a job file that describes this job, every default written out.
 ///
@@ -37,7 +37,7 @@ pub fn to_json(job: &Job) -> Value {
     let types = |types: &BTreeSet<GpuType>| types.iter().map(GpuType::as_str).collect();
     put(&mut map, "max_gpus", job.max_gpus.map(Value::from));
     put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
-    put(&mut map, "precision", job.precision.map(|precision| json!(precision_name(precision))));
+    put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
     put(&mut map, "deadline", job.deadline.as_ref().map(|deadline| json!(deadline)));
     put(&mut map, "target", job.target.as_ref().map(target_json));
     put_launch(&mut map, &job.launch);
@@ -116,15 +116,6 @@ fn target_json(target: &Target) -> Value {
         GoalMode::Max => "max",
     };
     json!({"metric": target.metric, "value": target.value, "mode": mode})
-}
-
-fn precision_name(precision: Precision) -> &'static str {
-    match precision {
-        Precision::Fp32 => "fp32",
-        Precision::Tf32 => "tf32",
-        Precision::Fp16 => "fp16",
-        Precision::Bf16 => "bf16",
-    }
 }
 
 #[cfg(test)]

@@ -4,36 +4,12 @@ use std::collections::BTreeMap;
 
 use super::gpus::{by_type, read_speed, read_types};
 pub use super::job_json::to_json;
+use super::job_keys::JOB_KEYS;
 use super::launch;
 use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
 use super::size::parse_size_or_bytes;
 use crate::model::{Bytes, GoalMode, Job, JobName, Precision, Target};
-
-/// Keys that say what the job is; `launch::KEYS` are the others.
-const KEYS: [&str; 21] = [
-    "name",
-    "model",
-    "samples_per_epoch",
-    "epochs",
-    "global_batch",
-    "batch_quantum",
-    "model_size",
-    "syncs_per_epoch",
-    "overlap",
-    "throughput",
-    "weight",
-    "min_gpus",
-    "max_gpus",
-    "gpu_types",
-    "max_batch",
-    "accumulate",
-    "precision",
-    "deadline",
-    "target",
-    "retries",
-    "command",
-];
 
 /// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
 const COUNT_LIMIT: u64 = 1_000_000_000_000;
@@ -71,8 +47,7 @@ pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
 }
 
 fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
-    let known: Vec<&str> = KEYS.iter().chain(&launch::KEYS).copied().collect();
-    let fields = value.fields(&known);
+    let fields = value.fields(&JOB_KEYS.map(|key| key.name));
     let name = read_name(&fields, lines);
     let model = fields.get("model").map(|value| value.parsed(label));
     let samples = count(&fields, "samples_per_epoch");
@@ -230,6 +205,18 @@ mod tests {
         assert_eq!((job.model.as_str(), job.syncs_per_epoch, job.batch_quantum), ("a", 4, 1));
         assert_eq!((job.weight, job.min_gpus, job.max_gpus, job.retries), (1.0, 1, None, 3));
         assert!(job.accumulate && job.throughput.is_empty() && job.gpu_types.is_none());
+    }
+
+    #[test]
+    fn the_table_of_keys_tells_what_is_required_and_the_defaults() {
+        let least = parse(&format!("jobs: [{{{LEAST}}}]")).expect("a job");
+        for key in &JOB_KEYS {
+            assert_eq!(key.required, LEAST.contains(&format!("{}: ", key.name)), "{}", key.name);
+            if !key.default.is_empty() {
+                let text = format!("jobs: [{{{LEAST}, {}: {}}}]", key.name, key.default);
+                assert_eq!(parse(&text), Ok(least.clone()), "{}", key.name);
+            }
+        }
     }
 
     #[test]

@@ -11,22 +11,6 @@ use super::reader::{Fields, Value, all};
 use super::size::parse_size;
 use crate::model::{Checkpoint, Command, Launch, Seconds};
 
-/// The keys read here, beside `command`.
-pub(super) const KEYS: [&str; 12] = [
-    "env",
-    "setup",
-    "node_setup",
-    "workdir",
-    "account",
-    "partition",
-    "qos",
-    "time",
-    "cpus_per_gpu",
-    "memory_per_gpu",
-    "sbatch",
-    "checkpoint",
-];
-
 /// Variables that the launcher or Slurm sets for every rank.
 const RESERVED: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];

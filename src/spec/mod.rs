@@ -6,11 +6,13 @@
 pub mod cluster;
 pub mod inventory;
 pub mod jobs;
+pub mod starter;
 
 mod cluster_yaml;
 mod duration;
 mod gpus;
 mod job_json;
+mod job_keys;
 mod json;
 mod launch;
 mod number;
@@ -20,6 +22,7 @@ mod size;
 mod yaml;
 
 pub use self::duration::{duration_text, parse_duration};
+pub use self::job_keys::{JOB_KEYS, JobKey};
 pub use self::number::{parse_number, parse_whole};
 pub use self::problem::{Problem, Problems, ValueError, nearest};
 pub use self::size::{parse_size, parse_size_or_bytes};

@@ -2,9 +2,11 @@
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
+mod place;
 mod plan_check;
 mod plan_file;
 mod runs;
 
+pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
 pub use self::runs::{Entry, Run, RunError, Runs};

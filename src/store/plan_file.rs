@@ -1,5 +1,6 @@
 //! The plan as JSON: what `hsched plan` prints and `hsched submit` reads (schema `hsched.plan/1`).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::model::{Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds};
+use crate::model::{Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds, Selector};
 use crate::policy::{CheckedPlan, Outcome, Problem, Rank, Slot, Verdict};
 
 /// The schema that this version writes and reads.
@@ -98,7 +99,18 @@ pub struct PlanNode {
     /// All its GPUs, in the order of their numbers.
     #[serde(default)]
     pub devices: Vec<TypeCount>,
+    /// How to ask for the GPUs, where Slurm does not know their type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untyped: Option<PlanSelector>,
     pub intra_node_gbps: f64,
+}
+
+/// What stands for the type of GPUs when Slurm is asked for them without one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanSelector {
+    Feature(String),
+    Name,
 }
 
 /// A number of GPUs of one type.
@@ -233,6 +245,17 @@ impl PlanFile {
         Ok(id)
     }
 
+    /// Returns the nodes whose GPUs have no type in Slurm, and how to ask for them.
+    #[must_use]
+    pub fn untyped(&self) -> BTreeMap<NodeName, Selector> {
+        let selector = |selector: &PlanSelector| match selector {
+            PlanSelector::Feature(feature) => Selector::Feature(feature.clone()),
+            PlanSelector::Name => Selector::Name,
+        };
+        let own = |node: &PlanNode| Some((NodeName::new(&node.name).ok()?, selector(node.untyped.as_ref()?)));
+        self.nodes.iter().filter_map(own).collect()
+    }
+
     /// Returns the order of devices on nodes with several GPU types.
     #[must_use]
     pub fn device_order(&self) -> Vec<(NodeName, Vec<GpuType>)> {
@@ -297,11 +320,17 @@ impl PlannedJob {
 impl PlanNode {
     fn new(node: &OfferedNode, cluster: &Cluster, intra_node_gbps: f64) -> Self {
         let count = |gpu_type: &GpuType, count| TypeCount { gpu_type: gpu_type.to_string(), count };
-        let stocks = cluster.node(&node.name).map_or(&[][..], |node| &node.gpus);
+        let own = cluster.node(&node.name);
+        let stocks = own.map_or(&[][..], |node| &node.gpus);
+        let selector = |selector: &Selector| match selector {
+            Selector::Feature(feature) => PlanSelector::Feature(feature.clone()),
+            Selector::Name => PlanSelector::Name,
+        };
         Self {
             name: node.name.to_string(),
             gpus: node.gpus.iter().map(|(gpu_type, offered)| count(gpu_type, *offered)).collect(),
             devices: stocks.iter().map(|stock| count(&stock.gpu_type, stock.total)).collect(),
+            untyped: own.and_then(|node| node.untyped.as_ref()).map(selector),
             intra_node_gbps,
         }
     }

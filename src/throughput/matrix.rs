@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::model::{GpuType, Job, Speed};
+use crate::catalogue::recognise;
+use crate::model::{GpuType, Job, Precision, Speed};
 
 /// What is known of every job on every GPU type.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub struct Known {
     pub source: Source,
     /// Samples that fit the GPU's memory at once.
     pub max_batch: Option<u64>,
+    /// What the job's owner should know of it, one sentence each.
+    pub remarks: Vec<String>,
 }
 
 /// Where a speed comes from.
@@ -34,6 +37,8 @@ pub struct Known {
 pub enum Source {
     /// The job file says it of this type.
     JobFile,
+    /// The job file says it of the same model by another name.
+    OtherName(GpuType),
 }
 
 /// Why a GPU type cannot be planned for a job.
@@ -43,13 +48,19 @@ pub enum Unusable {
     NotAllowed,
     /// Nobody has said how fast the job is there.
     NoThroughput,
+    /// The type cannot compute in the job's precision.
+    Precision(Precision),
 }
 
 impl ThroughputMatrix {
-    /// Returns what the job files say about `gpu_types`.
+    /// Returns what the job files say about `gpu_types`, the types of a cluster.
+    ///
+    /// A name in a job file that the cluster has means that type alone. Another name means all types that
+    /// the catalogue knows as possibly the same: `a100` is `nvidia_a100_80gb_pcie`, and `a100-40gb` is not.
+    /// Of several such names the one that leaves least open counts, then the first by name.
     #[must_use]
     pub fn from_job_files(jobs: &[Job], gpu_types: &[GpuType]) -> Self {
-        let row = |job: &Job| gpu_types.iter().map(|gpu_type| Cell::of(job, gpu_type)).collect();
+        let row = |job: &Job| gpu_types.iter().map(|gpu_type| Cell::of(job, gpu_type, gpu_types)).collect();
         Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(row).collect() }
     }
 
@@ -70,23 +81,87 @@ impl ThroughputMatrix {
 }
 
 impl Cell {
-    fn of(job: &Job, gpu_type: &GpuType) -> Self {
-        if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.contains(gpu_type)) {
+    fn of(job: &Job, gpu_type: &GpuType, cluster: &[GpuType]) -> Self {
+        let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
+        if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
             return Self::Unusable(Unusable::NotAllowed);
         }
-        let Some(&speed) = job.throughput.get(gpu_type) else {
+        let mut remarks = Vec::new();
+        if let Some(precision) = job.precision {
+            let known = recognise(gpu_type.as_str());
+            match known
+                .map_or_else(|| precision.is_everywhere().then_some(true), |known| known.has(precision))
+            {
+                Some(true) => {}
+                Some(false) => return Self::Unusable(Unusable::Precision(precision)),
+                None => remarks.push(format!("whether {gpu_type} computes in {precision} is not known")),
+            }
+        }
+        let Some((speed, source)) = speed(job, gpu_type, cluster) else {
             return Self::Unusable(Unusable::NoThroughput);
         };
-        let max_batch = job.max_batch.get(gpu_type).copied();
-        Self::Known(Known { speed, source: Source::JobFile, max_batch })
+        if let Source::OtherName(name) = &source {
+            remarks.push(format!("{name}'s speed used for {gpu_type}: the same model"));
+        }
+        let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
+        Self::Known(Known { speed, source, max_batch, remarks })
     }
+}
+
+fn speed(job: &Job, gpu_type: &GpuType, cluster: &[GpuType]) -> Option<(Speed, Source)> {
+    if let Some(&speed) = job.throughput.get(gpu_type) {
+        return Some((speed, Source::JobFile));
+    }
+    let &name = other_names(job.throughput.keys(), gpu_type, cluster).first()?;
+    job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())))
+}
+
+/// Returns the limit on a batch; by another name only where both names say the same memory.
+fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut Vec<String>) -> Option<u64> {
+    if let Some(&own) = job.max_batch.get(gpu_type) {
+        return Some(own);
+    }
+    let names = other_names(job.max_batch.keys(), gpu_type, cluster);
+    let memory = |name: &GpuType| recognise(name.as_str()).map(|known| known.memory_gb());
+    // Types that only capitals tell apart, unknown to the catalogue, are one and the same.
+    let own = memory(gpu_type);
+    let same = |name: &&&GpuType| memory(name) == own && own != Some(None);
+    if let Some(&name) = names.iter().find(same) {
+        remarks.push(format!("{name}'s max_batch used for {gpu_type}: the same model and memory"));
+        return job.max_batch.get(name).copied();
+    }
+    if let Some(name) = names.first() {
+        remarks.push(format!("{name}'s max_batch not used for {gpu_type}: their memory may differ"));
+    }
+    None
+}
+
+/// Returns those of `names` that are other names of `gpu_type`, the one that leaves least open first.
+fn other_names<'a>(
+    names: impl IntoIterator<Item = &'a GpuType>,
+    gpu_type: &GpuType,
+    cluster: &[GpuType],
+) -> Vec<&'a GpuType> {
+    let own = recognise(gpu_type.as_str());
+    let open = |name: &'a GpuType| {
+        let known = recognise(name.as_str());
+        match (&own, known) {
+            (Some(own), Some(known)) => own.may_be(&known).then_some((known.gpus.len(), name)),
+            _ => name.as_str().eq_ignore_ascii_case(gpu_type.as_str()).then_some((0, name)),
+        }
+    };
+    let others = names.into_iter().filter(|name| !cluster.contains(name));
+    let mut found: Vec<(usize, &GpuType)> = others.filter_map(open).collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, name)| name).collect()
 }
 
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotAllowed => "not among the job's gpu_types",
-            Self::NoThroughput => "no throughput known",
-        })
+        match self {
+            Self::NotAllowed => f.write_str("not among the job's gpu_types"),
+            Self::NoThroughput => f.write_str("no throughput known"),
+            Self::Precision(precision) => write!(f, "{precision} needs Ampere or newer"),
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! What a cluster has: a table of types, a table of nodes, and the same as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::model::{Bytes, Cluster, GpuStock, Holdings, Node, RankNeeds, hostlist};
+use crate::catalogue::recognise;
+use crate::model::{Bytes, Cluster, GpuStock, GpuType, Holdings, Node, RankNeeds, hostlist, split_mig};
+use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
 /// Returns the tables of GPU types and nodes; nodes that look the same share a line.
@@ -42,7 +44,23 @@ pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, ter
     if types.is_empty() {
         return format!("no GPUs\n\n{}", nodes.render(width, colour));
     }
-    format!("{}\n{}", types.render(width, colour), nodes.render(width, colour))
+    let models = wrap(&models(cluster), width, "  ");
+    let models = if models.is_empty() { models } else { format!("\n{models}\n") };
+    format!("{}{models}\n{}", types.render(width, colour), nodes.render(width, colour))
+}
+
+/// Returns what the catalogue takes those types for whose names do not say it by themselves.
+fn models(cluster: &Cluster) -> String {
+    let types: BTreeSet<&GpuType> =
+        cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| &stock.gpu_type).collect();
+    let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_', ' '], "");
+    let model = |gpu_type: &GpuType| {
+        let label = recognise(gpu_type.as_str()).filter(|known| known.model().is_some())?.label();
+        let names_parent = split_mig(gpu_type.as_str()).is_some_and(|(parent, _)| !parent.is_empty());
+        let obvious = names_parent || plain(&label) == plain(gpu_type.as_str());
+        (!obvious).then(|| format!("{gpu_type} is {label}"))
+    };
+    types.into_iter().filter_map(model).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the cells of lines with the names of the nodes that they describe, in the cluster's order.
@@ -93,6 +111,7 @@ pub fn inventory_json(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, note
             let value = json!({
                 "total": counts.total, "free": counts.free, "stranded": counts.stranded, "used": counts.used,
                 "down": counts.down, "reserved": counts.reserved, "mine": own(gpu_type),
+                "model": recognise(gpu_type.as_str()).map(|known| known.label()),
             });
             (gpu_type.to_string(), value)
         })
@@ -137,6 +156,7 @@ fn node_json(node: &Node, needs: RankNeeds, mine: &Holdings) -> Value {
         "partitions": node.partitions,
         "features": node.features,
         "gpus": gpus,
+        "gpus_untyped": node.untyped.is_some(),
         "other_gres": node.other_gres,
         "cpus": node.cpus.map(|cpus| json!({ "total": cpus.total, "used": cpus.used })),
         "memory_bytes": node.memory.map(|memory| json!({ "total": memory.total, "used": memory.used })),

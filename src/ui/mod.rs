@@ -1,6 +1,7 @@
 //! The only writer to the terminal: data on stdout, everything else on stderr.
 
 mod compare;
+mod gpus;
 mod inventory;
 mod output;
 mod plan;
@@ -11,9 +12,11 @@ mod terminal;
 mod text;
 
 pub use self::compare::{Compared, compare_table};
+pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
 pub use self::inventory::{inventory_json, inventory_table};
-pub use self::output::write_output;
+pub use self::output::{create_output, make_folder, write_output};
 pub use self::plan::plan_table;
 pub use self::progress::Progress;
+pub use self::quantity::duration;
 pub use self::table::{Align, Table};
 pub use self::terminal::Terminal;

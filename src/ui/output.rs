@@ -1,9 +1,11 @@
-//! Files that the user named with `--output`.
+//! Files that the user named.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use tempfile::NamedTempFile;
 
 /// Writes a whole file under its name or not at all; where the name is a device or pipe, writes into it.
 ///
@@ -13,6 +15,28 @@ pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
     if path.metadata().is_ok_and(|data| !data.is_file()) {
         return write(path, text);
     }
+    whole(path, text)?.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Writes a whole new file under its name or not at all.
+///
+/// # Errors
+/// When something of that name exists, or the file cannot be written.
+pub fn create_output(path: &Path, text: &str) -> io::Result<()> {
+    whole(path, text)?.persist_noclobber(path).map(drop).map_err(|error| error.error)
+}
+
+/// Makes a directory and those above it; one that exists is left as it is.
+///
+/// # Errors
+/// When it cannot be made.
+#[expect(clippy::disallowed_methods, reason = "the user named this directory")]
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() { Ok(()) } else { std::fs::create_dir_all(path) }
+}
+
+/// Writes a temporary file beside the one that it is to become.
+fn whole(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Like any file that a shell's redirection makes, readable for those whom the umask lets.
     let permissions = Permissions::from_mode(0o666);
@@ -20,7 +44,7 @@ pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
     let mut file = file.map_err(without_path)?;
     file.write_all(text.as_bytes()).map_err(without_path)?;
     file.as_file().sync_all()?;
-    file.persist(path).map(drop).map_err(|error| error.error)
+    Ok(file)
 }
 
 /// Returns the error without the name of the temporary file, which says nothing to the user.

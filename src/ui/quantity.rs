@@ -3,7 +3,8 @@
 use crate::model::Seconds;
 
 /// Returns a duration in at most two units, such as `83.8 s`, `3 h 07 min` or `2 d 04 h`.
-pub(super) fn duration(time: Seconds) -> String {
+#[must_use]
+pub fn duration(time: Seconds) -> String {
     let seconds = time.0;
     if seconds < 0.01 {
         return format!("{:.2} ms", seconds * 1e3);

@@ -36,6 +36,7 @@ fn defaults_are_shown_with_their_origin() {
     intra_node_gbps 300 default
     node_gbps - default
     capacity - default
+    untyped_gpus - default
     cpus_per_gpu 1 default
     memory_per_gpu - default
     time_margin 1.3 default

@@ -52,13 +52,46 @@ fn an_inventory_comes_back_as_it_was() {
 }
 
 #[test]
+fn untyped_gpus_are_asked_for_by_what_tells_their_type() {
+    let table = "v1 gpu idle gpu:4 v100\nv2 gpu idle gpu:4 v100\nx1 gpu idle gpu:4 ib\n";
+    let jobs = "jobs: [{name: a, samples_per_epoch: 8, epochs: 1, global_batch: 8, model_size: 1MB, \
+        min_gpus: 8, throughput: {v100: 1, t4: 1}, command: 'true'}]";
+    let sandbox = Sandbox::with_slurm().file("table.txt", table).file("jobs.yaml", jobs);
+    let options = |more: &str| {
+        let ran = sandbox.run(&format!("submit jobs.yaml --from table.txt --dry-run {more}")).exits(0);
+        let asks = |line: &&str| ["--gres", "--cons", "--nodelist"].iter().any(|own| line.contains(own));
+        let asked = ran.stdout.lines().filter(|line| line.starts_with("#SBATCH")).filter(asks);
+        asked.collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(options(""), @r"
+    #SBATCH --gres=gpu:4
+    #SBATCH --constraint=v100
+    ");
+    assert_snapshot!(options("--set untyped_gpus.x1=t4"), @r"
+    #SBATCH --gres=gpu:4
+    #SBATCH --nodelist=x1
+    #SBATCH --gres=gpu:4
+    #SBATCH --constraint=v100
+    ");
+    assert_snapshot!(options("--set untyped_gpus.gpu=v100"), @r"
+    #SBATCH --gres=gpu:4
+    #SBATCH '--nodelist=v[1-2]'
+    ");
+    assert_snapshot!(options("--set sbatch=--constraint=v100"), @r"
+    #SBATCH --gres=gpu:4
+    #SBATCH '--nodelist=v[1-2]'
+    #SBATCH --constraint=v100
+    ");
+}
+
+#[test]
 fn files_of_another_kind_are_refused() {
     let sandbox = sandbox()
         .file("queue.txt", "JOBID PARTITION NAME USER ST\n7 gpu a me R\n")
         .file("latin.txt", b"NODELIST STATE REASON\na1 down f\xfcr immer\n");
     assert_snapshot!(sandbox.run("inventory --from queue.txt").fails(78), @r#"
     error: queue.txt cannot be read: it looks like jobs (squeue); it begins with "JOBID PARTITION NAME USER ST"
-    hint: read are saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, a table of `sinfo` or `sinfo -N` with its header line, a cluster file, or `hsched inventory --format json`
+    hint: read are saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, or `hsched inventory --format json`
     "#);
     assert_snapshot!(sandbox.run("inventory --from latin.txt").exits(0).stderr, @r"
     note: latin.txt: is not all UTF-8; other characters show as �

@@ -87,8 +87,8 @@ fn json_has_types_nodes_and_partitions() {
     assert_eq!(
         value["gpus"],
         json!({
-            "t4": {"total": 5, "free": 2, "stranded": 0, "used": 0, "down": 2, "reserved": 1, "mine": 0},
-            "v100": {"total": 3, "free": 1, "stranded": 0, "used": 1, "down": 0, "reserved": 1, "mine": 1},
+            "t4": {"total": 5, "free": 2, "stranded": 0, "used": 0, "down": 2, "reserved": 1, "mine": 0, "model": "t4"},
+            "v100": {"total": 3, "free": 1, "stranded": 0, "used": 1, "down": 0, "reserved": 1, "mine": 1, "model": "v100"},
         })
     );
     let names: Vec<_> = value["nodes"].as_array().expect("nodes").iter().map(|node| &node["name"]).collect();
@@ -97,7 +97,7 @@ fn json_has_types_nodes_and_partitions() {
         value["nodes"][3],
         json!({
             "name": "v1", "state": "mixed", "availability": "up", "reason": null,
-            "partitions": ["gpu", "long"], "features": ["ib", "v100"], "other_gres": [],
+            "partitions": ["gpu", "long"], "features": ["ib", "v100"], "gpus_untyped": false, "other_gres": [],
             "gpus": [{"type": "v100", "total": 2, "used": 1, "free": 1, "mine": 1}],
             "cpus": {"total": 8, "used": 2},
             "memory_bytes": {"total": 64_000_u64 << 20, "used": 2048_u64 << 20},
@@ -205,4 +205,33 @@ fn long_lists_fit_the_width() {
         Sandbox::new().file("cluster.yaml", cluster).run("inventory --cluster cluster.yaml").succeeds();
     let long: Vec<&str> = table.lines().filter(|line| line.chars().count() > 80).collect();
     assert!(long.is_empty(), "{table}");
+}
+
+#[test]
+fn this_machine_is_a_cluster_of_one_node() {
+    // Whether there is a driver depends on the machine; that it is no failure does not.
+    let sandbox = Sandbox::new();
+    let value = sandbox.run("inventory --local --format json").exits(0).json();
+    assert_eq!(
+        (value["schema"].as_str(), &value["machine"]["host"].is_string()),
+        (Some("hsched.inventory/1"), &true)
+    );
+    let seen = value["machine"]["gpus"].as_array().expect("GPUs").len();
+    assert!(seen > 0 || !value["notes"].as_array().expect("notes").is_empty(), "{value}");
+    let yaml = sandbox.run("inventory --local --format yaml").exits(0).stdout;
+    let sandbox = sandbox.file("own.yaml", yaml);
+    let again = sandbox.run("inventory --cluster own.yaml --format json").json();
+    assert_eq!(again["nodes"][0]["name"], value["nodes"][0]["name"]);
+    assert_eq!(
+        again["gpus"].as_object().map(serde_json::Map::len),
+        value["gpus"].as_object().map(serde_json::Map::len)
+    );
+}
+
+#[test]
+fn this_machine_and_a_file_exclude_each_other() {
+    for other in ["--cluster cluster.yaml", "--from cluster.yaml"] {
+        let error = Sandbox::new().run(&format!("inventory --local {other}")).fails(2);
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
 }

@@ -232,10 +232,8 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
     assert_snapshot!(check("nodes: [{name: a, gpus: {p100: 2}}]"), @r"
     jps: 0 of 2 jobs on 0 of 2 GPUs
 
-    resnet18 rejected: no throughput known for an allowed GPU type of this cluster
-      (p100)
-    vgg19 rejected: no throughput known for an allowed GPU type of this cluster
-      (p100)
+    resnet18 rejected: no GPU type on offer can be used (p100: no throughput known)
+    vgg19 rejected: no GPU type on offer can be used (p100: no throughput known)
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     jps: 0 of 2 jobs on 0 of 0 GPUs
@@ -307,7 +305,7 @@ fn jobs_for_partitions_with_other_nodes_are_not_planned_together() {
     let job = |name: &str, partition: &str| {
         format!(
             "  - {{name: {name}, partition: {partition}, samples_per_epoch: 9, epochs: 1, global_batch: 8, \
-             model_size: 0, throughput: {{v100: 9, V100: 9}}, command: [x]}}\n"
+             model_size: 0, throughput: {{v100: 9}}, command: [x]}}\n"
         )
     };
     let cluster = format!("nodes:\n{}{}", node("n1", "x"), node("n2", "y"));
@@ -321,6 +319,6 @@ fn jobs_for_partitions_with_other_nodes_are_not_planned_together() {
     hint: plan them from separate job files, or for one partition: submit --partition
     ");
     let text = plan(job("a", "x")).succeeds();
-    assert!(text.contains("a: GPU type v100 is spelt V100 in this cluster\n"), "{text}");
+    assert!(text.contains("a: v100's speed used for V100: the same model\n"), "{text}");
     assert!(text.contains("1 of 2 nodes left out: not in partition x\n"), "{text}");
 }

@@ -6,24 +6,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room and what it may use. `error` and `exit` are plain values that every shell room may use.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("exit", &[]),
     ("error", &["exit"]),
     ("clock", &[]),
     ("solve", &[]),
-    ("throughput", &["model"]),
+    ("catalogue", &["model"]),
+    ("throughput", &["model", "catalogue"]),
     ("policy", &["model", "throughput", "solve"]),
     ("render", &["model"]),
     ("spec", &["model"]),
-    ("slurm", &["model", "clock"]),
+    ("slurm", &["model", "catalogue", "clock"]),
+    ("probe", &["model"]),
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),
-    ("ui", &["model", "policy", "error"]),
+    ("manual", &["exit", "spec", "settings"]),
+    ("ui", &["model", "catalogue", "policy", "error"]),
     (
         "commands",
         &[
             "model",
+            "catalogue",
             "exit",
             "error",
             "clock",
@@ -32,8 +36,10 @@ const ROOMS: [(&str, &[&str]); 15] = [
             "render",
             "spec",
             "slurm",
+            "probe",
             "store",
             "settings",
+            "manual",
             "ui",
         ],
     ),

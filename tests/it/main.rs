@@ -7,13 +7,17 @@
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 mod cli_config;
+mod cli_doctor;
 mod cli_errors;
 mod cli_from;
+mod cli_gpus;
+mod cli_init;
 mod cli_inventory;
 mod cli_plan;
 mod cli_plan_file;
 mod cli_state;
 mod cli_submit;
+mod docs;
 mod layers;
 mod modules;
 mod optimal;
@@ -24,9 +28,11 @@ mod problems;
 mod real_capacity;
 mod real_cluster;
 mod real_desk;
+mod real_doctor;
 mod real_failures;
 mod real_main_job;
 mod real_ranks;
 mod real_setup;
 mod real_stop;
 mod sandbox;
+mod throughput_names;

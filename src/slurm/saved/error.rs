@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// What can be read, for hints.
 pub const READABLE: &str = "saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, \
-    slurmrestd's nodes, a table of `sinfo` or `sinfo -N` with its header line, a cluster file, \
+    slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, \
     or `hsched inventory --format json`";
 
 /// Why a saved text shows no cluster.

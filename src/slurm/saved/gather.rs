@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use super::candidates::candidates;
 use super::error::SavedError;
-use super::notes::Notes;
 use crate::model::hostlist::{self, natural_order};
-use crate::model::{Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Usage};
-use crate::slurm::record::{excerpt, one_line, value};
+use crate::model::{Bytes, Cluster, GpuStock, Node, NodeName, NodeState, Partition, Usage};
+use crate::slurm::notes::Notes;
+use crate::slurm::record::{excerpt, one_line, partition, value};
 use crate::slurm::stock::stocks;
 use crate::slurm::{Gres, Tres, amount};
 
 /// Most nodes of a cluster: a hostlist writes many in a few characters.
 const NODE_LIMIT: usize = 100_000;
+/// Most times that nodes are named: one by one, each in all its partitions.
+const NAMED_LIMIT: usize = 10_000_000;
 /// Most GPUs of a cluster; more are no count but a fault.
 const GPU_LIMIT: u64 = 1_000_000;
 
@@ -42,6 +43,10 @@ pub(super) struct Gathering {
     pub notes: Notes,
     nodes: BTreeMap<NodeName, Facts>,
     partitions: BTreeMap<String, Limits>,
+    /// How many of the nodes have no name in the text.
+    unnamed: u64,
+    /// How often nodes were named.
+    named: usize,
     too_many: bool,
 }
 
@@ -67,7 +72,10 @@ impl Gathering {
                 return Vec::new();
             }
         };
-        self.too_many = self.nodes.len() + names.len() > NODE_LIMIT;
+        self.named += names.len();
+        // Most are known already where a line names many and is one of many.
+        let grows = names.len() <= NODE_LIMIT && self.nodes.len() <= NODE_LIMIT;
+        self.too_many = !grows || self.named > NAMED_LIMIT;
         if self.too_many {
             return Vec::new();
         }
@@ -82,6 +90,20 @@ impl Gathering {
             }
         }
         added
+    }
+
+    /// Adds what is said of that many nodes without names, and returns the names that they get here.
+    pub(super) fn add_unnamed(&mut self, count: u64, facts: &Facts) -> Vec<NodeName> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let (first, last) = (self.unnamed.saturating_add(1), self.unnamed.saturating_add(count));
+        if last > NODE_LIMIT as u64 {
+            self.too_many = true;
+            return Vec::new();
+        }
+        self.unnamed = last;
+        self.add(&format!("unnamed[{first}-{last}]"), "a line without names", facts)
     }
 
     /// Returns whether no node was added.
@@ -101,10 +123,14 @@ impl Gathering {
 
     /// Remembers a partition as printed (`gpu*` is the default), and returns its name.
     pub(super) fn partition(&mut self, printed: &str, time: Option<&str>) -> Option<String> {
-        let printed = value(printed)?;
-        let name = printed.strip_suffix('*').unwrap_or(printed);
+        let Some((name, is_default)) = partition(printed) else {
+            if let Some(printed) = value(printed) {
+                self.notes.say(format!("{:?} is no partition's name", excerpt(printed)));
+            }
+            return None;
+        };
         let limits = self.partitions.entry(name.to_owned()).or_default();
-        limits.default |= printed.ends_with('*');
+        limits.default |= is_default;
         if limits.time.is_none() {
             limits.time = time.and_then(value).map(str::to_owned);
         }
@@ -116,7 +142,7 @@ impl Gathering {
     /// # Errors
     /// When there is no node, or more than can be meant.
     pub(super) fn finish(mut self, what: &'static str) -> Result<(Cluster, Vec<String>), SavedError> {
-        if self.too_many {
+        if self.too_many || self.nodes.len() > NODE_LIMIT {
             return Err(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
         }
         let mut all: Vec<(NodeName, Facts)> = std::mem::take(&mut self.nodes).into_iter().collect();
@@ -192,7 +218,6 @@ impl Facts {
             notes.of(&name, "no state is said; counted as idle".to_owned());
         }
         let features = self.features.unwrap_or_default();
-        note_untyped(&name, &gpus, &features, notes);
         let memory = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
         Node {
             state: self
@@ -221,6 +246,10 @@ impl Facts {
             gpus.clone_from(&configured.gpus);
         }
         let held = gres(&self.gres_used);
+        if self.gres.is_none() && gpus.is_empty() && held.gpu_total() > 0 {
+            notes.of(name, "how many GPUs it has is not said; counted are those in use".to_owned());
+            gpus.clone_from(&held.gpus);
+        }
         let tracked = tres(&self.tres_used);
         // TRES name GPUs only where the site tracks them; then silence about their use is a zero.
         let used = if !held.gpus.is_empty() {
@@ -258,18 +287,5 @@ impl Facts {
     fn is_without_work(&self) -> bool {
         let idle = |state: &String| state.to_ascii_lowercase().starts_with("idle");
         self.cpus_used == Some(0) || self.state.as_ref().is_some_and(idle)
-    }
-}
-
-/// Notes features that may say the type of GPUs for which the GRES names none.
-fn note_untyped(name: &NodeName, gpus: &[GpuStock], features: &BTreeSet<String>, notes: &mut Notes) {
-    let untyped = GpuType::untyped();
-    if !gpus.iter().any(|stock| stock.gpu_type == untyped) {
-        return;
-    }
-    let names = candidates(features);
-    if !names.is_empty() {
-        let names = excerpt(&names.join(", "));
-        notes.of(name, format!("its GPUs have no type; its features name {names}"));
     }
 }

@@ -4,12 +4,12 @@
 //! carries its cluster along. Everything here is a pure function of text. What cannot be read becomes a
 //! note that names it; a text of another kind is refused by its name.
 
-mod candidates;
 mod error;
 mod gather;
+mod headerless;
 mod json;
 mod json_nodes;
-mod notes;
+mod looks;
 mod recognise;
 mod refusal;
 mod scontrol;

@@ -26,7 +26,7 @@ pub enum Printed {
     Framed,
     /// Records of `key=value`.
     Scontrol,
-    /// Tables with header lines.
+    /// Tables, with header lines or without.
     Table,
     /// Nodes in JSON.
     Json(Value),
@@ -63,6 +63,9 @@ pub fn recognise(text: &str) -> Result<Kind, SavedError> {
     }
     if text.lines().any(|line| CLUSTER_KEYS.iter().any(|key| line.starts_with(key))) {
         return Ok(Kind::ClusterFile);
+    }
+    if table::has_headerless_nodes(text) {
+        return Ok(Kind::Printed(Printed::Table));
     }
     Err(refusal::of_text(start))
 }

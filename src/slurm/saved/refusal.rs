@@ -67,7 +67,9 @@ pub(super) fn of_text(text: &str) -> SavedError {
         let text = TEXTS.iter().find(|(start, _)| head().any(|line| line.starts_with(start)));
         let words = || head().flat_map(|line| line.split(SEPARATORS));
         let header = || HEADERS.iter().find(|(word, _)| words().any(|own| own == *word));
-        text.or_else(header).map(|(_, what)| *what).or_else(|| headerless(&head().collect::<Vec<_>>()))
+        let lines = || head().collect::<Vec<_>>();
+        let known = text.or_else(header).map(|(_, what)| *what).or_else(|| headerless(&lines()));
+        known.or_else(|| shape(&lines()))
     };
     match named() {
         Some(what) => SavedError::Other { what, first_line },
@@ -88,7 +90,31 @@ fn headerless(lines: &[&str]) -> Option<&'static str> {
     };
     let several = lines.iter().any(|line| line.contains(SEPARATORS));
     (several && words().any(|word| is_gres(word) || is_state(word)))
-        .then_some("sinfo without its header line, so no column has a name (leave out -h)")
+        .then_some("sinfo without its header line, and nothing in it names nodes or counts them")
+}
+
+/// Returns what lines of no known words are, by their shape.
+fn shape(lines: &[&str]) -> Option<&'static str> {
+    let all = |fits: &dyn Fn(&str) -> bool| lines.iter().all(|line| fits(line));
+    let is_word = |line: &str| !line.contains(SEPARATORS) && !line.contains(['{', ':', '=']);
+    let is_total = |line: &str| {
+        let counts: Vec<&str> = line.split(['/', ' ']).collect();
+        counts.len() >= 4 && counts.iter().all(|count| count.parse::<u64>().is_ok())
+    };
+    let is_step = |line: &str| {
+        let id = line.split(['|', ',', ' ']).next().and_then(|id| id.split_once('.'));
+        id.is_some_and(|(job, step)| job.parse::<u64>().is_ok() && !step.is_empty())
+    };
+    let columns = |line: &str| line.split(',').count();
+    let is_csv =
+        lines.len() > 1 && lines.first().is_some_and(|first| columns(first) > 1 && !first.contains(' '));
+    match () {
+        () if all(&is_total) => Some("sums over all nodes (sinfo -o '%F %C'), which name no kind of GPU"),
+        () if lines.iter().any(|line| is_step(line)) => Some("jobs and their steps (sacct)"),
+        () if lines.len() > 1 && all(&is_word) => Some("a list of words without any state or resources"),
+        () if is_csv => Some("a table with commas whose columns are none of sinfo's"),
+        () => None,
+    }
 }
 
 /// Returns whether the text is a configuration file: such lines name nodes too.
@@ -102,10 +128,9 @@ pub(super) fn is_configuration(text: &str) -> bool {
 /// Returns why a JSON value is refused.
 pub(super) fn of_json(value: &Value, text: &str) -> SavedError {
     let first_line = excerpt(&text.chars().take(200).collect::<String>());
-    match JSON.iter().find(|(key, _)| value.get(*key).is_some()) {
-        Some((_, what)) => SavedError::Other { what, first_line },
-        None => SavedError::Unknown { first_line },
-    }
+    let named = JSON.iter().find(|(key, _)| value.get(*key).is_some()).map(|(_, what)| *what);
+    let what = named.unwrap_or("JSON without nodes");
+    SavedError::Other { what, first_line }
 }
 
 /// Returns why a file of hsched is refused.

@@ -75,6 +75,14 @@ const NAMES: [(&str, What); 47] = [
     ("WEIGHT", What::Other),
 ];
 
+impl What {
+    /// Returns the name that sinfo gives to such a column, empty where there are many.
+    pub(super) fn name(self) -> &'static str {
+        let named = |(_, what): &&(&str, What)| self != What::Other && *what == self;
+        NAMES.iter().find(named).map_or("", |(name, _)| name)
+    }
+}
+
 /// Width of reasons, where nobody asked for another.
 const REASON_WIDTH: usize = 20;
 

@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use super::{Kind, recognise};
 use crate::model::{Cluster, Node};
 
+mod headerless;
+
 /// Reads a text of Slurm's.
 fn read(text: &str) -> Result<(Cluster, Vec<String>), String> {
     match recognise(text).map_err(|error| error.to_string())? {
@@ -110,7 +112,6 @@ NodeName=$(g6) State=IDLE
     note: line 5 ("NodeName=g4") was not read: the node is named above
     note: line 6 ("NodeName=g5") was not read: it says no State
     note: line 7 ("NodeName=$(g6)") was not read: node name "$(g6)" holds '$'; only letters, digits, '-', '_' and '.' are allowed
-    note: g1: its GPUs have no type; its features name a100
     note: g[2-3]: the use of its GPUs is not said; all count as free
     note: g4: no GPU in its GRES; counted as its TRES say
     "#);
@@ -239,7 +240,6 @@ g3|odd|gpu:t4:1,mps:100|gpu:t4:0|?|x|(null)|none
     note: g3: its CPUS "?" could not be read
     note: g3: its MEMORY "x" could not be read
     note: g1: the use of its memory is not said; all count as free
-    note: g1: its GPUs have no type; its features name rtx6000
     "#);
     let text = "\
 GRES       |NODES|STATE|HOSTNAMES|CPUS|MEMORY|
@@ -282,9 +282,19 @@ fn other_texts_are_refused_by_name() {
         "      JOBID PARTITION     NAME     USER ST\n 1 p x y R",
         "JobID|JobName|State\n1|x|COMPLETED",
         "1|x|RUNNING|2",
-        "g1|idle|gpu:4",
+        "milan,a100|gpu:a100:4\nmilan|(null)",
+        "batch gpu:v100:2 gpu:v100:0(IDX:N/A)\nbatch (null) gpu:0",
+        "gpu,0/640/0/640\ncpu,10/630/0/640",
+        "7 gpu train root R 1:00 2 g[1-2] gpu:1",
+        "281/16/1/298 25608/11524/244/37376",
+        "1|alice|4|01:00:00\n1.batch||4|01:00:00",
+        "gpu idle 0/8/0/8 64000",
+        "serial\nparallel",
+        "state,occurrences\nidle,23",
+        "cluster,gpu,specifier\nFir,H100,h100",
+        "GPU_GEN:VLT a1\nGPU_GEN:AMP a2",
         "REASON USER TIMESTAMP NODELIST\nx root now g1",
-        "PARTITION NODES STATE\np 1 idle",
+        "PARTITION AVAIL TIMELIMIT\np up infinite",
         "NodeName=g[1-2] CPUs=4\nClusterName=c",
         "NodeName=g[1-2] Name=gpu Count=2",
         "%YAML 1.1\n---",
@@ -310,9 +320,19 @@ fn other_texts_are_refused_by_name() {
     cannot be read: it looks like jobs (squeue); it begins with "JOBID PARTITION NAME USER ST"
     cannot be read: it looks like jobs (sacct); it begins with "JobID|JobName|State"
     cannot be read: it looks like jobs without a header line (squeue or sacct); it begins with "1|x|RUNNING|2"
-    cannot be read: it looks like sinfo without its header line, so no column has a name (leave out -h); it begins with "g1|idle|gpu:4"
+    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "milan,a100|gpu:a100:4"
+    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "batch gpu:v100:2 gpu:v100:0(IDX:N/A)"
+    cannot be read: it looks like a table with commas whose columns are none of sinfo's; it begins with "gpu,0/640/0/640"
+    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "7 gpu train root R 1:00 2 g[1-2] gpu:1"
+    cannot be read: it looks like sums over all nodes (sinfo -o '%F %C'), which name no kind of GPU; it begins with "281/16/1/298 25608/11524/244/37376"
+    cannot be read: it looks like jobs and their steps (sacct); it begins with "1|alice|4|01:00:00"
+    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "gpu idle 0/8/0/8 64000"
+    cannot be read: it looks like a list of words without any state or resources; it begins with "serial"
+    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "state,occurrences"
+    cannot be read: it looks like a table with commas whose columns are none of sinfo's; it begins with "cluster,gpu,specifier"
+    cannot be read: it is of no known kind; it begins with "GPU_GEN:VLT a1"
     cannot be read: it looks like the reasons of nodes (sinfo -R); it begins with "REASON USER TIMESTAMP NODELIST"
-    cannot be read: it looks like a table of partitions (sinfo without NODELIST); it begins with "PARTITION NODES STATE"
+    cannot be read: it looks like a table of partitions (sinfo without NODELIST); it begins with "PARTITION AVAIL TIMELIMIT"
     cannot be read: it looks like slurm.conf or gres.conf; it begins with "NodeName=g[1-2] CPUs=4"
     cannot be read: it looks like slurm.conf or gres.conf; it begins with "NodeName=g[1-2] Name=gpu Count=2"
     cannot be read: it looks like Slurm's YAML; --json says the same and is read; it begins with "%YAML 1.1"
@@ -320,7 +340,7 @@ fn other_texts_are_refused_by_name() {
     cannot be read: it is of no known kind; it begins with "Lorem ipsum"
     cannot be read: it looks like jobs (squeue, sacct or scontrol show jobs, as JSON); it begins with "{\"jobs\": [], \"meta\": {}}"
     cannot be read: it looks like a plan of hsched; it begins with "{\"schema\": \"hsched.plan/1\"}"
-    cannot be read: it is of no known kind; it begins with "{\"a\": 1}"
+    cannot be read: it looks like JSON without nodes; it begins with "{\"a\": 1}"
     begins like JSON but is none: EOF while parsing an object at line 1 column 34
     looks like Slurm's nodes as JSON, but no node in it can be read
     looks like scontrol show node, but no node in it can be read: line 1 ("NodeName=g1") was not read: it says no State

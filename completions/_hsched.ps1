@@ -1,0 +1,136 @@
+
+using namespace System.Management.Automation
+using namespace System.Management.Automation.Language
+
+Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $commandElements = $commandAst.CommandElements
+    $command = @(
+        'hsched'
+        for ($i = 1; $i -lt $commandElements.Count; $i++) {
+            $element = $commandElements[$i]
+            if ($element -isnot [StringConstantExpressionAst] -or
+                $element.StringConstantType -ne [StringConstantType]::BareWord -or
+                $element.Value.StartsWith('-') -or
+                $element.Value -eq $wordToComplete) {
+                break
+        }
+        $element.Value
+    }) -join ';'
+
+    $completions = @(switch ($command) {
+        'hsched' {
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('inventory', 'inventory', [CompletionResultType]::ParameterValue, 'Show the cluster''s nodes, partitions and GPUs: all, free, used, down, reserved and mine')
+            [CompletionResult]::new('plan', 'plan', [CompletionResultType]::ParameterValue, 'Plan which GPUs each job gets, and how its batch is split over them')
+            [CompletionResult]::new('submit', 'submit', [CompletionResultType]::ParameterValue, 'Write a job script for each placed job and give it to sbatch')
+            [CompletionResult]::new('gpus', 'gpus', [CompletionResultType]::ParameterValue, 'Show what is known about GPU models: memory, speed, MIG slices, names')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to begin with')
+            break
+        }
+        'hsched;inventory' {
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'Show this machine''s own GPUs instead of asking Slurm: types, memory, links, who computes on them')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;plan' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print the plan')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Also write the plan, as JSON, to this file')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Also write the plan, as JSON, to this file')
+            [CompletionResult]::new('--compare', '--compare', [CompletionResultType]::ParameterName, 'Compare policies instead: `all`, or names with commas')
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster')
+            [CompletionResult]::new('--capacity', '--capacity', [CompletionResultType]::ParameterName, 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]')
+            [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'What to minimise')
+            [CompletionResult]::new('--alpha', '--alpha', [CompletionResultType]::ParameterName, 'jps: where its range of categories begins, as a fraction of all')
+            [CompletionResult]::new('--beta', '--beta', [CompletionResultType]::ParameterName, 'jps: weight of speed against fairness')
+            [CompletionResult]::new('--samples', '--samples', [CompletionResultType]::ParameterName, 'jps: how many categories it draws')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;submit' {
+            [CompletionResult]::new('-j', '-j', [CompletionResultType]::ParameterName, 'Only this job; may be given several times')
+            [CompletionResult]::new('--job', '--job', [CompletionResultType]::ParameterName, 'Only this job; may be given several times')
+            [CompletionResult]::new('--account', '--account', [CompletionResultType]::ParameterName, 'Slurm account')
+            [CompletionResult]::new('--partition', '--partition', [CompletionResultType]::ParameterName, 'Slurm partition')
+            [CompletionResult]::new('--qos', '--qos', [CompletionResultType]::ParameterName, 'Slurm quality of service')
+            [CompletionResult]::new('--run-id', '--run-id', [CompletionResultType]::ParameterName, 'Id of this run instead of the time and a random number')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what was submitted')
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster')
+            [CompletionResult]::new('--capacity', '--capacity', [CompletionResultType]::ParameterName, 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]')
+            [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'What to minimise')
+            [CompletionResult]::new('--alpha', '--alpha', [CompletionResultType]::ParameterName, 'jps: where its range of categories begins, as a fraction of all')
+            [CompletionResult]::new('--beta', '--beta', [CompletionResultType]::ParameterName, 'jps: weight of speed against fairness')
+            [CompletionResult]::new('--samples', '--samples', [CompletionResultType]::ParameterName, 'jps: how many categories it draws')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the scripts and submit nothing')
+            [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;gpus' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;config' {
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show every setting, its value and where the value comes from')
+            break
+        }
+        'hsched;config;show' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print them')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;doctor' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;init' {
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Overwrite files that exist')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files instead of writing them')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+    })
+
+    $completions.Where{ $_.CompletionText -like "$wordToComplete*" } |
+        Sort-Object -Property ListItemText
+}

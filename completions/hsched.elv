@@ -1,0 +1,122 @@
+
+use builtin;
+use str;
+
+set edit:completion:arg-completer[hsched] = {|@words|
+    fn spaces {|n|
+        builtin:repeat $n ' ' | str:join ''
+    }
+    fn cand {|text desc|
+        edit:complex-candidate $text &display=$text' '(spaces (- 14 (wcswidth $text)))$desc
+    }
+    var command = 'hsched'
+    for word $words[1..-1] {
+        if (str:has-prefix $word '-') {
+            break
+        }
+        set command = $command';'$word
+    }
+    var completions = [
+        &'hsched'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+            cand inventory 'Show the cluster''s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
+            cand plan 'Plan which GPUs each job gets, and how its batch is split over them'
+            cand submit 'Write a job script for each placed job and give it to sbatch'
+            cand gpus 'Show what is known about GPU models: memory, speed, MIG slices, names'
+            cand config 'Show the settings'
+            cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
+            cand init 'Write a job file and a settings file to begin with'
+        }
+        &'hsched;inventory'= {
+            cand --cluster 'Read a cluster file instead of asking Slurm'
+            cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --format 'How to print it'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --local 'Show this machine''s own GPUs instead of asking Slurm: types, memory, links, who computes on them'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;plan'= {
+            cand --format 'How to print the plan'
+            cand -o 'Also write the plan, as JSON, to this file'
+            cand --output 'Also write the plan, as JSON, to this file'
+            cand --compare 'Compare policies instead: `all`, or names with commas'
+            cand --cluster 'Read a cluster file instead of asking Slurm'
+            cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --policy 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster'
+            cand --capacity 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]'
+            cand --objective 'What to minimise'
+            cand --alpha 'jps: where its range of categories begins, as a fraction of all'
+            cand --beta 'jps: weight of speed against fairness'
+            cand --samples 'jps: how many categories it draws'
+            cand --seed 'Seed of all random choices'
+            cand --budget 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;submit'= {
+            cand -j 'Only this job; may be given several times'
+            cand --job 'Only this job; may be given several times'
+            cand --account 'Slurm account'
+            cand --partition 'Slurm partition'
+            cand --qos 'Slurm quality of service'
+            cand --run-id 'Id of this run instead of the time and a random number'
+            cand --format 'How to print what was submitted'
+            cand --cluster 'Read a cluster file instead of asking Slurm'
+            cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --policy 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster'
+            cand --capacity 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]'
+            cand --objective 'What to minimise'
+            cand --alpha 'jps: where its range of categories begins, as a fraction of all'
+            cand --beta 'jps: weight of speed against fairness'
+            cand --samples 'jps: how many categories it draws'
+            cand --seed 'Seed of all random choices'
+            cand --budget 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Print the scripts and submit nothing'
+            cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;gpus'= {
+            cand --format 'How to print it'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;config'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand show 'Show every setting, its value and where the value comes from'
+        }
+        &'hsched;config;show'= {
+            cand --format 'How to print them'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;doctor'= {
+            cand --format 'How to print it'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;init'= {
+            cand --cluster 'Read a cluster file instead of asking Slurm'
+            cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --force 'Overwrite files that exist'
+            cand --dry-run 'Print the files instead of writing them'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+    ]
+    $completions[$command]
+}

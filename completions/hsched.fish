@@ -1,0 +1,124 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_hsched_global_optspecs
+    string join \n set= h/help V/version
+end
+
+function __fish_hsched_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_hsched_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_hsched_using_subcommand
+    set -l cmd (__fish_hsched_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c hsched -n "__fish_hsched_needs_command" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_needs_command" -s V -l version -d 'Print version'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show the cluster\'s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets, and how its batch is split over them'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and give it to sbatch'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show what is known about GPU models: memory, speed, MIG slices, names'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
+json\t'One JSON value'
+yaml\t'A cluster file'"
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l local -d 'Show this machine\'s own GPUs instead of asking Slurm: types, memory, links, who computes on them'
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l format -d 'How to print the plan' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -s o -l output -d 'Also write the plan, as JSON, to this file' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l compare -d 'Compare policies instead: `all`, or names with commas' -r -f -a "jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''
+all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster' -r -f -a "jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
+up\t'All on nodes that are up'
+limits\t'As many of each type as the settings\' capacity table says'"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
+weighted\t''
+makespan\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: where its range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed against fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: how many categories it draws' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Only this job; may be given several times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l account -d 'Slurm account' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l partition -d 'Slurm partition' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l qos -d 'Slurm quality of service' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l run-id -d 'Id of this run instead of the time and a random number' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'How to print what was submitted' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster' -r -f -a "jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
+up\t'All on nodes that are up'
+limits\t'As many of each type as the settings\' capacity table says'"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
+weighted\t''
+makespan\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: where its range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed against fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: how many categories it draws' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l format -d 'How to print it' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand gpus" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -f -a "show" -d 'Show every setting, its value and where the value comes from'
+complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l format -d 'How to print them' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l format -d 'How to print it' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite files that exist'
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
+complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -1,0 +1,12 @@
+//! Job files: what is read is written as JSON that reads back the same.
+#![no_main]
+
+use hsched::spec::jobs;
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let Ok(read) = jobs::parse(text) else { return };
+    for job in &read {
+        let json = format!(r#"{{"jobs": [{}]}}"#, jobs::to_json(job));
+        assert_eq!(jobs::parse(&json).as_deref(), Ok(std::slice::from_ref(job)), "{json}");
+    }
+});

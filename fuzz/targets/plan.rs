@@ -1,0 +1,18 @@
+//! Plan files: read and checked as `hsched submit` does.
+#![no_main]
+
+use hsched::policy::verify;
+use hsched::spec::jobs;
+use hsched::store::PlanFile;
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let Ok(file) = PlanFile::parse(text) else { return };
+    let specs: Vec<String> = file.jobs.iter().map(|job| job.spec.to_string()).collect();
+    let Ok(jobs) = jobs::parse(&format!(r#"{{"jobs": [{}]}}"#, specs.join(","))) else { return };
+    let Ok(problem) = file.problem(&jobs) else { return };
+    let Ok(plan) = file.plan(&problem) else { return };
+    if let Ok(checked) = verify(&problem, plan) {
+        let _ = file.check(&problem, &checked);
+    }
+    let _ = file.device_order();
+});

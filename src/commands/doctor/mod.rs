@@ -1,0 +1,169 @@
+//! `hsched doctor`: looks at the surroundings and says what to do; changes nothing.
+
+mod check;
+mod cluster;
+mod site;
+mod state;
+
+use serde_json::{Value, json};
+
+use self::check::{Check, Level};
+use crate::clock::Clock;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::input::printed_cluster;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::{Origin, SettingsProblem, process_environment};
+use crate::slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
+use crate::ui::{Align, Table};
+
+/// Check Slurm, its GPUs, the settings and the state directory, and say what to do
+///
+/// One line per check: ok, note (works, but mind this) or problem (something will fail). Asks the
+/// controller four short questions, and accounting one, and changes nothing. Ends with 0 when there is no problem, with 69 when
+/// Slurm is missing or does not answer, and with 1 on any other problem.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+impl Subcommand for Args {
+    fn bears_wrong_settings(&self) -> bool {
+        true
+    }
+
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let (mut checks, reachable) = slurm(context);
+        checks.push(environment());
+        checks.extend(state::checks(&context.settings, reachable));
+        checks.extend(settings(context));
+        let count = |level| checks.iter().filter(|check| check.level == level).count();
+        let (problems, notes) = (count(Level::Problem), count(Level::Note));
+        let text = match self.format {
+            Format::Table => {
+                let mut table =
+                    Table::new(&[("CHECK", Align::Left), ("STATUS", Align::Left), ("FOUND", Align::Left)]);
+                for check in &checks {
+                    table.row([check.name.to_owned(), check.level.word().to_owned(), check.text()]);
+                }
+                let rows = table.render(context.terminal.width(), context.terminal.colour());
+                format!("{rows}\n{}, {}\n", counted(problems, "problem"), counted(notes, "note"))
+            }
+            Format::Json => {
+                let rows: Vec<Value> = checks.iter().map(Check::json).collect();
+                json_text(
+                    &json!({ "schema": "hsched.doctor/1", "problems": problems, "notes": notes, "checks": rows }),
+                )?
+            }
+        };
+        print(context, &text)?;
+        Ok(match (reachable, problems) {
+            (false, _) => Exit::SlurmUnavailable,
+            (true, 0) => Exit::Done,
+            (true, _) => Exit::Failed,
+        })
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns the checks of Slurm, and whether it answers at all.
+fn slurm(context: &Context) -> (Vec<Check>, bool) {
+    // Asked once each: what a doctor wants to see is the first answer.
+    let ask = |command: &CommandLine| context.slurm.run(command).map(|output| output.stdout);
+    let client = match ask(&printed::version_command("sinfo")) {
+        Ok(text) => printed::version(&text),
+        Err(error) => return (vec![absent("tools", &error)], false),
+    };
+    let mut checks = site::tools(client.as_deref(), ask(&printed::version_command("sbatch")).err());
+    let ping = ask(&printed::ping_command());
+    if let Ok(text) = &ping
+        && printed::is_up(text) == Some(false)
+    {
+        let check = Check::problem("controller", "no controller is up (scontrol ping)");
+        checks.push(
+            check.advise("wait, or tell the administrators; plan meanwhile with --cluster or --from FILE"),
+        );
+        return (checks, false);
+    }
+    let begin = context.clock.elapsed();
+    let config = match ask(&printed::config_command()) {
+        Ok(text) => printed::Config::parse(&text),
+        Err(error) => {
+            checks.push(absent("controller", &error));
+            return (checks, false);
+        }
+    };
+    let took = context.clock.elapsed().saturating_sub(begin);
+    let here = context.clock.now().with_timezone(&chrono::Local).naive_local();
+    checks.push(site::controller(&config, client.as_deref(), took));
+    checks.extend(site::clock(&config, here));
+    match ask(&sinfo::command()).map(|text| printed_cluster(context, &text)) {
+        Ok(Ok(seen)) => checks.extend(cluster::gpus(&seen.cluster, &seen.notes)),
+        Ok(Err(failure)) => checks.push(Check::problem("gpus", failure.message)),
+        Err(error) => checks.push(Check::problem("gpus", error.to_string())),
+    }
+    match ask(&printed::partitions_command()) {
+        Ok(text) => checks.extend(cluster::partitions(
+            &printed::partitions(&text),
+            context.settings.jobs.partition.as_deref(),
+        )),
+        Err(error) => checks.push(Check::note("partitions", error.to_string())),
+    }
+    checks.push(site::selection(&config));
+    checks.push(site::het_jobs(&config, context.settings.jobs.het_steps));
+    let accounting = config.has_accounting().then(|| ask(&printed::accounting_command()).map(drop));
+    checks.push(site::accounting(&config, accounting));
+    checks.push(site::stop(&config, context.settings.jobs.grace));
+    (checks, true)
+}
+
+fn absent(name: &'static str, error: &CommandError) -> Check {
+    Check::problem(name, error.to_string()).advise(match error {
+        CommandError::NotFound { .. } => {
+            "log in to a login node or load the module slurm; without Slurm, plan with --cluster FILE"
+        }
+        CommandError::TimedOut { .. } => {
+            "see whether `scontrol ping` answers; allow more time with --set slurm_timeout=60s"
+        }
+        _ => "see whether `scontrol ping` answers; without Slurm, plan with --cluster or --from FILE",
+    })
+}
+
+/// Returns the check of variables that would change what Slurm's commands print.
+fn environment() -> Check {
+    let variables = process_environment().map(|(name, _)| name);
+    let cleared = cleared_variables(variables);
+    if cleared.is_empty() {
+        return Check::ok("environment", "no variables that change Slurm's commands");
+    }
+    let inside = cleared.iter().any(|name| name == "SLURM_JOB_ID");
+    let check =
+        Check::note("environment", format!("hsched keeps {} from Slurm's commands", cleared.join(", ")));
+    if inside {
+        return check
+            .advise("this is inside a Slurm job; hsched belongs on login nodes, where no job ends it");
+    }
+    check.advise("nothing to do; options for your jobs go into `sbatch` in the settings")
+}
+
+fn settings(context: &Context) -> Vec<Check> {
+    if let Some(problems) = &context.wrong_settings {
+        let check = |problem: &SettingsProblem| {
+            Check::problem("settings", problem.to_string())
+                .advise("no other command runs before this is right")
+        };
+        return problems.as_slice().iter().map(check).collect();
+    }
+    let given = context.settings.rows().iter().filter(|row| row.origin != Origin::Default).count();
+    vec![Check::ok("settings", format!("valid, {given} given; `hsched config show` lists them"))]
+}

@@ -1,0 +1,76 @@
+//! `hsched gpus`: the catalogue of GPU models, and what names mean in it.
+
+use serde_json::{Value, json};
+
+use crate::catalogue::{Recognised, gpus, names, recognise};
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::spec;
+use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
+
+/// Show what is known about GPU models: memory, speed, MIG slices, names
+///
+/// FP32 is of the ordinary cores, the rest of the tensor cores, in TFLOPS without sparsity. With names, as a
+/// cluster spells them (`a100l`, `nvidia_a100_80gb_pcie`, `a100_3g.20gb`), shows what each means, with sources.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// GPU types or products [default: a table of all].
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let known = self.names.iter().map(|name| find(name).map(|known| (name, known)));
+        let known: Vec<(&String, Recognised)> = known.collect::<Result<_, _>>()?;
+        let terminal = context.terminal;
+        let text = match self.format {
+            Format::Table if known.is_empty() => gpu_table(gpus(), terminal),
+            Format::Table => {
+                let blocks = known.iter().map(|(name, known)| gpu_details(name, known, terminal));
+                blocks.collect::<Vec<_>>().join("\n")
+            }
+            Format::Json if known.is_empty() => {
+                let all: Vec<Value> = gpus().iter().map(gpu_json).collect();
+                json_text(&json!({ "schema": "hsched.gpus/1", "gpus": all }))?
+            }
+            Format::Json => {
+                let all: Vec<Value> =
+                    known.iter().map(|(name, known)| recognised_json(name, known)).collect();
+                json_text(&json!({ "schema": "hsched.gpus/1", "names": all }))?
+            }
+        };
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns what a name means.
+///
+/// # Errors
+/// When the catalogue has nothing by that name (exit 2), with the names nearest to it.
+fn find(name: &str) -> Result<Recognised, Failure> {
+    recognise(name).ok_or_else(|| {
+        let failure = Failure::new(Exit::Usage, format!("no GPU is known as {name:?}"));
+        let lower = name.to_ascii_lowercase();
+        let mut near: Vec<&str> = spec::nearest(&lower, names()).into_iter().collect();
+        near.extend(names().filter(|own| lower.len() > 1 && own.contains(&lower)));
+        near.extend(names().filter(|own| own.len() > 2 && lower.contains(own)));
+        let mut seen = std::collections::BTreeSet::new();
+        near.retain(|own| seen.insert(*own));
+        near.truncate(5);
+        if !near.is_empty() {
+            return failure.hint(format!("near to it: {}; `hsched gpus` lists all", near.join(", ")));
+        }
+        failure.hint("`hsched gpus` lists all")
+    })
+}

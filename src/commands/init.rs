@@ -1,0 +1,229 @@
+//! `hsched init`: a job file and settings to begin with, from what the cluster has.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::commands::cli::{Subcommand, print};
+use crate::commands::context::{Context, slurm_failure};
+use crate::commands::input::{self, ClusterArgs, Seen};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{Cluster, GpuType, Partition};
+use crate::settings::Starter;
+use crate::slurm::{CommandError, Runner, sinfo, site};
+use crate::spec::starter;
+use crate::ui::{create_output, duration, make_folder, write_output};
+
+/// Write a job file and a settings file to begin with
+///
+/// The job file has the GPU types of the cluster and placeholders for all numbers; the settings file lists
+/// your accounts and partitions. Both can be planned with as they are. Without Slurm an example cluster file
+/// is written, too. Nothing is overwritten without `--force`, and either all files are new or none is written.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Directory to write to, or the job file's name; the other files go beside it [default: .].
+    #[arg(value_name = "DIR|FILE")]
+    target: Option<PathBuf>,
+    /// Overwrite files that exist.
+    #[arg(long)]
+    force: bool,
+    /// Print the files instead of writing them.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    source: ClusterArgs,
+}
+
+/// What is known of the surroundings.
+#[derive(Default)]
+struct Known {
+    cluster: Cluster,
+    accounts: Vec<String>,
+    notes: Vec<String>,
+    with_slurm: bool,
+}
+
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let known = known(self, context)?;
+        let (folder, job_file) = target(self.target.as_deref());
+        let needs_cluster = !known.with_slurm && self.source.is_live();
+        let mut files = vec![(job_file.clone(), starter::jobs(&gpu_types(&known, needs_cluster)))];
+        files.push((folder.join("hsched.toml"), settings(&known).to_toml()));
+        if needs_cluster {
+            files.push((folder.join("cluster.yaml"), starter::CLUSTER.to_owned()));
+        }
+        let mut said = String::new();
+        if self.dry_run {
+            for (path, text) in &files {
+                let _ = write!(said, "# ---- {}\n{text}\n", path.display());
+            }
+        } else {
+            write(&files, &folder, self.force)?;
+            for (path, _) in &files {
+                let _ = writeln!(said, "wrote {}", path.display());
+            }
+            said.push_str(&next(self, context, &folder, &job_file, needs_cluster));
+        }
+        print(context, &said)?;
+        known.notes.iter().for_each(|note| context.note(note));
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns what Slurm or the file shows; a machine without Slurm is as good as any.
+fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
+    if !args.source.is_live() {
+        let seen = input::cluster(context, &args.source)?;
+        return Ok(Known { cluster: seen.cluster, notes: seen.notes, ..Known::default() });
+    }
+    let text = match context.slurm.run(&sinfo::command()) {
+        Ok(output) => output.stdout,
+        Err(CommandError::NotFound { .. } | CommandError::Unconfigured { .. }) => {
+            let note = "no Slurm here: the cluster file is an example; write your own cluster into it";
+            return Ok(Known { notes: vec![note.into()], ..Known::default() });
+        }
+        Err(error) => return Err(slurm_failure(&error)),
+    };
+    let Seen { cluster, mut notes } = input::printed_cluster(context, &text)?;
+    let accounts = accounts(context).unwrap_or_else(|error| {
+        notes.push(format!("your accounts are not known: {error}"));
+        Vec::new()
+    });
+    if cluster.nodes.iter().all(|node| node.gpus.is_empty()) {
+        notes.push(
+            "no GPUs can be seen here: the types in the job file are examples (`hsched doctor` tells more)"
+                .into(),
+        );
+    }
+    Ok(Known { cluster, accounts, notes, with_slurm: true })
+}
+
+/// Returns the accounts of this user, none where Slurm keeps none.
+fn accounts(context: &Context) -> Result<Vec<String>, CommandError> {
+    let config = site::Config::parse(&context.slurm.run(&site::config_command())?.stdout);
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    let Some(user) = user.filter(|_| config.has_accounting()) else { return Ok(Vec::new()) };
+    Ok(site::accounts(&context.slurm.run(&site::accounts_command(&user.name))?.stdout))
+}
+
+/// Returns the directory and the job file in it.
+fn target(named: Option<&Path>) -> (PathBuf, PathBuf) {
+    let named = named.unwrap_or(Path::new(""));
+    let is_file = named.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    if is_file && !named.is_dir() {
+        (named.parent().unwrap_or(Path::new("")).to_owned(), named.to_owned())
+    } else {
+        (named.to_owned(), named.join("jobs.yaml"))
+    }
+}
+
+fn gpu_types(known: &Known, example: bool) -> Vec<GpuType> {
+    let mut types: Vec<GpuType> =
+        known.cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| stock.gpu_type.clone()).collect();
+    if example || types.is_empty() {
+        types = starter::CLUSTER_TYPES.iter().filter_map(|name| GpuType::new(name)).collect();
+    }
+    types.sort();
+    types.dedup();
+    types
+}
+
+fn settings(known: &Known) -> Starter {
+    let mut gpus: BTreeMap<String, u32> = BTreeMap::new();
+    for stock in known.cluster.nodes.iter().flat_map(|node| &node.gpus) {
+        *gpus.entry(stock.gpu_type.to_string()).or_default() += stock.total;
+    }
+    let partitions = &known.cluster.partitions;
+    let with_gpus = |partition: &&Partition| !gpus_of(known, &partition.name).is_empty();
+    // Named where the cluster's own default would not do, or where it has none.
+    let default_does = partitions.iter().filter(|partition| partition.default).any(|own| with_gpus(&own));
+    let first = partitions.iter().find(with_gpus).map(|partition| partition.name.clone());
+    Starter {
+        accounts: known.accounts.clone(),
+        partitions: partitions
+            .iter()
+            .map(|partition| (partition.name.clone(), about(known, partition)))
+            .collect(),
+        partition: first.filter(|_| !default_does),
+        gpus,
+    }
+}
+
+/// Returns a partition's limits and GPUs in a few words.
+fn about(known: &Known, partition: &Partition) -> String {
+    let time = partition.max_time.map_or("no time limit".into(), |time| format!("up to {}", duration(time)));
+    let gpus = gpus_of(known, &partition.name);
+    let list: Vec<String> = gpus.iter().map(|(gpu_type, count)| format!("{count} {gpu_type}")).collect();
+    let gpus = if list.is_empty() { "no GPUs".into() } else { list.join(", ") };
+    format!("{}{time}; {gpus}", if partition.default { "the default, " } else { "" })
+}
+
+fn gpus_of(known: &Known, partition: &str) -> BTreeMap<GpuType, u32> {
+    let mut gpus = BTreeMap::new();
+    for stock in known
+        .cluster
+        .nodes
+        .iter()
+        .filter(|node| node.partitions.contains(partition))
+        .flat_map(|node| &node.gpus)
+    {
+        *gpus.entry(stock.gpu_type.clone()).or_default() += stock.total;
+    }
+    gpus
+}
+
+/// Writes all files, or none where one exists and may not be replaced.
+fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), Failure> {
+    let existing: Vec<String> = files
+        .iter()
+        .filter(|(path, _)| path.symlink_metadata().is_ok())
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    if !force && !existing.is_empty() {
+        return Err(exists(&existing.join(", ")));
+    }
+    let wrong = |path: &Path, error: &std::io::Error| {
+        Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+    };
+    make_folder(folder).map_err(|error| wrong(folder, &error))?;
+    for (path, text) in files {
+        let written = if force { write_output(path, text) } else { create_output(path, text) };
+        written.map_err(|error| match error.kind() {
+            // Somebody else was faster.
+            ErrorKind::AlreadyExists => exists(&path.display().to_string()),
+            _ => wrong(path, &error),
+        })?;
+    }
+    Ok(())
+}
+
+fn exists(names: &str) -> Failure {
+    Failure::new(Exit::Failed, format!("not overwritten: {names}"))
+        .hint("--force overwrites; --dry-run prints the files instead; or name another directory")
+}
+
+/// Returns the commands to go on with, given where the files are: settings hold from their directory down.
+fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example: bool) -> String {
+    let quoted = |path: &Path| shell_words::quote(&path.display().to_string()).into_owned();
+    let jobs = quoted(Path::new(job_file.file_name().unwrap_or_default()));
+    let source = match args.source.flag() {
+        _ if example => " --cluster cluster.yaml".to_owned(),
+        Some((flag, path)) if folder.as_os_str().is_empty() || path == Path::new("-") => {
+            format!(" {flag} {}", quoted(path))
+        }
+        Some((flag, path)) => format!(" {flag} {}", quoted(&context.directory.join(path))),
+        None => String::new(),
+    };
+    let go = if folder.as_os_str().is_empty() || folder == Path::new(".") {
+        String::new()
+    } else {
+        format!("  cd {}\n", quoted(folder))
+    };
+    format!(
+        "\nreplace the numbers in {}, then:\n{go}  hsched plan {jobs}{source}\n  hsched submit {jobs}{source} --dry-run\n",
+        quoted(job_file)
+    )
+}

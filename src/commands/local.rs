@@ -1,0 +1,91 @@
+//! This machine for `hsched inventory --local`: a cluster of one node, and its GPUs one by one.
+
+use serde_json::{Value, json};
+
+use crate::commands::context::Context;
+use crate::commands::input::Seen;
+use crate::model::{BitRate, Bytes, Cluster, GpuType};
+use crate::probe::{Facts, Gpu, gpu_types, node};
+use crate::ui::{Align, Table, Terminal};
+
+/// Returns the cluster that has only this machine.
+///
+/// A rate that the settings name goes over the estimate.
+pub(super) fn seen(context: &Context, facts: &Facts) -> Seen {
+    let mut own = node(facts);
+    own.intra_node = context.settings.node_rates.get(&own.name).copied().or(own.intra_node);
+    Seen { cluster: Cluster { nodes: vec![own], ..Cluster::default() }, notes: facts.notes.clone() }
+}
+
+/// Returns a line for each GPU; nothing where there are none.
+pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
+    if facts.gpus.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("DEVICE", Align::Right),
+        ("TYPE", Align::Left),
+        ("MEMORY", Align::Right),
+        ("BUSY", Align::Right),
+        ("PROCESSES", Align::Right),
+        ("UUID", Align::Left),
+    ]);
+    for (index, gpu) in facts.gpus.iter().enumerate() {
+        let count = gpu.processes.len() + gpu.slices.iter().map(|slice| slice.processes.len()).sum::<usize>();
+        table.row([
+            index.to_string(),
+            type_text(gpu),
+            gpu.memory
+                .map_or_else(|| "-".into(), |bytes| format!("{} GiB", Bytes(bytes).whole_mebibytes() / 1024)),
+            gpu.utilisation.map_or_else(|| "-".into(), |percent| format!("{percent} %")),
+            count.to_string(),
+            gpu.uuid.clone(),
+        ]);
+    }
+    let version = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
+    let devices = table.render(terminal.width(), terminal.colour());
+    let rate = node(facts).intra_node;
+    let links =
+        rate.map_or_else(|| "unknown".into(), |rate| format!("about {} Gbit/s", rate.gigabits_per_second()));
+    let (driver, cuda) = (version(&facts.driver), version(&facts.cuda));
+    format!("\n{devices}\ndriver {driver}, CUDA up to {cuda}; between GPUs at best: {links}\n")
+}
+
+/// Returns what programs can have of a GPU, in one cell.
+fn type_text(gpu: &Gpu) -> String {
+    let types: Vec<String> = gpu_types(gpu).iter().map(GpuType::to_string).collect();
+    if types.is_empty() { format!("{}, in MIG mode without slices", gpu.name) } else { types.join(" ") }
+}
+
+/// Returns what the machine said, for programs.
+pub(super) fn json(facts: &Facts) -> Value {
+    let types = |gpu: &Gpu| gpu_types(gpu).iter().map(GpuType::to_string).collect::<Vec<_>>();
+    let gpu = |gpu: &Gpu| {
+        let slices = gpu.slices.iter().zip(types(gpu));
+        let slices: Vec<Value> = slices
+            .map(|(slice, gpu_type)| {
+                json!({ "type": gpu_type, "uuid": slice.uuid, "memory_bytes": slice.memory, "processes": slice.processes })
+            })
+            .collect();
+        json!({
+            "name": gpu.name,
+            "type": if gpu.mig { None } else { types(gpu).pop() },
+            "uuid": gpu.uuid,
+            "pci": gpu.address,
+            "memory_bytes": gpu.memory,
+            "utilisation_percent": gpu.utilisation,
+            "processes": gpu.processes,
+            "mig": gpu.mig,
+            "slices": slices,
+            "nvlinks": gpu.links.len(),
+            "pcie": gpu.pcie.map(|pcie| json!({ "generation": pcie.generation, "lanes": pcie.lanes })),
+        })
+    };
+    json!({
+        "host": facts.host,
+        "driver": facts.driver,
+        "cuda": facts.cuda,
+        "intra_node_gbps": node(facts).intra_node.map(BitRate::gigabits_per_second),
+        "gpus": facts.gpus.iter().map(gpu).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,36 @@
+//! `hsched write-docs`: man pages, completions and the command reference, for packagers and for this repository.
+
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+
+use crate::commands::cli::{Cli, Subcommand};
+use crate::commands::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::manual;
+use crate::ui::{make_folder, write_output};
+
+/// Write man pages, shell completions and the command reference
+///
+/// They go to `man`, `completions` and `docs` in a directory, over what is there under their names. In the
+/// repository: `cargo run -- write-docs .`
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The directory; made where it does not exist.
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+}
+
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        for (path, text) in manual::files(&Cli::command()) {
+            let path = context.directory.join(&self.directory).join(path);
+            let folder = path.parent().map_or(Ok(()), make_folder);
+            folder.and_then(|()| write_output(&path, &text)).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            })?;
+        }
+        Ok(Exit::Done)
+    }
+}

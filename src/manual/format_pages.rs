@@ -1,0 +1,72 @@
+//! The pages of the files that users write: jobs and settings.
+
+use super::page::Page;
+use crate::settings::KEYS;
+use crate::spec::JOB_KEYS;
+
+/// Job files that run as they stand, for the page's end.
+const EXAMPLE_JOBS: &str = include_str!("../../examples/jobs.yaml");
+
+const EXAMPLE_SETTINGS: &str = "\
+account = \"def-me\"
+node_setup = [\"module load cuda\", \"source ~/venv/bin/activate\"]
+memory_per_gpu = \"16GiB\"
+network_gbps = 25
+
+[capacity]
+v100 = 8
+t4 = 4";
+
+/// Returns the page of job files.
+pub(super) fn jobs() -> String {
+    let mut page = Page::new("hsched-jobs", "5", "job files of hsched")
+        .heading("DESCRIPTION")
+        .paragraph(
+            "A job file is YAML: a map with the key `jobs`, a list of maps with the keys below. Keys that are not \
+             known are errors. All problems of a file are reported at once, each with its line. \
+             `hsched plan` and `hsched submit` read it.",
+        )
+        .paragraph(
+            "Sizes have a unit: MB is 10^6 bytes, MiB 2^20. Durations have one too: 90s, 2m, 12h, or 1-00:00:00 as \
+             Slurm writes them. Keys without a default that are left out ask for nothing.",
+        );
+    for (heading, required) in [("REQUIRED KEYS", true), ("OPTIONAL KEYS", false)] {
+        page = page.heading(heading);
+        for key in JOB_KEYS.iter().filter(|key| key.required == required) {
+            page = page.term(key.name, &form(key.form, key.default), key.help);
+        }
+    }
+    page = page.heading("EXAMPLES").literal(EXAMPLE_JOBS);
+    page.see_also([("hsched".into(), 1), ("hsched-plan".into(), 1), ("hsched-settings".into(), 5)]).finish()
+}
+
+/// Returns the page of settings files.
+pub(super) fn settings() -> String {
+    let mut page = Page::new("hsched-settings", "5", "settings of hsched")
+        .heading("DESCRIPTION")
+        .paragraph(
+            "Settings are keys of TOML files, environment variables and flags. Later ones win: built-in defaults, the \
+             site's file `/etc/hsched/config.toml`, the user's file `~/.config/hsched/config.toml`, the project's \
+             file `hsched.toml` in the current directory or the nearest one above it, variables such as \
+             `HSCHED_ACCOUNT`, flags such as `--set account=def-me`. The entries of tables merge over these layers \
+             one by one. What jobs say themselves wins over settings, as far as `hsched-jobs`(5) has the same key; \
+             lists of shell lines and options come before the jobs' own.",
+        )
+        .paragraph("`hsched config show` lists every setting, its value and where it comes from.")
+        .paragraph(
+            "For `--set` and in variables, an entry of a table is written `--set capacity.v100=8`, a whole table \
+             `HSCHED_CAPACITY=v100=8,t4=4`.",
+        )
+        .heading("KEYS");
+    for key in &KEYS {
+        let project = if key.in_project { "" } else { " A project's file must not set it." };
+        page = page.term(key.name, &form(key.form, key.default), &format!("{}.{project}", key.help));
+    }
+    page = page.heading("EXAMPLES").literal(EXAMPLE_SETTINGS);
+    page.see_also([("hsched".into(), 1), ("hsched-config-show".into(), 1), ("hsched-jobs".into(), 5)])
+        .finish()
+}
+
+fn form(form: &str, default: &str) -> String {
+    if default.is_empty() { form.to_owned() } else { format!("{form}, default {default}") }
+}

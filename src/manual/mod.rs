@@ -1,0 +1,12 @@
+//! Man pages, shell completions and the command reference, as texts: from the command line's own description
+//! and the tables of settings, job keys and exit codes. No list of commands or keys is kept here, and nothing
+//! depends on the terminal, the date or the environment.
+
+mod command_page;
+mod files;
+mod format_pages;
+mod main_page;
+mod page;
+mod reference;
+
+pub use self::files::files;

@@ -1,0 +1,27 @@
+//! What holds for all jobs of a site or user, where a job does not say otherwise.
+
+use crate::model::{Bytes, Seconds};
+
+/// What jobs are started with beside what they say themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobDefaults {
+    pub account: Option<String>,
+    /// One partition, or several with commas.
+    pub partition: Option<String>,
+    pub qos: Option<String>,
+    /// Shell lines run once per job, before its own.
+    pub setup: Vec<String>,
+    /// Shell lines run once per node of a job, before its own.
+    pub node_setup: Vec<String>,
+    /// Words for `sbatch` before the job's own.
+    pub sbatch: Vec<String>,
+    /// At least 1.
+    pub cpus_per_gpu: u32,
+    pub memory_per_gpu: Option<Bytes>,
+    /// The walltime asked for as a multiple of the predicted time, at least 1.
+    pub time_margin: f64,
+    /// Time between the stop signal and the end.
+    pub grace: Seconds,
+    /// Whether the site takes job steps over heterogeneous components.
+    pub het_steps: bool,
+}

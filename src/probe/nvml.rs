@@ -1,0 +1,132 @@
+//! NVML's answers as facts: the library is loaded when asked, and everything it does not tell is left out.
+
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
+
+use super::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
+
+/// Most links of a GPU; NVML has this constant, too.
+const MOST_LINKS: u32 = 18;
+
+/// Adds driver, GPUs and notes.
+pub(super) fn ask(facts: &mut Facts) {
+    let nvml = match Nvml::init() {
+        Ok(nvml) => nvml,
+        Err(error) => return facts.notes.push(absence(&error)),
+    };
+    facts.driver = nvml.sys_driver_version().ok();
+    facts.cuda = nvml.sys_cuda_driver_version().ok().map(|version| {
+        format!("{}.{}", cuda_driver_version_major(version), cuda_driver_version_minor(version))
+    });
+    let count = nvml.device_count().unwrap_or(0);
+    if count == 0 {
+        facts.notes.push("NVIDIA's driver is here and shows no GPU to this process".into());
+    }
+    for index in 0..count {
+        match nvml.device_by_index(index) {
+            Ok(device) => facts.gpus.push(gpu(&device)),
+            Err(error) => facts.notes.push(format!("GPU {index} is left out: {}", lower(&error))),
+        }
+    }
+}
+
+/// Returns why there is no NVML, and what that means.
+pub(super) fn absence(error: &NvmlError) -> String {
+    match error {
+        NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
+            "no NVIDIA GPUs can be seen: NVIDIA's library libnvidia-ml.so.1 is not installed here; it comes with the driver"
+                .into()
+        }
+        NvmlError::DriverNotLoaded => {
+            "no NVIDIA GPUs can be seen: the driver is not loaded (see whether `nvidia-smi` works)".into()
+        }
+        NvmlError::NoPermission => {
+            "no NVIDIA GPUs can be seen: this user may not open /dev/nvidiactl; ask who may, or run inside a job"
+                .into()
+        }
+        NvmlError::LibRmVersionMismatch => {
+            "no NVIDIA GPUs can be seen: the driver and its library have different versions; after an update of \
+             the driver, the machine must be restarted"
+                .into()
+        }
+        other => format!("no NVIDIA GPUs can be seen: NVML says: {}", lower(other)),
+    }
+}
+
+/// Returns an error's text as the end of a sentence.
+fn lower(error: &NvmlError) -> String {
+    error.to_string().trim_end_matches('.').to_owned()
+}
+
+fn gpu(device: &Device<'_>) -> Gpu {
+    let mig = device.mig_mode().is_ok_and(|mode| mode.current == 1);
+    let pcie = || {
+        Some(Pcie { generation: device.max_pcie_link_gen().ok()?, lanes: device.max_pcie_link_width().ok()? })
+    };
+    Gpu {
+        name: device.name().unwrap_or_default(),
+        uuid: device.uuid().unwrap_or_default(),
+        address: device.pci_info().map(|pci| pci.bus_id).unwrap_or_default(),
+        memory: memory(device),
+        utilisation: device.utilization_rates().ok().map(|rates| rates.gpu),
+        processes: processes(device),
+        mig,
+        slices: if mig { slices(device) } else { Vec::new() },
+        links: (0..MOST_LINKS).filter_map(|index| link(device, index)).collect(),
+        pcie: pcie(),
+    }
+}
+
+fn slices(device: &Device<'_>) -> Vec<Slice> {
+    let slice = |index| {
+        // Numbers between slices may be unused.
+        let own = device.mig_device_by_index(index).ok()?;
+        Some(Slice {
+            name: own.name().unwrap_or_default(),
+            uuid: own.uuid().unwrap_or_default(),
+            memory: memory(&own),
+            processes: processes(&own),
+        })
+    };
+    (0..device.mig_device_count().unwrap_or(0)).filter_map(slice).collect()
+}
+
+fn memory(device: &Device<'_>) -> Option<u64> {
+    device.memory_info().ok().map(|memory| memory.total).filter(|&total| total > 0)
+}
+
+fn processes(device: &Device<'_>) -> Vec<u32> {
+    // Drivers before 510 know the older call only.
+    let running = device.running_compute_processes().or_else(|_| device.running_compute_processes_v2());
+    let mut ids: Vec<u32> = running.unwrap_or_default().iter().map(|process| process.pid).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+fn link(device: &Device<'_>, index: u32) -> Option<Link> {
+    let link = device.link_wrapper_for(index);
+    if !link.is_active().ok()? {
+        return None;
+    }
+    let peer = link.remote_pci_info().map_or(Peer::Unknown, |pci| Peer::Address(pci.bus_id));
+    Some(Link { version: link.version().unwrap_or(0), peer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_driver_is_told_in_words() {
+        let check = |error: NvmlError, part: &str| {
+            let text = absence(&error);
+            assert!(text.contains(part) && !text.ends_with('.'), "{text}");
+        };
+        check(NvmlError::LibraryNotFound, "comes with the driver");
+        check(NvmlError::DriverNotLoaded, "nvidia-smi");
+        check(NvmlError::NoPermission, "/dev/nvidiactl");
+        check(NvmlError::LibRmVersionMismatch, "restarted");
+        check(NvmlError::Unknown, "NVML says");
+    }
+}

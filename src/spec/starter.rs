@@ -1,0 +1,109 @@
+//! The job and cluster files that `hsched init` writes.
+
+use std::fmt::Write as _;
+
+use super::cluster_yaml::text as scalar;
+use crate::model::GpuType;
+
+/// A cluster file for those who have no Slurm to ask.
+pub const CLUSTER: &str = "\
+# The cluster to plan over: hsched plan jobs.yaml --cluster cluster.yaml. Replace it by your own; on a machine
+# with Slurm `hsched inventory --format yaml` writes it, on a box with GPUs `hsched inventory --local --format yaml`.
+network_gbps: 10          # Gbit/s between nodes
+intra_node_gbps: 300      # Gbit/s between the GPUs of a node
+nodes:
+  - name: gpu[1-2]        # a hostlist: two nodes
+    gpus: {v100: 4}       # type: number in each node
+    cpus: 16
+    memory: 64GiB
+  - name: gpu3
+    gpus: {t4: 4}
+    cpus: 16
+    memory: 64GiB
+";
+
+/// Types of GPU in [`CLUSTER`].
+pub const CLUSTER_TYPES: [&str; 2] = ["t4", "v100"];
+
+const HEAD: &str = "\
+# Training jobs for hsched. Replace every number marked REPLACE by your own, then:
+#   hsched plan jobs.yaml      shows which GPUs each job gets
+# A # with a blank begins a comment; where the # stands right before a key, take it away to set the key.
+jobs:
+  - name: example                # unique; letters, digits, - _ .
+    samples_per_epoch: 50000     # REPLACE: samples that all ranks together see in an epoch
+    epochs: 10                   # REPLACE
+    global_batch: 256            # REPLACE: samples of all ranks in a step; stays so whatever the placement
+    model_size: 100MB            # REPLACE: bytes that ranks exchange after each step (4 per parameter in fp32)
+    throughput:                  # REPLACE: samples/s of this training on one GPU of each type
+";
+
+const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_BATCH of $HSCHED_GLOBAL_BATCH samples'   # REPLACE
+    max_gpus: 8                  # most GPUs for this job
+    #min_gpus: 1                 # fewest
+    #weight: 1                   # importance with --objective weighted
+    #syncs_per_epoch: 196        # synchronisations in an epoch; without it one per step
+    #accumulate: true            # whether a batch that does not fit may be split into micro-batches
+    #batch_quantum: 1            # local batches are multiples of this
+    #overlap: 0                  # part of the communication hidden behind computing, 0 to 1
+    #precision: fp16             # fp32, tf32, fp16 or bf16
+    #env: {LR: \"0.1\"}            # variables of every rank
+    #setup: module list          # shell lines, once, on the first node
+    #node_setup: module load cuda   # shell lines, once per node
+    #time: 12h                   # cap on the walltime; without it the prediction with a margin
+    #cpus_per_gpu: 4             # CPUs of each rank
+    #memory_per_gpu: 16GiB       # memory of each rank
+    #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and how long that takes at most
+";
+
+/// Returns a job file with one job for these types of GPU: valid as it stands, and with any key uncommented.
+#[must_use]
+pub fn jobs(types: &[GpuType]) -> String {
+    let mut text = HEAD.to_owned();
+    for gpu_type in types {
+        let _ = writeln!(text, "      {}: 100", scalar(gpu_type.as_str()));
+    }
+    text.push_str(TAIL);
+    if let Some(first) = types.first() {
+        let name = scalar(first.as_str());
+        let _ = writeln!(text, "    #gpu_types: [{name}]   # the only types it may use");
+        let _ =
+            writeln!(text, "    #max_batch: {{{name}: 64}}   # samples that fit that GPU's memory at once");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    #[test]
+    fn the_job_file_is_valid_and_so_is_every_key_uncommented() {
+        let names = ["a100_3g.20gb", "1080", "no", "1e3", "H100+"];
+        let types: Vec<GpuType> = names.iter().map(|name| GpuType::new(name).expect("a type")).collect();
+        let text = jobs(&types);
+        let read = spec::jobs::parse(&text).expect("jobs");
+        assert!(types.iter().all(|own| read[0].throughput.contains_key(own)), "{text}");
+        let commented: Vec<&str> = text.lines().filter(|line| line.starts_with("    #")).collect();
+        assert!(commented.len() > 15, "{text}");
+        for line in &commented {
+            let changed = text.replace(line, &line.replacen('#', "", 1));
+            spec::jobs::parse(&changed).unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
+        }
+    }
+
+    #[test]
+    fn the_example_cluster_has_its_types() {
+        let cluster = spec::cluster::parse(CLUSTER).expect("a cluster");
+        let mut types: Vec<String> = cluster
+            .nodes
+            .iter()
+            .flat_map(|node| &node.gpus)
+            .map(|stock| stock.gpu_type.to_string())
+            .collect();
+        types.sort();
+        types.dedup();
+        assert_eq!(types, CLUSTER_TYPES);
+    }
+}

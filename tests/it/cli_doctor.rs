@@ -1,0 +1,113 @@
+//! `hsched doctor`: one line per check, and an exit code that says the worst.
+
+use crate::sandbox::Sandbox;
+
+const SINFO: [&str; 2] = [
+    "v1|gpu*|1:00:00|idle|gpu:v100:2|gpu:v100:0|0/8/0/8|64000|0|(null)|none",
+    "t1|gpu*|1:00:00|idle|gpu:t4:2|gpu:t4:0|0/8/0/8|64000|0|(null)|none",
+];
+
+/// What `scontrol` says where all is well; the time of the configuration is left out.
+const SCONTROL: &str = r#"case "$*" in
+ping) echo "Slurmctld(primary) at north is UP";;
+"show config") cat <<'EOF'
+AccountingStorageTRES   = cpu,mem,gres/gpu,gres/gpu:v100
+AccountingStorageType   = accounting_storage/slurmdbd
+ClusterName             = north
+KillWait                = 30 sec
+SchedulerType           = sched/backfill
+SelectType              = select/cons_tres
+SLURM_VERSION           = 23.11.4
+EOF
+;;
+"-o show partition") echo "PartitionName=gpu Default=YES MaxNodes=4 MaxTime=01:00:00 State=UP";;
+*) exit 9;;
+esac"#;
+
+fn sandbox() -> Sandbox {
+    let sinfo = "case $1 in --version) echo slurm 23.11.4;; *) cat \"$root/sinfo.out\";; esac";
+    Sandbox::with_slurm()
+        .printing("sinfo", &SINFO)
+        .program("sinfo", sinfo)
+        .program("scontrol", SCONTROL)
+        .program("sacct", ":")
+}
+
+/// Returns the status and finding of a check in the JSON output.
+fn found(sandbox: &Sandbox, arguments: &str, code: i32, name: &str) -> Vec<(String, String)> {
+    let value = sandbox.run(&format!("doctor --format json {arguments}")).exits(code).json();
+    assert_eq!(value["schema"], "hsched.doctor/1");
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let checks = value["checks"].as_array().expect("checks").iter().filter(|check| check["check"] == name);
+    checks.map(|check| (text(&check["status"]), text(&check["found"]))).collect()
+}
+
+fn one(status: &str, found: &str) -> Vec<(String, String)> {
+    vec![(status.to_owned(), found.to_owned())]
+}
+
+#[test]
+fn a_healthy_site_is_asked_little_and_nothing_is_changed() {
+    let sandbox = sandbox();
+    let text = sandbox.run("doctor").succeeds();
+    assert!(text.contains("\n0 problems, "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(
+        (sandbox.calls("sinfo").len(), sandbox.calls("scontrol").len(), sandbox.calls("sacct").len()),
+        (2, 3, 1)
+    );
+    assert_eq!(
+        (sandbox.calls("squeue").len(), sandbox.calls("sbatch")),
+        (0, vec![vec!["--version".to_owned()]])
+    );
+    assert!(!sandbox.state("").exists());
+    let check = |name: &str, text: &str| assert_eq!(found(&sandbox, "", 0, name), one("ok", text));
+    check("gpus", "2 t4, 2 v100");
+    check("partitions", "gpu (default) up to 1 h 00 min 4 nodes");
+    check("accounting", "on, with GPUs");
+    check("controller", "north runs Slurm 23.11.4");
+}
+
+#[test]
+fn what_will_fail_is_a_problem() {
+    let limited = SCONTROL.replace("sched/backfill", "sched/builtin");
+    let sandbox = sandbox().program("scontrol", &limited).file("state", "a file");
+    assert_eq!(
+        found(&sandbox, "", 1, "mixed jobs"),
+        one("problem", "SchedulerType=sched/builtin never starts heterogeneous jobs")
+    );
+    assert_eq!(found(&sandbox, "--set het_steps=false", 0, "mixed jobs")[0].0, "ok");
+    let partitions = found(&sandbox, "--set partition=gpu,long", 1, "partitions");
+    assert_eq!(partitions[1].1, "the setting partition names long, which this user cannot see");
+    let state = found(&sandbox, "--set state_dir=state", 1, "state");
+    assert_eq!(state[0].0, "problem", "{state:?}");
+}
+
+#[test]
+fn wrong_settings_are_a_finding_and_the_right_ones_hold() {
+    let sandbox = sandbox().file("hsched.toml", "het_steps = false\ngrace = \"soon\"\naccount = 7\n");
+    let settings = found(&sandbox, "--set partition=long", 1, "settings");
+    assert_eq!(settings.len(), 2, "{settings:?}");
+    assert!(settings.iter().all(|(status, _)| status == "problem"), "{settings:?}");
+    assert!(settings[0].1.contains("hsched.toml:2: grace: "), "{settings:?}");
+    let mixed = found(&sandbox, "", 1, "mixed jobs");
+    assert_eq!(mixed, one("ok", "het_steps = false: one component per job"));
+}
+
+#[test]
+fn variables_that_are_kept_from_slurm_are_named() {
+    let sandbox = sandbox().variable("SQUEUE_FORMAT", "%i").variable("SLURM_CLUSTERS", "north");
+    let expected = "hsched keeps SQUEUE_FORMAT from Slurm's commands";
+    assert_eq!(found(&sandbox, "", 0, "environment"), one("note", expected));
+}
+
+#[test]
+fn without_slurm_the_rest_is_still_looked_at() {
+    let sandbox = Sandbox::new();
+    assert_eq!(found(&sandbox, "", 69, "tools")[0].0, "problem");
+    assert_eq!(found(&sandbox, "", 69, "settings").len(), 1);
+    let down = self::sandbox().program("scontrol", "echo 'Slurmctld(primary) at north is DOWN'");
+    assert_eq!(found(&down, "", 69, "controller"), one("problem", "no controller is up (scontrol ping)"));
+    let broken = self::sandbox().program("scontrol", "echo nonsense");
+    assert_eq!(found(&broken, "", 1, "selection")[0].0, "note");
+}

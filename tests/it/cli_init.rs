@@ -1,0 +1,99 @@
+//! `hsched init`: files that can be planned with at once, and that replace nothing.
+
+use crate::sandbox::Sandbox;
+
+/// Two partitions, the default one without GPUs, and names that YAML and TOML would take for something else.
+const SINFO: [&str; 2] = [
+    "c1|cpu*|1:00:00|idle|(null)|gpu:0|0/8/0/8|64000|0|(null)|none",
+    "g1|big\"one|infinite|idle|gpu:1080:2,gpu:a100_3g.20gb:2|gpu:0|0/8/0/8|64000|0|(null)|none",
+];
+
+fn with_slurm() -> Sandbox {
+    Sandbox::with_slurm()
+        .printing("sinfo", &SINFO)
+        .program("scontrol", "echo 'AccountingStorageType = accounting_storage/slurmdbd'")
+        .program("sacctmgr", "printf 'def-me\\nrrg-lab\\ndef-me\\n'")
+}
+
+#[test]
+fn a_cluster_gives_types_partitions_and_accounts() {
+    let sandbox = with_slurm();
+    let said = sandbox.run("init new/place").succeeds();
+    assert!(said.contains("wrote new/place/jobs.yaml\nwrote new/place/hsched.toml\n"), "{said}");
+    let next = "  cd new/place\n  hsched plan jobs.yaml\n  hsched submit jobs.yaml --dry-run\n";
+    assert!(said.ends_with(next), "{said}");
+    assert!(!sandbox.work("new/place/cluster.yaml").exists());
+    let jobs = sandbox.text(&sandbox.work("new/place/jobs.yaml"));
+    assert!(jobs.contains("\n      \"1080\": 100\n      a100_3g.20gb: 100\n"), "{jobs}");
+    let settings = sandbox.text(&sandbox.work("new/place/hsched.toml"));
+    for line in [
+        "# Yours are: def-me, rrg-lab",
+        "#account = \"def-me\"",
+        "#   cpu: the default, up to 1 h 00 min; no GPUs",
+        "#   big\"one: no time limit; 2 1080, 2 a100_3g.20gb",
+        "partition = \"big\\\"one\"",
+        "#\"a100_3g.20gb\" = 2",
+    ] {
+        assert!(settings.lines().any(|own| own == line), "{line}\n{settings}");
+    }
+    let call = sandbox.calls("sacctmgr").remove(0);
+    assert_eq!((call.len(), &call[..4]), (6, &["-n", "-P", "show", "assoc"].map(str::to_owned)[..]));
+    let plan = sandbox.command(&["plan", "jobs.yaml"]).current_dir(sandbox.work("new/place")).output();
+    sandbox.ran(&plan.expect("runs")).exits(0);
+}
+
+#[test]
+fn without_slurm_there_is_an_example_cluster() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.run("init . --force").exits(0);
+    assert_eq!(
+        ran.stderr,
+        "note: no Slurm here: the cluster file is an example; write your own cluster into it\n"
+    );
+    let next = ran.stdout.lines().find(|line| line.starts_with("  hsched plan")).expect("a command");
+    assert_eq!(next, "  hsched plan jobs.yaml --cluster cluster.yaml");
+    sandbox.run(next.trim().trim_start_matches("hsched ")).succeeds();
+    let shown = sandbox.run("init other --cluster cluster.yaml").succeeds();
+    assert!(
+        shown.contains("  cd other\n  hsched plan jobs.yaml --cluster ROOT/home/desk/cluster.yaml\n"),
+        "{shown}"
+    );
+    assert!(!sandbox.work("other/cluster.yaml").exists());
+}
+
+#[test]
+fn settings_that_init_wrote_are_loaded() {
+    let sandbox = Sandbox::new();
+    sandbox.run("init . --force").exits(0);
+    let shown = sandbox.run("config show").succeeds();
+    assert!(shown.lines().skip(1).all(|line| line.ends_with("default")), "{shown}");
+}
+
+#[test]
+fn nothing_is_overwritten_unless_that_is_wished() {
+    let sandbox = Sandbox::new().file("hsched.toml", "account = \"mine\"\n");
+    let error = sandbox.run("init first.yaml").fails(1);
+    assert_eq!(
+        error,
+        "error: not overwritten: hsched.toml, cluster.yaml\n\
+         hint: --force overwrites; --dry-run prints the files instead; or name another directory\n"
+    );
+    assert!(!sandbox.work("first.yaml").exists());
+    let printed = sandbox.run("init first.yaml --dry-run").exits(0).stdout;
+    assert!(
+        printed.starts_with("# ---- first.yaml\n") && printed.contains("# ---- hsched.toml\n"),
+        "{printed}"
+    );
+    assert!(!sandbox.work("first.yaml").exists());
+    sandbox.run("init first.yaml --force").exits(0);
+    assert!(!sandbox.text(&sandbox.work("hsched.toml")).contains("\"mine\""));
+    let error = sandbox.run("init cluster.yaml/below").fails(1);
+    assert!(error.contains("cannot write"), "{error}");
+}
+
+#[test]
+fn a_controller_that_is_down_is_no_machine_without_slurm() {
+    let sandbox = Sandbox::new().program("sinfo", "echo 'Unable to contact slurm controller' >&2; exit 1");
+    assert!(sandbox.run("init new").fails(69).contains("cannot be reached"));
+    assert!(!sandbox.work("new").exists());
+}

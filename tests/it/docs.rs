@@ -1,0 +1,101 @@
+//! The man pages, completions and command reference of this repository are those that `write-docs` writes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::sandbox::Sandbox;
+
+/// Returns the texts of the files in a folder by `FOLDER/NAME`.
+fn texts(root: &Path, folder: &str) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(root.join(folder)).expect("a folder").map(|entry| entry.expect("an entry"));
+    let text = |entry: fs::DirEntry| {
+        let name = format!("{folder}/{}", entry.file_name().display());
+        (name, fs::read_to_string(entry.path()).expect("a text"))
+    };
+    entries.map(text).collect()
+}
+
+#[test]
+fn the_committed_documents_are_current() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run("write-docs new").succeeds(), "");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut wrong = Vec::new();
+    for folder in ["man", "completions", "docs"] {
+        let (written, committed) = (texts(&sandbox.work("new"), folder), texts(root, folder));
+        for name in written.keys().chain(committed.keys()) {
+            match (written.get(name), committed.get(name)) {
+                (Some(new), Some(old)) if new == old => {}
+                (Some(_), _) => wrong.push(format!("{name} is not current: cargo run -- write-docs .")),
+                (None, _) => wrong.push(format!("{name} belongs to no command any more: remove it")),
+            }
+        }
+    }
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn documents_do_not_depend_on_the_surroundings() {
+    let wide = Sandbox::new().variable("COLUMNS", "300").variable("CLICOLOR_FORCE", "1");
+    let narrow = Sandbox::new().variable("COLUMNS", "20").variable("HSCHED_COLOR", "always");
+    for sandbox in [&wide, &narrow] {
+        sandbox.run("write-docs .").succeeds();
+    }
+    for folder in ["man", "completions", "docs"] {
+        assert!(texts(&wide.work(""), folder) == texts(&narrow.work(""), folder), "{folder}");
+    }
+}
+
+#[test]
+fn every_command_of_the_help_has_a_page_and_hidden_ones_have_none() {
+    let sandbox = Sandbox::new();
+    let help = sandbox.run("--help").succeeds();
+    let commands = help.split("Commands:").nth(1).and_then(|rest| rest.split("Options:").next());
+    let begins: Vec<&str> = commands
+        .expect("commands")
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(begins.contains(&"plan") && !begins.contains(&"write-docs"), "{begins:?}");
+    sandbox.run("write-docs .").succeeds();
+    for name in begins {
+        assert!(sandbox.work(&format!("man/hsched-{name}.1")).exists(), "{name}");
+    }
+    for (name, text) in
+        ["man", "completions", "docs"].iter().flat_map(|folder| texts(&sandbox.work(""), folder))
+    {
+        // The reference says who wrote it.
+        assert!(name == "docs/cli.md" || !text.contains("write-docs"), "{name}");
+    }
+}
+
+/// The last example of `hsched.1` runs as it stands.
+#[test]
+fn the_example_of_the_man_page_runs() {
+    let sandbox = Sandbox::new();
+    sandbox.run("write-docs .").succeeds();
+    for name in ["jobs.yaml", "cluster.yaml"] {
+        fs::remove_file(sandbox.work(name)).expect("the example brings its own");
+    }
+    let page = fs::read_to_string(sandbox.work("man/hsched.1")).expect("a page");
+    let last = page.rsplit(".nf\n").next().and_then(|rest| rest.split(".fi\n").next()).expect("an example");
+    let script = last.replace("\\-", "-").replace("\\*(Aq", "'");
+    assert!(!script.contains('\\'), "{script}");
+    let program = Path::new(env!("CARGO_BIN_EXE_hsched")).parent().expect("a folder").display().to_string();
+    let mut command: Command = sandbox.start("/bin/sh", &["-e", "-c", &script]);
+    let ran = sandbox.ran(&command.env("PATH", format!("{program}:/usr/bin:/bin")).output().expect("runs"));
+    let printed = ran.exits(0).stdout;
+    assert!(printed.contains("resnet18") && printed.contains("#SBATCH"), "{printed}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let sandbox = Sandbox::new().file("taken", "");
+    let problem = sandbox.run("write-docs taken").fails(1);
+    assert!(problem.contains("taken/") && problem.contains("cannot be written"), "{problem}");
+}
