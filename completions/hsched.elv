@@ -27,6 +27,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand plan 'Plan which GPUs each job gets, and how its batch is split over them'
             cand submit 'Write a job script for each placed job and give it to sbatch'
             cand config 'Show the settings'
+            cand generate 'Make up a cluster and jobs, to try hsched with or to measure it'
         }
         &'hsched;inventory'= {
             cand --cluster 'Read a cluster file instead of asking Slurm'
@@ -89,6 +90,24 @@ set edit:completion:arg-completer[hsched] = {|@words|
         &'hsched;config;show'= {
             cand --format 'How to print them'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;generate'= {
+            cand --gpus 'GPUs of the cluster'
+            cand --gpus-per-node 'GPUs of a node; the last node has what remains'
+            cand --types 'How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4'
+            cand --jobs 'Jobs to plan'
+            cand --sync 'When gradients are exchanged'
+            cand --network-gbps 'Rate between nodes, in Gbit/s'
+            cand --intra-node-gbps 'Rate between the GPUs of a node, in Gbit/s'
+            cand --seed 'Seed of all random choices'
+            cand --format 'How to print what was written'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --mixed 'Let each node hold two types'
+            cand --rich 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
+            cand --force 'Write over files that are there'
+            cand --dry-run 'Print the files and write nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -31,6 +31,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show t
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets, and how its batch is split over them'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and give it to sbatch'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Make up a cluster and jobs, to try hsched with or to measure it'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
@@ -104,3 +105,20 @@ complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_su
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus -d 'GPUs of the cluster' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus-per-node -d 'GPUs of a node; the last node has what remains' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l types -d 'How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l jobs -d 'Jobs to plan' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l sync -d 'When gradients are exchanged' -r -f -a "step\t'After each global batch'
+epoch\t'Once an epoch'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l network-gbps -d 'Rate between nodes, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l intra-node-gbps -d 'Rate between the GPUs of a node, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l format -d 'How to print what was written' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l mixed -d 'Let each node hold two types'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Write over files that are there'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::context::Context;
-use crate::commands::{config, inventory, plan, submit, write_docs};
+use crate::commands::{config, generate, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -32,6 +32,7 @@ enum Command {
     Plan(plan::Args),
     Submit(submit::Args),
     Config(config::Args),
+    Generate(generate::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
 }
@@ -73,6 +74,7 @@ impl Cli {
             Command::Plan(args) => plan::run(args, &context),
             Command::Submit(args) => submit::run(args, &context),
             Command::Config(args) => config::run(args, &context),
+            Command::Generate(args) => generate::run(args, &context),
             Command::WriteDocs(args) => write_docs::run(args, &context),
         }
     }
@@ -85,6 +87,7 @@ impl Command {
             Self::Plan(args) => args.wants_json(),
             Self::Submit(args) => args.wants_json(),
             Self::Config(args) => args.wants_json(),
+            Self::Generate(args) => args.wants_json(),
             Self::WriteDocs(_) => false,
         }
     }
@@ -93,7 +96,9 @@ impl Command {
     fn flags(&self) -> Vec<Flag> {
         match self {
             Self::Submit(args) => args.flags(),
-            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) | Self::WriteDocs(_) => Vec::new(),
+            Self::Inventory(_) | Self::Plan(_) | Self::Config(_) | Self::Generate(_) | Self::WriteDocs(_) => {
+                Vec::new()
+            }
         }
     }
 }

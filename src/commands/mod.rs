@@ -3,6 +3,7 @@
 mod cli;
 mod config;
 mod context;
+mod generate;
 mod input;
 mod inventory;
 mod offer;

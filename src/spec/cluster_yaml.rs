@@ -91,7 +91,7 @@ fn list<'a>(words: impl IntoIterator<Item = &'a String>) -> Option<String> {
 }
 
 /// Returns the text as a scalar: plain where nothing in it means anything to YAML 1.1 or 1.2.
-fn text(value: &str) -> String {
+pub(super) fn text(value: &str) -> String {
     const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let starts_well = value.starts_with(|c: char| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '+');

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room and what it may use. `error` and `exit` are plain values that every shell room may use.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("model", &[]),
     ("exit", &[]),
     ("error", &["exit"]),
@@ -16,6 +16,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("policy", &["model", "throughput", "solve"]),
     ("render", &["model"]),
     ("spec", &["model"]),
+    ("generate", &["model"]),
     ("slurm", &["model", "clock"]),
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),
@@ -31,6 +32,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
             "throughput",
             "policy",
             "render",
+            "generate",
             "spec",
             "slurm",
             "store",

@@ -9,6 +9,7 @@
 mod cli_config;
 mod cli_errors;
 mod cli_from;
+mod cli_generate;
 mod cli_inventory;
 mod cli_plan;
 mod cli_plan_file;
