@@ -6,6 +6,8 @@
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
+mod bundle_cost;
+mod certificate;
 mod cli_config;
 mod cli_errors;
 mod cli_from;
@@ -19,6 +21,9 @@ mod docs;
 mod layers;
 mod modules;
 mod oracle;
+mod oracle_checks;
+mod oracle_milp;
+mod oracle_pool;
 mod planner_facts;
 mod policy_properties;
 mod problems;
