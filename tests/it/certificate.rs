@@ -5,7 +5,7 @@ use hsched::policy::Problem;
 use crate::bundle_cost::{bundles, fastest_link, time};
 
 /// The lower bound that `prices` (by GPU type) and `weights` (by job) prove for the objective, in its seconds:
-/// (Σ_i min over bundles n of [w_i Λ_i(n) + Σ_g p_g n_g] − Σ_g p_g C_g) / Σ w.
+/// `(Σ_i min over bundles n of [w_i Λ_i(n) + Σ_g p_g n_g] − Σ_g p_g C_g) / Σ w`.
 ///
 /// For the mean the weights are 1, for the weighted mean the jobs' own, for the makespan any. `None` where a job has no
 /// legal bundle.
