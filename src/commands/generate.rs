@@ -239,6 +239,9 @@ fn types(text: &str) -> Result<Types, String> {
 }
 
 fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
+    if entry.is_empty() {
+        return Err("a name is missing between commas".to_owned());
+    }
     if let Some((name, speed)) = entry.split_once('=') {
         let gpu_type = GpuType::new(name).ok_or_else(|| format!("{name:?} is no GPU type"))?;
         let speed: f64 = speed.parse().map_err(|_| format!("{speed:?} is no number"))?;
@@ -256,5 +259,5 @@ fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
 
 fn rate(text: &str) -> Result<BitRate, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    BitRate::new(number).ok_or_else(|| "must be above 0".to_owned())
+    BitRate::new(number).ok_or_else(|| "must be above 0 and finite".to_owned())
 }

@@ -96,6 +96,10 @@ fn what_cannot_be_made_is_said() {
     error: invalid value 'v100,k80' for '--types <N|NAMES>': the speed of "k80" is not known; write k80=SPEED, or one of v100, p100, t4, a100, h100, a10
     For more information, try '--help'.
     "#);
+    assert_snapshot!(said("--types v100,"), @r"
+    error: invalid value 'v100,' for '--types <N|NAMES>': a name is missing between commas
+    For more information, try '--help'.
+    ");
     assert_snapshot!(said("--types v100,v100=2"), @r"
     error: invalid value 'v100,v100=2' for '--types <N|NAMES>': v100 is named twice
     For more information, try '--help'.
@@ -105,7 +109,7 @@ fn what_cannot_be_made_is_said() {
     For more information, try '--help'.
     ");
     assert_snapshot!(said("--network-gbps 0"), @r"
-    error: invalid value '0' for '--network-gbps <RATE>': must be above 0
+    error: invalid value '0' for '--network-gbps <RATE>': must be above 0 and finite
     For more information, try '--help'.
     ");
     assert!(!sandbox.work("new").exists());
