@@ -1,6 +1,6 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `generate`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod catalogue;
@@ -8,6 +8,7 @@ pub mod clock;
 pub mod commands;
 pub mod error;
 pub mod exit;
+pub mod generate;
 pub mod manual;
 pub mod model;
 pub mod policy;

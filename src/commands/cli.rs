@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::context::Context;
-use crate::commands::{config, doctor, gpus, init, inventory, plan, submit, write_docs};
+use crate::commands::{config, doctor, generate, gpus, init, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -35,6 +35,7 @@ enum Command {
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
+    Generate(generate::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
 }
@@ -107,6 +108,7 @@ impl Command {
             Self::Config(args) => args,
             Self::Doctor(args) => args,
             Self::Init(args) => args,
+            Self::Generate(args) => args,
             Self::WriteDocs(args) => args,
         }
     }

@@ -6,6 +6,7 @@ mod context;
 mod doctor;
 mod gpus;
 mod init;
+mod generate;
 mod input;
 mod inventory;
 mod local;

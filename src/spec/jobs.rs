@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::gpus::{by_type, read_speed, read_types};
 pub use super::job_json::to_json;
 use super::job_keys::JOB_KEYS;
+pub use super::job_yaml::to_yaml;
 use super::launch;
 use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};

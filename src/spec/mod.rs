@@ -13,6 +13,7 @@ mod duration;
 mod gpus;
 mod job_json;
 mod job_keys;
+mod job_yaml;
 mod json;
 mod launch;
 mod number;

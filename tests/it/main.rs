@@ -6,12 +6,15 @@
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
+mod bundle_cost;
+mod certificate;
 mod cli_config;
 mod cli_doctor;
 mod cli_errors;
 mod cli_from;
 mod cli_gpus;
 mod cli_init;
+mod cli_generate;
 mod cli_inventory;
 mod cli_plan;
 mod cli_plan_file;
@@ -20,8 +23,12 @@ mod cli_submit;
 mod docs;
 mod layers;
 mod modules;
+
 mod optimal;
 mod oracle;
+mod oracle_checks;
+mod oracle_milp;
+mod oracle_pool;
 mod planner_facts;
 mod policy_properties;
 mod problems;

@@ -1,18 +1,54 @@
-//! `optimal` against brute force over workers, and its bound.
+//! `optimal` and the bounds against oracles that share no code with them.
 
-use hsched::policy::{Memory, Outcome, Parameters, Problem, find, verify};
+use hsched::policy::{Bound, Memory, Objective, Outcome, Parameters, Problem, bound, find, verify};
 use proptest::prelude::*;
 
-use crate::{oracle, problems};
+use crate::{certificate, oracle, oracle_milp, oracle_pool, problems};
 
-/// The best of all plans that place every job, whatever they leave idle.
-fn best(problem: &Problem) -> Option<f64> {
-    let gpus = problem.offered().iter().sum::<u32>() as usize;
-    (0..=gpus).filter_map(|idle| oracle::best(problem, idle)).min_by(f64::total_cmp)
+/// What `optimal` made of a problem.
+struct Solved {
+    /// Jobs placed.
+    placed: usize,
+    value: Option<f64>,
+    bound: Option<Bound>,
+}
+
+/// Plans twice, for the same problem gives the same plan, and checks the plan.
+fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
+    let policy = find("optimal", Parameters { use_all, ..Parameters::default() }).expect("a policy");
+    let plan = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
+    let again = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
+    prop_assert_eq!(&plan, &again);
+    let bound = plan.bound.clone();
+    let plan = verify(problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
+    let placed = plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
+    let value = Outcome::of(problem, &plan).map(|outcome| outcome.objective_value);
+    Ok(Solved { placed, value, bound })
 }
 
 fn agree(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-6 * (a.abs() + b.abs())
+    (a - b).abs() <= 1e-9 * (a.abs() + b.abs())
+}
+
+/// The plan equals the optimum, is proven to, and its certificate holds when it is recomputed.
+fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
+    let solved = solve(problem, false)?;
+    let Some(best) = best else {
+        prop_assert!(solved.placed < problem.jobs.len());
+        return Ok(());
+    };
+    prop_assert_eq!(solved.placed, problem.jobs.len(), "a plan for all jobs exists");
+    let value = solved.value.expect("jobs are placed");
+    prop_assert!(agree(value, best), "{} is not the optimum {}", value, best);
+    let bound = solved.bound.expect("a bound");
+    prop_assert!(bound.root <= bound.lower && bound.lower <= best * (1.0 + 1e-9), "{:?} above {}", bound, best);
+    prop_assert!(value <= bound.lower * (1.0 + 1e-9), "{} is not proven: {:?}", value, bound);
+    let recomputed = certificate::bound(problem, &bound.prices, &bound.weights).expect("legal bundles");
+    prop_assert!(
+        (recomputed - bound.root).abs() <= 1e-7 * best,
+        "prices prove {} instead of {}", recomputed, bound.root
+    );
+    Ok(())
 }
 
 proptest! {
@@ -20,33 +56,36 @@ proptest! {
 
     #[test]
     fn equals_brute_force_over_workers(problem in problems::any_problem(6, 3, true)) {
-        let policy = find("optimal", Parameters::default()).expect("a policy");
-        let plan = policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan");
-        let again = policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan");
-        prop_assert_eq!(&plan, &again);
-        let bound = plan.bound.clone();
-        let plan = verify(&problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
-        let placed = plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
-        if let Some(best) = best(&problem) {
-            prop_assert_eq!(placed, problem.jobs.len(), "not all jobs placed");
-            let value = Outcome::of(&problem, &plan).expect("placed").objective_value;
-            prop_assert!(agree(value, best), "{} against {}", value, best);
-            let bound = bound.expect("a bound");
-            prop_assert!(bound.lower <= best * (1.0 + 1e-9) && bound.root <= bound.lower);
-            prop_assert!(value <= bound.lower * (1.0 + 1e-9), "not proven: {} above {}", value, bound.lower);
-        } else {
-            prop_assert!(placed < problem.jobs.len());
-        }
+        check(&problem, oracle::best(&problem))?;
     }
 
     #[test]
     fn with_use_all_it_equals_brute_force_too(problem in problems::any_problem(6, 3, false)) {
-        if let Some(best) = oracle::best(&problem, 0) {
-            let policy = find("optimal", Parameters { use_all: true, ..Parameters::default() }).expect("a policy");
-            let plan = policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan");
-            let plan = verify(&problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
-            let value = Outcome::of(&problem, &plan).expect("placed").objective_value;
-            prop_assert!(agree(value, best), "{} against {}", value, best);
+        if let Some(best) = oracle::by_idle(&problem)[0] {
+            let value = solve(&problem, true)?.value.expect("jobs are placed");
+            prop_assert!(agree(value, best), "{} is not the optimum {}", value, best);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn equals_the_integer_programme(mut problem in problems::any_problem(12, 4, true)) {
+        if problem.objective == Objective::Makespan {
+            problem.objective = Objective::MeanJct;
+        }
+        if oracle_milp::size(&problem) <= 200 {
+            check(&problem, oracle_milp::best(&problem))?;
+        }
+    }
+
+    #[test]
+    fn no_bound_is_above_the_dynamic_programme(problem in problems::any_problem(24, 5, true)) {
+        let jobs: Vec<usize> = (0..problem.jobs.len()).collect();
+        if let (Some(best), Some(bound)) = (oracle_pool::best(&problem), bound(&problem, &jobs, &|| false)) {
+            prop_assert!(bound.root <= best * (1.0 + 1e-9), "{} is above {}", bound.root, best);
         }
     }
 }

@@ -45,14 +45,14 @@ proptest! {
     #[test]
     fn exhaustive_equals_brute_force_over_workers(problem in problems::any_problem(6, 3, true)) {
         if let Some((value, used)) = objective(&problem, "exhaustive")? {
-            let best = oracle::best(&problem, gpu_count(&problem) - used);
+            let best = oracle::by_idle(&problem)[gpu_count(&problem) - used];
             prop_assert!(best.is_some_and(|best| agree(best, value)), "{} against {:?}", value, best);
         }
     }
 
     #[test]
     fn when_every_gpu_can_be_used_it_is(problem in problems::any_problem(6, 3, false)) {
-        if let Some(best) = oracle::best(&problem, 0) {
+        if let Some(best) = oracle::by_idle(&problem)[0] {
             let (value, used) = objective(&problem, "exhaustive")?.expect("a plan for all jobs exists");
             prop_assert_eq!(used, gpu_count(&problem));
             prop_assert!(agree(best, value), "{} against {}", value, best);

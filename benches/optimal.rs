@@ -1,0 +1,180 @@
+//! How good and how fast plans with a proof are, on generated problems, as tables: `cargo bench --bench optimal`.
+//!
+//! `-- sizes`, `-- growth` and `-- loss` print one of the tables alone.
+
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
+#![expect(clippy::print_stdout, reason = "prints its tables")]
+
+use std::time::Duration;
+
+use hsched::clock::{Clock, SystemClock};
+use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
+use hsched::model::{BitRate, Offer, RankNeeds};
+use hsched::policy::{self, Memory, Outcome, Parameters, Plan, Policy, Problem};
+use hsched::throughput::ThroughputMatrix;
+
+const SEEDS: u64 = 10;
+const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];
+const ALL_TYPES: usize = 6;
+
+/// Nodes of five and three types, as in the paper.
+const SMALL: Size = Size { gpus: 30, jobs: 4, gpus_per_node: 5, types: 3, budget_ms: 50 };
+const MEDIUM: Size = Size { gpus: 300, jobs: 20, budget_ms: 100, ..SMALL };
+const LARGE: Size = Size { gpus: 10_000, jobs: 1000, gpus_per_node: 8, types: ALL_TYPES, budget_ms: 10_000 };
+
+/// Problems per row of the table of losses.
+const LOSS_PROBLEMS: u64 = 1000;
+
+/// The size of a problem, and how long a search may take.
+#[derive(Clone, Copy)]
+struct Size {
+    gpus: u32,
+    jobs: u32,
+    gpus_per_node: u32,
+    types: usize,
+    budget_ms: u64,
+}
+
+/// Prints a table for the policy of that name.
+type Table = fn(&str);
+
+/// What a policy made of a problem.
+struct Solved {
+    seconds: f64,
+    /// Infinite where a job was left out.
+    objective: f64,
+    /// `objective / lower bound − 1`, where the plan has a bound.
+    gap: Option<f64>,
+}
+
+fn main() {
+    let reference = if policy::names().contains(&"optimal") { "optimal" } else { "jps" };
+    println!("Policy: {reference}");
+    let tables: [(&str, Table); 3] = [("sizes", sizes), ("growth", growth), ("loss", loss)];
+    // Cargo adds options of its own.
+    let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    for (name, table) in tables {
+        if chosen.is_empty() || chosen.iter().any(|own| own == name) {
+            println!();
+            table(reference);
+        }
+    }
+}
+
+/// Time and gap at the sizes that are promised.
+fn sizes(reference: &str) {
+    heading();
+    for size in [SMALL, MEDIUM, LARGE] {
+        row(reference, size);
+    }
+}
+
+/// How time and gap grow with GPUs at fixed jobs, and with jobs at fixed GPUs.
+fn growth(reference: &str) {
+    heading();
+    for gpus in [30, 100, 300, 1000, 3000, 10_000] {
+        row(reference, Size { gpus, budget_ms: 1000, ..MEDIUM });
+    }
+    for jobs in [2, 4, 10, 40, 100, 300] {
+        row(reference, Size { jobs, budget_ms: 1000, ..MEDIUM });
+    }
+}
+
+fn heading() {
+    println!("| GPUs | jobs | sync | limit | time, median | worst | gap, median | worst |");
+    println!("|---|---|---|---|---|---|---|---|");
+}
+
+fn row(reference: &str, size: Size) {
+    for (name, sync) in SYNCS {
+        let solved: Vec<Solved> =
+            (0..SEEDS).map(|seed| solve(reference, size, &problem(size, sync, seed))).collect();
+        let time = middle_and_worst(solved.iter().map(|own| own.seconds));
+        let (time, worst_time) = time.map(|seconds| format!("{:.3} ms", seconds * 1e3)).into();
+        let gaps: Option<Vec<f64>> = solved.iter().map(|own| own.gap).collect();
+        let gap = gaps.map(|gaps| middle_and_worst(gaps.into_iter()).map(percent).into());
+        let (gap, worst_gap): (String, String) = gap.unwrap_or_default();
+        let Size { gpus, jobs, budget_ms, .. } = size;
+        println!(
+            "| {gpus} | {jobs} | {name} | {budget_ms} ms | {time} | {worst_time} | {gap} | {worst_gap} |"
+        );
+    }
+}
+
+/// How much longer the mean completion time of other policies is, on average and at worst.
+fn loss(reference: &str) {
+    println!("{LOSS_PROBLEMS} problems of {} jobs on {} GPUs", SMALL.jobs, SMALL.gpus);
+    println!("| policy | sync | mean loss | worst loss |");
+    println!("|---|---|---|---|");
+    let others = ["has", "jps", "optimus", "optimus-lb"];
+    for (name, sync) in SYNCS {
+        let mut losses = others.map(|_| Vec::new());
+        for seed in 0..LOSS_PROBLEMS {
+            let problem = problem(SMALL, sync, seed);
+            let best = solve(reference, Size { budget_ms: 1000, ..SMALL }, &problem).objective;
+            for (own, other) in losses.iter_mut().zip(others) {
+                own.push(solve(other, Size { budget_ms: 60_000, ..SMALL }, &problem).objective / best - 1.0);
+            }
+        }
+        for (own, other) in losses.iter().zip(others) {
+            #[expect(clippy::cast_precision_loss, reason = "a thousand")]
+            let mean = own.iter().sum::<f64>() / own.len() as f64;
+            let worst = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            println!("| {other} | {name} | {} | {} |", percent(mean), percent(worst));
+        }
+    }
+}
+
+fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
+    let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
+    let (network, intra_node) = (rate(25.0), rate(300.0));
+    let recipe = Recipe {
+        gpus: size.gpus,
+        gpus_per_node: size.gpus_per_node,
+        types: GpuSpeed::known().into_iter().take(size.types).collect(),
+        mixed: false,
+        network,
+        intra_node,
+        jobs: size.jobs,
+        sync,
+        rich: false,
+        seed,
+    };
+    let (cluster, jobs) = (generate::cluster(&recipe).expect("a cluster"), generate::jobs(&recipe));
+    let speeds = ThroughputMatrix::from_job_files(&jobs, &Problem::types_of(&cluster));
+    let offer = Offer::up(&cluster, RankNeeds { cpus: 1, memory: 0 });
+    Problem::new(&cluster, &offer, &jobs, &speeds, (network, intra_node)).expect("a problem")
+}
+
+fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
+    let policy: Box<dyn Policy> = policy::find(name, Parameters::default()).expect("a policy");
+    let clock = SystemClock::default();
+    let start = clock.elapsed();
+    let taken = || clock.elapsed().saturating_sub(start);
+    let budget = Duration::from_millis(size.budget_ms);
+    let plan = policy.plan(problem, &mut Memory::default(), &|| taken() >= budget).expect("a plan");
+    let seconds = taken().as_secs_f64();
+    let lower = lower_bound(&plan);
+    let plan = policy::verify(problem, plan).expect("a valid plan");
+    // A mean over some of the jobs says nothing beside a mean over all.
+    let all = plan.verdicts().iter().all(|verdict| verdict.placement().is_some());
+    let outcome = Outcome::of(problem, &plan).filter(|_| all);
+    let objective = outcome.map_or(f64::INFINITY, |outcome| outcome.objective_value);
+    Solved { seconds, objective, gap: lower.map(|lower| objective / lower - 1.0) }
+}
+
+/// The bound that a plan proves, in seconds of the objective.
+fn lower_bound(plan: &Plan) -> Option<f64> {
+    plan.bound.as_ref().map(|bound| bound.lower)
+}
+
+fn middle_and_worst(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
+    [middle, values[values.len() - 1]]
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.4} %", part * 100.0)
+}

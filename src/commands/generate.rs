@@ -1,0 +1,267 @@
+//! `hsched generate`: a made-up cluster and jobs to plan over it.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::generate::{self, GpuSpeed, Recipe, SyncEvery};
+use crate::model::{BitRate, GpuType};
+use crate::spec;
+use crate::ui::{make_folder, write_output};
+
+/// Make up a cluster and jobs, to try hsched with or to measure it
+///
+/// Writes cluster.yaml and jobs.yaml, which `hsched plan jobs.yaml --cluster cluster.yaml` takes as they are. The same
+/// options and seed give the same files. A job's speed on a GPU type is base * speed^e, give or take 10 %: base is
+/// between 60 and 2000 samples a second, e between 0.4 and 1.15, and speed is the type's training speed as a multiple of
+/// a V100's: v100 1, p100 0.71, t4 0.49, a100 1.9, h100 3.35, a10 0.77 (ResNet-50 in fp16 where Lambda has
+/// published it). Jobs train 3 to 200 epochs of 36718 to 1281167 samples in batches of 128 to 1024, and exchange
+/// gradients of 3 MB to 1 GB.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(super) struct Args {
+    /// Where to write; made where it does not exist.
+    #[arg(value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+    /// GPUs of the cluster.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    gpus: u32,
+    /// GPUs of a node; the last node has what remains.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    gpus_per_node: u32,
+    /// How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4
+    #[arg(long, value_name = "N|NAMES", default_value = "3", value_parser = types)]
+    types: Types,
+    /// Let each node hold two types.
+    #[arg(long)]
+    mixed: bool,
+    /// Jobs to plan.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    jobs: u32,
+    /// When gradients are exchanged.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    sync: Sync,
+    /// Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights.
+    #[arg(long)]
+    rich: bool,
+    /// Rate between nodes, in Gbit/s.
+    #[arg(long, value_name = "RATE", default_value = "25", value_parser = rate)]
+    network_gbps: BitRate,
+    /// Rate between the GPUs of a node, in Gbit/s.
+    #[arg(long, value_name = "RATE", default_value = "300", value_parser = rate)]
+    intra_node_gbps: BitRate,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Write over files that are there.
+    #[arg(long)]
+    force: bool,
+    /// Print the files and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to print what was written.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Sync {
+    /// After each global batch.
+    #[default]
+    Step,
+    /// Once an epoch.
+    Epoch,
+}
+
+/// The GPU types of `--types`.
+#[derive(Clone, Debug)]
+struct Types(Vec<GpuSpeed>);
+
+/// A file to be written.
+struct Made {
+    name: &'static str,
+    /// What it holds, for people.
+    content: String,
+    text: String,
+}
+
+impl Args {
+    fn recipe(&self) -> Recipe {
+        Recipe {
+            gpus: self.gpus,
+            gpus_per_node: self.gpus_per_node,
+            types: self.types.0.clone(),
+            mixed: self.mixed,
+            network: self.network_gbps,
+            intra_node: self.intra_node_gbps,
+            jobs: self.jobs,
+            sync: match self.sync {
+                Sync::Step => SyncEvery::Step,
+                Sync::Epoch => SyncEvery::Epoch,
+            },
+            rich: self.rich,
+            seed: self.seed,
+        }
+    }
+
+    /// Returns the command that makes the same files again.
+    fn command(&self) -> String {
+        let known = GpuSpeed::known();
+        let name = |own: &GpuSpeed| {
+            if known.contains(own) {
+                own.gpu_type.to_string()
+            } else {
+                format!("{}={}", own.gpu_type, own.speed)
+            }
+        };
+        let types: Vec<String> = self.types.0.iter().map(name).collect();
+        let sync = self.sync.to_possible_value();
+        let mut command = format!(
+            "hsched generate --gpus {} --gpus-per-node {} --types {} --jobs {} --sync {} --network-gbps {} \
+             --intra-node-gbps {} --seed {}",
+            self.gpus,
+            self.gpus_per_node,
+            types.join(","),
+            self.jobs,
+            sync.as_ref().map_or("", |value| value.get_name()),
+            self.network_gbps.gigabits_per_second(),
+            self.intra_node_gbps.gigabits_per_second(),
+            self.seed
+        );
+        for (given, flag) in [(self.mixed, " --mixed"), (self.rich, " --rich")] {
+            command.push_str(if given { flag } else { "" });
+        }
+        command
+    }
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let files = make(self)?;
+        if self.dry_run {
+            if self.format == Format::Table {
+                let text: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
+                print(context, &text.join("---\n"))?;
+            }
+        } else {
+            write(self, context, &files)?;
+        }
+        if self.format == Format::Json {
+            let file = |file: &Made| {
+                let path = path(self, file.name);
+                json!({ "path": path, "text": self.dry_run.then_some(&file.text) })
+            };
+            let files: Vec<Value> = files.iter().map(file).collect();
+            let value = json!({ "schema": "hsched.generate/1", "command": self.command(), "files": files });
+            print(context, &json_text(&value)?)?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns the cluster file and the job file.
+fn make(args: &Args) -> Result<[Made; 2], Failure> {
+    let recipe = args.recipe();
+    let cluster = generate::cluster(&recipe).map_err(|error| {
+        Failure::from_error(Exit::Usage, &error)
+            .hint("more --gpus, fewer --types or a smaller --gpus-per-node")
+    })?;
+    let head = |what: &str| format!("# {what}, made up by:\n# {}\n", args.command());
+    let count = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
+    let gpus = count(args.gpus as usize, "GPU");
+    let content =
+        format!("{gpus} of {} in {}", count(recipe.types.len(), "type"), count(cluster.nodes.len(), "node"));
+    let cluster =
+        Made { name: "cluster.yaml", text: head("A cluster") + &spec::cluster::to_yaml(&cluster), content };
+    let jobs = generate::jobs(&recipe);
+    let jobs = Made {
+        name: "jobs.yaml",
+        content: count(jobs.len(), "job"),
+        text: head("Jobs") + &spec::jobs::to_yaml(&jobs),
+    };
+    Ok([cluster, jobs])
+}
+
+/// Writes both files, or none where one is there already.
+fn write(args: &Args, context: &Context, files: &[Made]) -> Result<(), Failure> {
+    for file in files {
+        let path = path(args, file.name);
+        if !args.force && context.directory.join(&path).symlink_metadata().is_ok() {
+            let message = format!("{} is there already; nothing was written", path.display());
+            return Err(Failure::new(Exit::Failed, message)
+                .hint("name another directory, or --force to write over it"));
+        }
+    }
+    for file in files {
+        let path = path(args, file.name);
+        let target = context.directory.join(&path);
+        let folder = target.parent().map_or(Ok(()), make_folder);
+        folder.and_then(|()| write_output(&target, &file.text)).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+        })?;
+        if args.format == Format::Table {
+            print(context, &format!("{}: {}\n", path.display(), file.content))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a file's path as the user would write it.
+fn path(args: &Args, name: &str) -> PathBuf {
+    if args.directory == Path::new(".") { PathBuf::from(name) } else { args.directory.join(name) }
+}
+
+fn types(text: &str) -> Result<Types, String> {
+    let known = GpuSpeed::known();
+    if let Ok(count) = text.parse::<usize>() {
+        if !(1..=known.len()).contains(&count) {
+            return Err(format!(
+                "from 1 to {} types have known speeds; name others with theirs",
+                known.len()
+            ));
+        }
+        return Ok(Types(known.into_iter().take(count).collect()));
+    }
+    let mut types: Vec<GpuSpeed> = Vec::new();
+    for entry in text.split(',') {
+        let own = one_type(entry, &known)?;
+        if types.iter().any(|other| other.gpu_type == own.gpu_type) {
+            return Err(format!("{} is named twice", own.gpu_type));
+        }
+        types.push(own);
+    }
+    Ok(Types(types))
+}
+
+fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
+    if entry.is_empty() {
+        return Err("a name is missing between commas".to_owned());
+    }
+    if let Some((name, speed)) = entry.split_once('=') {
+        let gpu_type = GpuType::new(name).ok_or_else(|| format!("{name:?} is no GPU type"))?;
+        let speed: f64 = speed.parse().map_err(|_| format!("{speed:?} is no number"))?;
+        if !(1e-3..=1e3).contains(&speed) {
+            return Err(format!("{name}: a speed is a multiple of a V100's, from 0.001 to 1000"));
+        }
+        return Ok(GpuSpeed { gpu_type, speed, memory: None });
+    }
+    let found = known.iter().find(|own| own.gpu_type.as_str() == entry);
+    found.cloned().ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|own| own.gpu_type.as_str()).collect();
+        format!("the speed of {entry:?} is not known; write {entry}=SPEED, or one of {}", names.join(", "))
+    })
+}
+
+fn rate(text: &str) -> Result<BitRate, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    BitRate::new(number).ok_or_else(|| "must be above 0 and finite".to_owned())
+}

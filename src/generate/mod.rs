@@ -1,0 +1,12 @@
+//! Made-up clusters and jobs from a [`Recipe`], the same for the same recipe: for those without a cluster, and for benches.
+
+mod cluster;
+mod gpu_speed;
+mod jobs;
+mod random;
+mod recipe;
+
+pub use self::cluster::cluster;
+pub use self::gpu_speed::GpuSpeed;
+pub use self::jobs::jobs;
+pub use self::recipe::{Recipe, RecipeError, SyncEvery};

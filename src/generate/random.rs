@@ -1,0 +1,43 @@
+//! Numbers drawn from a seed, of the few kinds that made-up jobs need.
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// A sequence of numbers that its seed fixes.
+pub(super) struct Random(Pcg64Mcg);
+
+impl Random {
+    /// Returns the sequence of a seed and what it is for: no two uses of a seed see the same numbers.
+    pub(super) fn new(seed: u64, purpose: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed ^ (purpose << 56)))
+    }
+
+    /// Draws from [0, 1).
+    fn unit(&mut self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
+        let bits = (self.0.next_u64() >> 11) as f64;
+        bits * 0.5_f64.powi(53)
+    }
+
+    /// Draws evenly between two numbers.
+    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+
+    /// Draws between two numbers above zero so that each factor is as likely as any other.
+    pub(super) fn log_between(&mut self, low: f64, high: f64) -> f64 {
+        self.between(low.ln(), high.ln()).exp()
+    }
+
+    /// Draws a whole number from `low` to `high`, both included.
+    pub(super) fn whole(&mut self, low: u32, high: u32) -> u32 {
+        let count = u64::from(high - low) + 1;
+        // The bias of the remainder is below 2^-32.
+        low + u32::try_from(self.0.next_u64() % count).unwrap_or(0)
+    }
+
+    /// Draws yes once in `times`.
+    pub(super) fn once_in(&mut self, times: u32) -> bool {
+        self.whole(1, times) == 1
+    }
+}

@@ -1,0 +1,59 @@
+//! What to make: the size and shape of a cluster, the number of jobs, and the seed.
+
+use thiserror::Error;
+
+use super::gpu_speed::GpuSpeed;
+use crate::model::BitRate;
+
+/// What kind of cluster and jobs to make.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// GPUs of the whole cluster, at least 1.
+    pub gpus: u32,
+    /// GPUs of a node, at least 1; the last node has what remains.
+    pub gpus_per_node: u32,
+    /// GPU types, each once; nodes are divided among them evenly.
+    pub types: Vec<GpuSpeed>,
+    /// Whether a node may hold two types.
+    pub mixed: bool,
+    /// Rate between nodes.
+    pub network: BitRate,
+    /// Rate between the GPUs of a node.
+    pub intra_node: BitRate,
+    pub jobs: u32,
+    pub sync: SyncEvery,
+    /// Whether jobs have more than speeds: fixed step times, limits, memory, weights, overlap.
+    pub rich: bool,
+    pub seed: u64,
+}
+
+/// When the ranks of a job exchange their gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncEvery {
+    /// After each global batch, as data-parallel training does.
+    Step,
+    /// Once an epoch, as the paper charges it.
+    Epoch,
+}
+
+/// Why a recipe makes no cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RecipeError {
+    #[error("{gpus} GPUs make {nodes} nodes of up to {gpus_per_node}, too few for {types} GPU types")]
+    FewNodes { gpus: u32, gpus_per_node: u32, nodes: u32, types: usize },
+}
+
+impl Recipe {
+    /// Returns the number of nodes.
+    ///
+    /// # Errors
+    /// When there are fewer nodes than GPU types.
+    pub(super) fn node_count(&self) -> Result<u32, RecipeError> {
+        let Self { gpus, gpus_per_node, .. } = *self;
+        let (nodes, types) = (gpus.div_ceil(gpus_per_node.max(1)), self.types.len());
+        if types > nodes as usize {
+            return Err(RecipeError::FewNodes { gpus, gpus_per_node, nodes, types });
+        }
+        Ok(nodes)
+    }
+}
