@@ -192,7 +192,10 @@ impl<'a> Dual<'a> {
                     return;
                 }
                 // Nothing more in this box: look once into a far larger one, then be done.
-                let inner = box_.iter().zip(&prices).all(|((low, high), p)| *low == 0.0 && *p == 0.0 || (p > low && p < high));
+                let inner = box_
+                    .iter()
+                    .zip(&prices)
+                    .all(|((low, high), p)| *low == 0.0 && *p == 0.0 || (p > low && p < high));
                 if inner {
                     return;
                 }

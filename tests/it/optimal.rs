@@ -41,12 +41,19 @@ fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
     let value = solved.value.expect("jobs are placed");
     prop_assert!(agree(value, best), "{} is not the optimum {}", value, best);
     let bound = solved.bound.expect("a bound");
-    prop_assert!(bound.root <= bound.lower && bound.lower <= best * (1.0 + 1e-9), "{:?} above {}", bound, best);
+    prop_assert!(
+        bound.root <= bound.lower && bound.lower <= best * (1.0 + 1e-9),
+        "{:?} above {}",
+        bound,
+        best
+    );
     prop_assert!(value <= bound.lower * (1.0 + 1e-9), "{} is not proven: {:?}", value, bound);
     let recomputed = certificate::bound(problem, &bound.prices, &bound.weights).expect("legal bundles");
     prop_assert!(
         (recomputed - bound.root).abs() <= 1e-7 * best,
-        "prices prove {} instead of {}", recomputed, bound.root
+        "prices prove {} instead of {}",
+        recomputed,
+        bound.root
     );
     Ok(())
 }

@@ -140,8 +140,7 @@ fn ways(
         }
         for &least in &rates {
             let able = |node: &WorkerNode| {
-                node.intra_node.bytes_per_second() == least
-                    && holds(&node.gpus, &bundle.counts)
+                node.intra_node.bytes_per_second() == least && holds(&node.gpus, &bundle.counts)
             };
             if problem.nodes.iter().any(able)
                 && let Some(time) = pricer.time(&bundle.counts, least)

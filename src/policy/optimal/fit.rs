@@ -77,7 +77,8 @@ impl Packing<'_> {
             _ => {
                 let before = self.free.clone();
                 self.slots[at] = packing::place(self.problem, &mut self.free, counts);
-                let whole = self.slots[at].iter().map(|slot| slot.count).sum::<u32>() == counts.iter().sum::<u32>();
+                let whole =
+                    self.slots[at].iter().map(|slot| slot.count).sum::<u32>() == counts.iter().sum::<u32>();
                 if whole && self.put(rest) {
                     return true;
                 }
@@ -93,7 +94,8 @@ impl Packing<'_> {
             if self.rates[node] < least || !holds(&self.free[node], counts) {
                 continue;
             }
-            let twin = |other: usize| self.free[other] == self.free[node] && self.rates[other] == self.rates[node];
+            let twin =
+                |other: usize| self.free[other] == self.free[node] && self.rates[other] == self.rates[node];
             if (0..node).any(twin) {
                 continue;
             }

@@ -95,7 +95,12 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the job's cheapest place at `prices` (in seconds of its own time), where it fits.
-    pub(super) fn best_place(&self, pricer: &mut Pricer<'_>, prices: &[f64], tolerance: f64) -> Option<Place> {
+    pub(super) fn best_place(
+        &self,
+        pricer: &mut Pricer<'_>,
+        prices: &[f64],
+        tolerance: f64,
+    ) -> Option<Place> {
         let mut best: Option<(f64, Place)> = None;
         for bundle in pricer.inside() {
             let worth = price(prices, &bundle.counts);

@@ -57,19 +57,21 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
     let mut dual = Dual::new(problem, jobs)?;
     dual.ascend(PRICES, stop);
     let mut bound = dual.bound()?;
-    let mut best = Primal::at_prices(problem, &mut dual).and_then(|mut primal| {
+    let found = Primal::at_prices(problem, &mut dual).and_then(|mut primal| {
         primal.improve(problem, &mut dual, bound.root * (1.0 + CLOSED), stop);
         if let Some(idle) = idle {
             primal.spread(problem, &mut dual, idle);
         }
         let slots = primal.layout.slots(&primal.places);
-        value(problem, jobs, &slots).map(|value| (value, slots))
+        let legal = idle.is_none_or(|idle| primal.layout.room.iter().sum::<u32>() == idle);
+        value(problem, jobs, &slots).map(|value| (if legal { value } else { f64::INFINITY }, slots))
     });
-    let known = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    let known = found.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    let mut best = found;
     if known > bound.root * (1.0 + CLOSED) {
         let proof = prove(problem, &mut dual, known, idle, stop);
         best = proof.better.or(best);
-        if let Some((value, _)) = best.as_ref().filter(|_| proof.complete) {
+        if let Some((value, _)) = best.as_ref().filter(|(value, _)| proof.complete && value.is_finite()) {
             bound.lower = bound.lower.max(*value);
         }
     }

@@ -83,6 +83,9 @@ struct Relaxed {
     rate: f64,
 }
 
+/// Boxes of so few bundles are not worth a bound.
+const FEW: u64 = 48;
+
 /// Boxes looked at before a search for one bundle gives up and tells what is open.
 const PATIENCE: u32 = 20_000;
 
@@ -238,10 +241,8 @@ impl<'a> Across<'a> {
     fn visit(&mut self, range: Range) {
         self.search.visits += 1;
         let Some(range) = self.tighten(range) else { return };
-        if self.search.low == self.search.high {
-            let search = &mut self.search;
-            search.counts.clone_from(&search.low);
-            self.look();
+        if self.volume() <= FEW {
+            self.look_at_all(range);
             return;
         }
         let relaxed = self.relax(range);
@@ -260,6 +261,28 @@ impl<'a> Across<'a> {
             }
         }
         self.divide(range, &relaxed);
+    }
+
+    /// Returns the number of bundles in the box.
+    fn volume(&self) -> u64 {
+        let sides =
+            self.search.low.iter().zip(&self.search.high).map(|(low, high)| u64::from(high - low) + 1);
+        sides.fold(1, u64::saturating_mul)
+    }
+
+    /// Looks at every bundle of the box, in the range of ranks.
+    fn look_at_all(&mut self, range: Range) {
+        self.search.counts.clone_from(&self.search.low);
+        loop {
+            let ranks: u32 = self.search.counts.iter().sum();
+            if (range.ranks.0..=range.ranks.1).contains(&ranks) {
+                self.look();
+            }
+            let Search { counts, low, high, .. } = &mut self.search;
+            let Some(ty) = (0..counts.len()).find(|&ty| counts[ty] < high[ty]) else { return };
+            counts[ty] += 1;
+            counts[..ty].copy_from_slice(&low[..ty]);
+        }
     }
 
     fn promising(&self, bound: f64) -> bool {
@@ -398,7 +421,8 @@ impl<'a> Across<'a> {
         let most = if range.step.0 > 0.0 { self.batch / range.step.0 } else { f64::INFINITY };
         let mut fractional = None;
         for &ty in order.iter() {
-            let worth = if pays(ty) > 0.0 { (self.compute * rates[ty] / pays(ty)).sqrt() } else { f64::INFINITY };
+            let worth =
+                if pays(ty) > 0.0 { (self.compute * rates[ty] / pays(ty)).sqrt() } else { f64::INFINITY };
             let wanted = worth.min(if pays(ty) > 0.0 { most } else { f64::INFINITY });
             if rate >= wanted || rates[ty] <= 0.0 {
                 continue;
@@ -435,14 +459,18 @@ impl<'a> Across<'a> {
         } else if comm_gap >= step_gap && comm_gap > worth {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
             let middle = ((f64::from(first) * f64::from(last)).sqrt() as u32).clamp(first, last - 1);
-            let parts = [Range { ranks: (first, middle), ..range }, Range { ranks: (middle + 1, last), ..range }];
+            let parts =
+                [Range { ranks: (first, middle), ..range }, Range { ranks: (middle + 1, last), ..range }];
             let right = relaxed.ranks > f64::from(middle) + 0.5;
             self.visit(parts[usize::from(right)]);
             self.visit(parts[usize::from(!right)]);
         } else if step_gap > worth && range.step.1 - range.step.0 > 1e-9 * range.step.1 {
             let last = if range.step.1 == f64::INFINITY { 3.0 * range.step.0 } else { range.step.1 };
             let middle = f64::midpoint(range.step.0, last);
-            let parts = [Range { step: (range.step.0, middle), ..range }, Range { step: (middle, range.step.1), ..range }];
+            let parts = [
+                Range { step: (range.step.0, middle), ..range },
+                Range { step: (middle, range.step.1), ..range },
+            ];
             let right = self.batch / relaxed.rate > middle;
             self.visit(parts[usize::from(right)]);
             self.visit(parts[usize::from(!right)]);
@@ -500,7 +528,8 @@ impl Search {
 /// its memory is full, then stays with micro-batches and falls without.
 fn most_rate(model: TypeModel, accumulate: bool, (shortest, longest): (f64, f64)) -> f64 {
     let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
-    let open = |step: f64| if step == f64::INFINITY { beta.recip() } else { ((1.0 - alpha / step) / beta).max(0.0) };
+    let open =
+        |step: f64| if step == f64::INFINITY { beta.recip() } else { ((1.0 - alpha / step) / beta).max(0.0) };
     let Some(memory) = model.max_batch else { return open(longest) };
     #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
     let memory = memory as f64;
