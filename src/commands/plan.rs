@@ -10,9 +10,9 @@ use crate::commands::context::{Context, Format};
 use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{self, Outcome, Verdict};
+use crate::policy::{self, Outcome, Quality};
 use crate::store::PlanFile;
-use crate::ui::{Compared, compare_table, plan_table, write_output};
+use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets, and how its batch is split over them
 ///
@@ -65,7 +65,14 @@ impl Subcommand for Args {
                 let terminal = context.terminal;
                 print(
                     context,
-                    &plan_table(&planned.problem, &planned.plan, &file.policy, &file.notes, terminal),
+                    &plan_table(
+                        &planned.problem,
+                        &planned.plan,
+                        &file.policy,
+                        planned.proven.as_ref(),
+                        &file.notes,
+                        terminal,
+                    ),
                 )?;
             }
         }
@@ -78,12 +85,14 @@ fn compare(args: &Args, context: &Context, text: &str) -> Result<Exit, Failure> 
     let desk = planning::prepare(&args.planning, context, text, &args.jobs)?;
     let all = args.compare.iter().any(|name| name == "all");
     let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
-    let mut rows = Vec::new();
+    let (mut rows, mut known) = (Vec::new(), Vec::new());
     for policy in policy::names().into_iter().filter(chosen) {
         let result = match planning::solve(policy, &args.planning, context, &desk.problem) {
             Ok((plan, time)) => {
-                let placed = plan.verdicts().iter().filter_map(Verdict::placement).count();
-                Ok((placed, Outcome::of(&desk.problem, &plan), time))
+                let proven = planning::bound(&args.planning, context, &desk.problem, &plan, &mut known);
+                let outcome = Outcome::of(&desk.problem, &plan);
+                let quality = proven.zip(outcome).map(|((bound, _), own)| Quality::new(&bound, &own));
+                Ok(Made { placed: plan.placed().len(), outcome, quality, time })
             }
             // A problem too large for one policy says nothing of the others.
             Err(failure) if failure.exit == Exit::Failed => Err(failure.message),
@@ -100,13 +109,13 @@ fn compare(args: &Args, context: &Context, text: &str) -> Result<Exit, Failure> 
         }
     };
     print(context, &text)?;
-    let placed = rows.iter().any(|row| matches!(row.result, Ok((1.., ..))));
+    let placed = rows.iter().any(|row| row.result.as_ref().is_ok_and(|made| made.placed > 0));
     Ok(if placed { Exit::Done } else { Exit::Unplaced })
 }
 
 fn compared_json(row: &Compared) -> Value {
-    let (placed, outcome, time) = match &row.result {
-        Ok(result) => *result,
+    let Made { placed, outcome, quality, time } = match &row.result {
+        Ok(made) => *made,
         Err(message) => return json!({ "policy": row.policy, "error": message }),
     };
     json!({
@@ -116,6 +125,8 @@ fn compared_json(row: &Compared) -> Value {
         "mean_jct_s": outcome.map(|own| own.mean_jct),
         "makespan_s": outcome.map(|own| own.makespan),
         "fairness": outcome.map(|own| own.fairness),
+        "lower_bound": quality.map(|own| own.lower_bound),
+        "gap": quality.map(|own| own.gap),
         "solve_s": time.0,
     })
 }

@@ -15,7 +15,9 @@ use crate::commands::offer::{Capacity, keep_partitions, offer};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Cluster, GpuType, Job, Offer, PlacedRank, Seconds};
-use crate::policy::{self, CheckedPlan, Memory, Objective, Parameters, Placement, Problem, Rank, Verdict};
+use crate::policy::{
+    self, Bound, CheckedPlan, Memory, Objective, Parameters, Placement, Problem, Rank, Verdict,
+};
 use crate::spec;
 use crate::store::{PlanFile, Solved};
 use crate::throughput::ThroughputMatrix;
@@ -27,7 +29,7 @@ use crate::ui::Progress;
 pub(super) struct PlanningArgs {
     #[command(flatten)]
     source: input::ClusterArgs,
-    /// The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster.
+    /// The algorithm. All but optimal use every GPU that the jobs can use.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
           value_parser = PossibleValuesParser::new(policy::names()))]
     policy: String,
@@ -53,10 +55,20 @@ pub(super) struct PlanningArgs {
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit].
+    /// optimal: leave no GPU idle that the jobs can use.
+    #[arg(long)]
+    use_all: bool,
+    /// Do not work out how near the optimum the plan of another policy is.
+    #[arg(long)]
+    no_bound: bool,
+    /// End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal
+    /// and for bounds, no limit for others].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<Duration>,
 }
+
+/// How long the proving policy searches unless told otherwise.
+const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
     /// Returns whether nothing but `--pin` was said.
@@ -76,6 +88,8 @@ pub(super) struct Planned {
     pub jobs: Vec<Job>,
     pub problem: Problem,
     pub plan: CheckedPlan,
+    /// What is proven of the placed jobs.
+    pub proven: Option<Bound>,
     pub file: PlanFile,
 }
 
@@ -122,10 +136,12 @@ pub(super) fn plan(
 ) -> Result<Planned, Failure> {
     let Desk { jobs, cluster, capacity, offer, problem } = prepare(args, context, text, path)?;
     let (plan, solve) = solve(&args.policy, args, context, &problem)?;
+    let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let specs = jobs.iter().map(spec::jobs::to_json).collect();
-    let solved = Solved { problem: &problem, plan: &plan, policy: &args.policy, solve };
+    let solved =
+        Solved { problem: &problem, plan: &plan, policy: &args.policy, solve, proven: proven.as_ref() };
     let file = PlanFile::new(solved, specs, &offer, &cluster, (capacity.name(), args.pin));
-    Ok(Planned { jobs, problem, plan, file })
+    Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 
 /// Returns the problem of placing the jobs of a job file.
@@ -165,13 +181,15 @@ pub(super) fn solve(
     context: &Context,
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
-    let parameters = Parameters { alpha: args.alpha, beta: args.beta, samples: args.samples, use_all: false };
+    let parameters =
+        Parameters { alpha: args.alpha, beta: args.beta, samples: args.samples, use_all: args.use_all };
     let policy = policy::find(name, parameters)
         .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
-    let stop = || args.budget.is_some_and(|budget| taken() >= budget);
+    let usual = (name == policy::names()[0]).then_some(USUAL_BUDGET);
+    let stop = || args.budget.or(usual).is_some_and(|budget| taken() >= budget);
     let plan = policy.plan(problem, &mut Memory::default(), &stop);
     let time = taken();
     let plan = plan.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
@@ -181,6 +199,40 @@ pub(super) fn solve(
         Failure::new(Exit::Internal, message).hint("please report this with the job and cluster files")
     })?;
     Ok((plan, Seconds(time.as_secs_f64())))
+}
+
+/// What is proven of a plan's jobs, and the time that took beside the policy's own.
+pub(super) type Proven = (Bound, Option<Seconds>);
+
+/// Returns what no plan for the placed jobs undercuts: the policy's own bound, one of `known` for the same jobs,
+/// or a new one, which is added to them. `None` where none is wanted or nothing is placed.
+pub(super) fn bound(
+    args: &PlanningArgs,
+    context: &Context,
+    problem: &Problem,
+    plan: &CheckedPlan,
+    known: &mut Vec<(Vec<usize>, Proven)>,
+) -> Option<Proven> {
+    let jobs = plan.placed();
+    if let Some(own) = &plan.plan().bound {
+        let proven = (own.clone(), None);
+        known.push((jobs, proven.clone()));
+        return Some(proven);
+    }
+    if args.no_bound {
+        return None;
+    }
+    if let Some((_, proven)) = known.iter().find(|(others, _)| *others == jobs) {
+        return Some(proven.clone());
+    }
+    let _progress = Progress::start("working out how near the optimum the plan is".to_owned());
+    let start = context.clock.elapsed();
+    let taken = || context.clock.elapsed().saturating_sub(start);
+    let budget = args.budget.unwrap_or(USUAL_BUDGET);
+    let bound = policy::bound(problem, &jobs, &|| taken() >= budget)?;
+    let proven = (bound, Some(Seconds(taken().as_secs_f64())));
+    known.push((jobs, proven.clone()));
+    Some(proven)
 }
 
 /// Adds a note for each GPU type of a job that neither the cluster nor the catalogue has, but nearly.

@@ -188,7 +188,7 @@ fn read_plan(text: &str, path: &Path) -> Result<Planned, Failure> {
         wrong(format!("the plan breaks rules: {}", list.join("; ")))
     })?;
     file.check(&problem, &plan).map_err(unusable)?;
-    Ok(Planned { jobs, problem, plan, file })
+    Ok(Planned { jobs, problem, plan, proven: None, file })
 }
 
 /// Returns the numbers of the jobs that were asked for; all when none was.

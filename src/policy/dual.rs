@@ -144,9 +144,13 @@ impl<'a> Dual<'a> {
         let sum: f64 = weights.iter().sum();
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
         let least = 1e-6 / weights.len() as f64;
-        weights.iter_mut().for_each(|weight| *weight = (*weight / sum).max(least));
+        for weight in weights.iter_mut() {
+            *weight = (*weight / sum).max(least);
+        }
         let sum: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|weight| *weight /= sum);
+        for weight in weights {
+            *weight /= sum;
+        }
     }
 
     /// Returns prices at which the GPUs on offer are worth what the jobs, each with an equal share, would pay.
@@ -274,17 +278,4 @@ impl<'a> Dual<'a> {
         answer.floor -= scale.abs() * 1e-13;
         Some(answer)
     }
-}
-
-/// Returns what no plan for these jobs undercuts; `None` when one of them has no legal bundle.
-///
-/// The search for prices ends when it has converged or `stop` says so; the bound is true at any time.
-#[must_use]
-pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Option<Bound> {
-    if jobs.is_empty() {
-        return None;
-    }
-    let mut dual = Dual::new(problem, jobs)?;
-    dual.ascend(1e-7, stop);
-    dual.bound()
 }

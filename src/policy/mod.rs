@@ -24,9 +24,12 @@ mod verify;
 
 pub use self::advice::{Advice, advice};
 pub use self::cost::EpochTime;
-pub use self::dual::{Bound, bound};
+pub use self::dual::Bound;
 pub use self::fairness::fairness;
-pub use self::plan::{Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Sharing, Slot, Verdict};
+pub use self::optimal::bound;
+pub use self::plan::{
+    Memory, Outcome, Placement, Plan, Policy, PolicyError, Quality, Rank, Sharing, Slot, Verdict,
+};
 pub use self::problem::{JobModel, Objective, Problem, ProblemError, TypeModel, WorkerNode};
 pub use self::registry::{Parameters, find, names};
 pub use self::verify::{CheckedPlan, Violation, verify};

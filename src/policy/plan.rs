@@ -122,6 +122,35 @@ pub struct Outcome {
     pub fairness: f64,
 }
 
+/// How near the optimum a plan is, as far as it is proven.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quality {
+    /// The least value that the objective could have, in seconds.
+    pub lower_bound: f64,
+    /// How far above it the plan is: objective over bound, less one.
+    pub gap: f64,
+}
+
+/// A gap that counts as none.
+const CLOSED: f64 = 1e-9;
+
+impl Quality {
+    /// Returns what a bound says of a plan.
+    #[must_use]
+    pub fn new(bound: &Bound, outcome: &Outcome) -> Self {
+        // Both are rounded: a bound that is a hair above the plan is met.
+        let lower_bound = bound.lower.min(outcome.objective_value);
+        let gap = if lower_bound > 0.0 { outcome.objective_value / lower_bound - 1.0 } else { 0.0 };
+        Self { lower_bound, gap }
+    }
+
+    /// Returns whether the gap is closed.
+    #[must_use]
+    pub fn is_optimal(self) -> bool {
+        self.gap <= CLOSED
+    }
+}
+
 impl PolicyError {
     /// Returns the error of a policy that would have to look at `count` (in digits) of something.
     pub(super) fn too_large(

@@ -41,8 +41,8 @@ pub fn names() -> Vec<&'static str> {
 
 fn all(parameters: Parameters) -> Vec<Box<dyn Policy>> {
     vec![
-        Box::new(Jps::new(parameters)),
         Box::new(Optimal { use_all: parameters.use_all }),
+        Box::new(Jps::new(parameters)),
         Box::new(Has),
         Box::new(Optimus::PLAIN),
         Box::new(Optimus::LOAD_BALANCED),

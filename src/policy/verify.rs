@@ -35,6 +35,13 @@ impl CheckedPlan {
         &self.0.verdicts
     }
 
+    /// Returns the numbers of the jobs that have GPUs.
+    #[must_use]
+    pub fn placed(&self) -> Vec<usize> {
+        let verdicts = self.0.verdicts.iter().enumerate();
+        verdicts.filter(|(_, verdict)| verdict.placement().is_some()).map(|(job, _)| job).collect()
+    }
+
     /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {

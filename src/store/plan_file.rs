@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::model::{Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds, Selector};
-use crate::policy::{CheckedPlan, Outcome, Problem, Rank, Slot, Verdict};
+use crate::policy::{Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict};
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";
@@ -28,7 +28,7 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
-    /// What is proven about the objective: nothing, by the policies of this version.
+    /// What no plan for the placed jobs undercuts.
     pub lower_bound: Option<f64>,
     pub gap: Option<f64>,
     pub proven_optimal: bool,
@@ -137,6 +137,9 @@ pub struct Solved<'a> {
     pub policy: &'a str,
     /// Time that the policy took.
     pub solve: Seconds,
+    /// What no plan for the placed jobs undercuts, and the time that it took to find out, where it was beside
+    /// the policy's.
+    pub proven: Option<&'a (Bound, Option<Seconds>)>,
 }
 
 /// Why a text is not a plan file that this version can use.
@@ -165,8 +168,10 @@ impl PlanFile {
         cluster: &Cluster,
         (capacity, pinned): (&str, bool),
     ) -> Self {
-        let Solved { problem, plan, policy, solve } = solved;
+        let Solved { problem, plan, policy, solve, proven } = solved;
         let outcome = Outcome::of(problem, plan);
+        let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
+        let all = plan.placed().len() == problem.jobs.len();
         let jobs = plan.verdicts().iter().zip(specs).enumerate();
         let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob::new(problem, job, verdict, spec)).collect();
         let rate = |node: usize| problem.nodes[node].intra_node.gigabits_per_second();
@@ -181,13 +186,13 @@ impl PlanFile {
             mean_jct_s: outcome.map(|outcome| outcome.mean_jct),
             makespan_s: outcome.map(|outcome| outcome.makespan),
             fairness: outcome.map(|outcome| outcome.fairness),
-            lower_bound: None,
-            gap: None,
-            proven_optimal: false,
-            certificate: None,
+            lower_bound: quality.map(|quality| quality.lower_bound),
+            gap: quality.map(|quality| quality.gap),
+            proven_optimal: all && quality.is_some_and(Quality::is_optimal),
+            certificate: proven.map(|(bound, _)| certificate(problem, plan, bound)),
             categories: plan.plan().categories,
             solve_s: Some(solve.0),
-            bound_s: None,
+            bound_s: proven.and_then(|(_, time)| *time).map(|time| time.0),
             capacity: capacity.to_owned(),
             pinned,
             jobs,
@@ -267,6 +272,18 @@ impl PlanFile {
         };
         mixed.filter_map(order).collect()
     }
+}
+
+/// Returns the prices that prove the bound, from which anybody can recompute it: with a price for each GPU, the
+/// sum over the placed jobs of the cheapest bundle's weighted completion time and price, less the price of all
+/// GPUs on offer, over the sum of the weights.
+fn certificate(problem: &Problem, plan: &CheckedPlan, bound: &Bound) -> Value {
+    let prices = problem.gpu_types.iter().zip(&bound.prices);
+    let prices: serde_json::Map<_, _> = prices.map(|(ty, price)| (ty.to_string(), json!(price))).collect();
+    let weights = plan.placed().into_iter().zip(&bound.weights);
+    let weights: serde_json::Map<_, _> =
+        weights.map(|(job, weight)| (problem.jobs[job].name.to_string(), json!(weight))).collect();
+    json!({ "prices": prices, "weights": weights, "root_bound": bound.root })
 }
 
 pub(super) fn wrong(place: String, what: &str) -> PlanFileError {

@@ -1,16 +1,27 @@
 //! Several policies on the same problem, a line each.
 
 use crate::model::Seconds;
-use crate::policy::Outcome;
-use crate::ui::quantity::duration;
+use crate::policy::{Outcome, Quality};
+use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
-/// What a policy made of a problem: jobs placed, figures and solving time; or why it could not treat it.
+/// A policy, and what it made of a problem or why it could not treat it.
 #[derive(Clone, Debug)]
 pub struct Compared {
     pub policy: &'static str,
-    pub result: Result<(usize, Option<Outcome>, Seconds), String>,
+    pub result: Result<Made, String>,
+}
+
+/// What a policy made of a problem.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    /// Jobs placed.
+    pub placed: usize,
+    pub outcome: Option<Outcome>,
+    pub quality: Option<Quality>,
+    /// Time that the policy took.
+    pub time: Seconds,
 }
 
 /// Returns the table of what the policies made of a problem; means over fewer jobs than others placed are not compared.
@@ -21,21 +32,22 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
         ("PLACED", Align::Right),
         ("MEAN COMPLETION", Align::Right),
         ("VS BEST", Align::Right),
+        ("GAP", Align::Right),
         ("LAST", Align::Right),
         ("FAIRNESS", Align::Right),
         ("SOLVED IN", Align::Right),
     ]);
-    let most = rows.iter().filter_map(|row| Some(row.result.as_ref().ok()?.0)).max().unwrap_or(0);
+    let most = rows.iter().filter_map(|row| Some(row.result.as_ref().ok()?.placed)).max().unwrap_or(0);
     // Means over fewer jobs compare with nothing.
     let mean = |row: &Compared| match &row.result {
-        Ok((placed, Some(outcome), _)) if *placed == most => Some(outcome.mean_jct),
+        Ok(Made { placed, outcome: Some(outcome), .. }) if *placed == most => Some(outcome.mean_jct),
         _ => None,
     };
     let best = rows.iter().filter_map(mean).fold(f64::INFINITY, f64::min);
     let mut remarks = String::new();
     for row in rows {
         match &row.result {
-            Ok((placed, outcome, time)) => {
+            Ok(Made { placed, outcome, quality, time }) => {
                 let figure =
                     |text: &dyn Fn(&Outcome) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
                 table.row([
@@ -44,6 +56,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
                     figure(&|own| duration(Seconds(own.mean_jct))),
                     mean(row)
                         .map_or_else(|| "-".into(), |mean| format!("+{:.1} %", 100.0 * (mean / best - 1.0))),
+                    quality.map_or_else(|| "-".into(), gap),
                     figure(&|own| duration(Seconds(own.makespan))),
                     figure(&|own| format!("{:.3}", own.fairness)),
                     duration(*time),
@@ -60,4 +73,9 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     }
     let text = table.render(terminal.width(), terminal.colour());
     if remarks.is_empty() { text } else { format!("{text}\n{remarks}") }
+}
+
+/// Says how far above the bound a plan is at most.
+fn gap(quality: Quality) -> String {
+    if quality.is_optimal() { "none".to_owned() } else { percent(quality.gap) }
 }

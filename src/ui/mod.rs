@@ -11,7 +11,7 @@ mod table;
 mod terminal;
 mod text;
 
-pub use self::compare::{Compared, compare_table};
+pub use self::compare::{Compared, Made, compare_table};
 pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
 pub use self::inventory::{inventory_json, inventory_table};
 pub use self::output::{create_output, make_folder, write_output};

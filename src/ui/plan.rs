@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::model::{Seconds, hostlist};
-use crate::policy::{Advice, CheckedPlan, Outcome, Placement, Problem, Rank, Slot, Verdict, advice};
-use crate::ui::quantity::duration;
+use crate::policy::{
+    Advice, Bound, CheckedPlan, Objective, Outcome, Placement, Problem, Quality, Rank, Slot, Verdict, advice,
+};
+use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
@@ -14,10 +16,11 @@ pub fn plan_table(
     problem: &Problem,
     plan: &CheckedPlan,
     policy: &str,
+    proven: Option<&Bound>,
     notes: &[String],
     terminal: Terminal,
 ) -> String {
-    let mut text = summary(problem, plan, policy);
+    let mut text = summary(problem, plan, policy, proven);
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("GPUS", Align::Left),
@@ -74,7 +77,7 @@ fn fewer(problem: &Problem, advice: &Advice) -> String {
     )
 }
 
-fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str) -> String {
+fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&Bound>) -> String {
     let placements: Vec<&Placement> = plan.verdicts().iter().filter_map(Verdict::placement).collect();
     let used: usize = placements.iter().map(|placement| placement.ranks.len()).sum();
     let offered: u32 = problem.offered().iter().sum();
@@ -85,6 +88,21 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str) -> String {
     if let Some(outcome) = Outcome::of(problem, plan) {
         let (mean, last) = (duration(Seconds(outcome.mean_jct)), duration(Seconds(outcome.makespan)));
         let _ = writeln!(text, "mean completion {mean}, last {last}, fairness {:.3}", outcome.fairness);
+        if let Some(bound) = proven {
+            let what = match problem.objective {
+                Objective::MeanJct => "the mean",
+                Objective::Weighted => "the weighted mean",
+                Objective::Makespan => "the last completion",
+            };
+            let quality = Quality::new(bound, &outcome);
+            let near = if quality.is_optimal() {
+                format!("{what} is proven to be the least")
+            } else {
+                format!("{what} is at most {} above the least", percent(quality.gap))
+            };
+            let whose = if placed == all { "" } else { " for the jobs placed" };
+            let _ = writeln!(text, "{near}{whose}");
+        }
     }
     if plan.plan().stopped {
         text.push_str("the budget ended the search: a longer one may find better\n");

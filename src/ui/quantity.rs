@@ -28,6 +28,18 @@ pub fn duration(time: Seconds) -> String {
     }
 }
 
+/// Returns a part of one in percent, with as many digits as tell it from nothing: `4.8 %`, `0.02 %`.
+#[must_use]
+pub(super) fn percent(part: f64) -> String {
+    let percent = 100.0 * part;
+    match percent {
+        _ if percent >= 0.995 => format!("{percent:.1} %"),
+        _ if percent >= 0.0095 => format!("{percent:.2} %"),
+        _ if percent >= 0.00005 => format!("{percent:.4} %"),
+        _ => "0.0001 %".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

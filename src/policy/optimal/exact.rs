@@ -218,12 +218,11 @@ impl Search<'_> {
         if self.idle.is_some_and(|idle| idle != left) {
             return;
         }
-        let value = match self.problem.objective {
-            Objective::Makespan => self.chosen_ways().map(|way| way.time).fold(0.0, f64::max),
-            _ => {
-                let jobs = self.jobs.iter().map(|(job, _)| self.weights[*job]);
-                self.chosen_ways().zip(jobs).map(|(way, weight)| weight * way.time).sum()
-            }
+        let value = if self.problem.objective == Objective::Makespan {
+            self.chosen_ways().map(|way| way.time).fold(0.0, f64::max)
+        } else {
+            let weights = self.jobs.iter().map(|(job, _)| self.weights[*job]);
+            self.chosen_ways().zip(weights).map(|(way, weight)| weight * way.time).sum()
         };
         if value >= self.best * (1.0 - ROUNDING) {
             return;

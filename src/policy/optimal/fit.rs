@@ -73,7 +73,7 @@ impl Packing<'_> {
         let (counts, ring) = self.bundles[at];
         match (self.class(at), ring) {
             (0, Ring::Inside { least }) => self.put_inside(at, least, rest),
-            (1, Ring::Across { least }) => self.put_across(at, least, counts.to_vec(), 0, rest),
+            (1, Ring::Across { least }) => self.put_across(at, least, counts, 0, rest),
             _ => {
                 let before = self.free.clone();
                 self.slots[at] = packing::place(self.problem, &mut self.free, counts);
@@ -110,7 +110,7 @@ impl Packing<'_> {
     }
 
     /// Takes from the nodes from `node` on in every way that the slow ones allow, most first.
-    fn put_across(&mut self, at: usize, least: f64, need: Vec<u32>, node: usize, rest: &[usize]) -> bool {
+    fn put_across(&mut self, at: usize, least: f64, need: &[u32], node: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
             return false;
@@ -129,8 +129,8 @@ impl Packing<'_> {
                 let kept = self.slots[at].len();
                 self.slots[at].extend(inside(node, &given));
                 self.free[node].iter_mut().zip(&given).for_each(|(free, count)| *free -= count);
-                let left = need.iter().zip(&given).map(|(a, b)| a - b).collect();
-                if self.put_across(at, least, left, node + 1, rest) {
+                let left: Vec<u32> = need.iter().zip(&given).map(|(a, b)| a - b).collect();
+                if self.put_across(at, least, &left, node + 1, rest) {
                     return true;
                 }
                 self.free[node].iter_mut().zip(&given).for_each(|(free, count)| *free += count);

@@ -10,3 +10,4 @@ mod policy;
 mod primal;
 
 pub(super) use self::policy::Optimal;
+pub use self::policy::bound;

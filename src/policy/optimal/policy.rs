@@ -52,6 +52,21 @@ impl Policy for Optimal {
     }
 }
 
+/// Returns what no plan for these jobs undercuts, as `optimal` proves it; `None` when one of them has no legal
+/// bundle or there are none.
+///
+/// The search ends when it can prove no more or `stop` says so; the bound is true at any time.
+#[must_use]
+pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Option<Bound> {
+    if jobs.is_empty() {
+        return None;
+    }
+    match solve(problem, jobs, None, stop) {
+        Some(answer) => Some(answer.bound),
+        None => Dual::new(problem, jobs)?.bound(),
+    }
+}
+
 /// Returns the best plan for all these jobs, and its bound; `None` when none was found.
 fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -> bool) -> Option<Answer> {
     let mut dual = Dual::new(problem, jobs)?;

@@ -51,8 +51,8 @@ impl<'a> Primal<'a> {
         let jobs = dual.pricers.len();
         let own_prices: Vec<Vec<f64>> = dual.weights.iter().map(|weight| own(*weight, prices)).collect();
         let mut order = Vec::with_capacity(jobs);
-        for job in 0..jobs {
-            let place = empty.best_place(&mut dual.pricers[job], &own_prices[job], TOLERANCE)?;
+        for (job, prices) in own_prices.iter().enumerate() {
+            let place = empty.best_place(&mut dual.pricers[job], prices, TOLERANCE)?;
             order.push((dual.weights[job] * place.time, job));
         }
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -62,7 +62,9 @@ impl<'a> Primal<'a> {
             let mut places: Vec<Option<Place>> = vec![None; jobs];
             let stuck = order.iter().position(|&job| {
                 let place = layout.best_place(&mut dual.pricers[job], &own_prices[job], TOLERANCE);
-                place.iter().for_each(|place| layout.take(place));
+                if let Some(place) = &place {
+                    layout.take(place);
+                }
                 places[job] = place;
                 places[job].is_none()
             });
@@ -219,7 +221,8 @@ fn pair(random: &mut Pcg64, count: usize) -> (usize, usize) {
 }
 
 fn unit(random: &mut Pcg64) -> f64 {
+    // 53 bits, as many as the fraction of an f64 holds.
     #[expect(clippy::cast_precision_loss, reason = "53 bits")]
     let bits = (random.next_u64() >> 11) as f64;
-    bits / (1_u64 << 53) as f64
+    bits * 0.5_f64.powi(53)
 }

@@ -29,6 +29,8 @@ pub(super) struct Across<'a> {
     linear: bool,
     /// Samples a second at most, by type, whatever the step.
     rates: Vec<f64>,
+    /// All legal rings, counts and cost, where they are few and each takes long to cost.
+    table: Option<(Vec<u32>, Vec<f64>)>,
     search: Search,
 }
 
@@ -86,6 +88,9 @@ struct Relaxed {
 /// Boxes of so few bundles are not worth a bound.
 const FEW: u64 = 48;
 
+/// The most rings that are tabulated: 4096 take about a tenth of a MiB.
+const MOST_TABULATED: u64 = 4096;
+
 /// Boxes looked at before a search for one bundle gives up and tells what is open.
 const PATIENCE: u32 = 20_000;
 
@@ -109,7 +114,7 @@ impl<'a> Across<'a> {
         // With two ranks a ring sends D: twice that is what infinitely many send.
         let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
         let most = |own: &(usize, TypeModel)| most_rate(own.1, job.accumulate, (0.0, f64::INFINITY));
-        Some(Self {
+        let mut across = Self {
             job,
             linear: types.iter().all(plain),
             rates: types.iter().map(most).collect(),
@@ -120,8 +125,24 @@ impl<'a> Across<'a> {
             compute: epochs * samples,
             comm,
             batch,
+            table: None,
             search: Search::default(),
-        })
+        };
+        across.tabulate();
+        Some(across)
+    }
+
+    /// Costs all rings at once where that saves costing the same ones again and again.
+    fn tabulate(&mut self) {
+        self.start(Goal::Within, &vec![0.0; self.job.types.len()], f64::INFINITY, 0.0);
+        self.search.high.clone_from(&self.caps);
+        if self.linear || self.volume() > MOST_TABULATED {
+            return;
+        }
+        self.look_at_all(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+        let found = std::mem::take(&mut self.search.found);
+        let counts = found.iter().flat_map(|own| self.types.iter().map(|&(ty, _)| own.counts[ty])).collect();
+        self.table = Some((counts, found.iter().map(|own| own.cost).collect()));
     }
 
     /// Returns the cheapest ring that beats `best`, if any, and what no ring undercuts.
@@ -141,7 +162,7 @@ impl<'a> Across<'a> {
             }
         }
         self.search.high.clone_from(&self.caps);
-        self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+        self.search();
         let floor = self.search.worth_less().min(self.search.open);
         Found { bundle: self.answer(), floor }
     }
@@ -157,7 +178,7 @@ impl<'a> Across<'a> {
         self.start(Goal::Least, prices, below, tolerance);
         let most = |(&cap, &(ty, _)): (&u32, &(usize, TypeModel))| cap.min(room[ty]);
         self.search.high = self.caps.iter().zip(&self.types).map(most).collect();
-        self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+        self.search();
         self.answer()
     }
 
@@ -166,8 +187,25 @@ impl<'a> Across<'a> {
         self.start(Goal::Within, prices, limit, 0.0);
         self.search.most = most;
         self.search.high.clone_from(&self.caps);
-        self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+        self.search();
         (self.search.open == f64::INFINITY).then(|| std::mem::take(&mut self.search.found))
+    }
+
+    /// Looks at all rings up to `high`: in the table where there is one.
+    fn search(&mut self) {
+        let Some((counts, costs)) = self.table.take() else {
+            self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+            return;
+        };
+        for (counts, &cost) in counts.chunks_exact(self.types.len()).zip(&costs) {
+            let value = cost + price(&self.search.prices, counts);
+            if value <= self.search.best && counts.iter().zip(&self.search.high).all(|(n, most)| n <= most) {
+                self.found(counts, cost, value);
+            }
+        }
+        let few = self.search.goal == Goal::Least || self.search.found.len() <= self.search.most;
+        self.search.open = if few { f64::INFINITY } else { f64::NEG_INFINITY };
+        self.table = Some((counts, costs));
     }
 
     fn start(&mut self, goal: Goal, prices: &[f64], best: f64, tolerance: f64) {
@@ -224,17 +262,21 @@ impl<'a> Across<'a> {
     fn look(&mut self) {
         let counts = std::mem::take(&mut self.search.counts);
         if let Some(cost) = self.cost(&counts) {
-            let value = cost + price(&self.search.prices, &counts);
-            let search = &mut self.search;
-            if search.goal == Goal::Least && value < search.best {
-                search.best = value;
-                search.best_counts = Some(counts.clone());
-            } else if search.goal == Goal::Within && value <= search.best {
-                let counts = self.full(&counts);
-                self.search.found.push(Bundle { counts, cost });
-            }
+            self.found(&counts, cost, cost + price(&self.search.prices, &counts));
         }
         self.search.counts = counts;
+    }
+
+    /// Keeps a bundle where it serves the goal.
+    fn found(&mut self, counts: &[u32], cost: f64, value: f64) {
+        let search = &mut self.search;
+        if search.goal == Goal::Least && value < search.best {
+            search.best = value;
+            search.best_counts = Some(counts.to_vec());
+        } else if search.goal == Goal::Within && value <= search.best {
+            let counts = self.full(counts);
+            self.search.found.push(Bundle { counts, cost });
+        }
     }
 
     /// Looks for bundles in the box between `low` and `high`.
