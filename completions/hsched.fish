@@ -34,6 +34,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show what i
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Make up a cluster and jobs, to try hsched with or to measure it'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
@@ -45,7 +46,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand inventory" -s h -l help -d
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l format -d 'How to print the plan' -r -f -a "table\t'For people'
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s o -l output -d 'Also write the plan, as JSON, to this file' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l compare -d 'Compare policies instead: `all`, or names with commas' -r -f -a "jps\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l compare -d 'Compare policies instead: `all`, or names with commas' -r -f -a "optimal\t''
+jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
@@ -53,7 +55,8 @@ exhaustive\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster' -r -f -a "jps\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The algorithm. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
@@ -68,9 +71,11 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: wh
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Only this job; may be given several times' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l account -d 'Slurm account' -r
@@ -81,7 +86,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'How 
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster' -r -f -a "jps\t''
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The algorithm. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
@@ -96,10 +102,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: 
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 1s or 2m [default: no limit]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l format -d 'How to print it' -r -f -a "table\t'For people'
 json\t'One JSON value'"
@@ -122,3 +130,20 @@ complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Set a key
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite files that exist'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus -d 'GPUs of the cluster' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus-per-node -d 'GPUs of a node; the last node has what remains' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l types -d 'How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l jobs -d 'Jobs to plan' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l sync -d 'When gradients are exchanged' -r -f -a "step\t'After each global batch'
+epoch\t'Once an epoch'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l network-gbps -d 'Rate between nodes, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l intra-node-gbps -d 'Rate between the GPUs of a node, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l format -d 'How to print what was written' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l mixed -d 'Let each node hold two types'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Write over files that are there'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -128,8 +128,9 @@ fn a_plan_says_which_names_and_types_it_used() {
         precision: bf16, throughput: {a100: 2400, v100: 600, t5: 1}, gpu_types: [a100, v100], max_batch: {a100: 64}, command: train}\n";
     let sandbox = Sandbox::new().file("cluster.yaml", DETECTED).file("jobs.yaml", jobs);
     assert_snapshot!(sandbox.run("plan jobs.yaml --cluster cluster.yaml").succeeds(), @r"
-    jps: 1 job on 2 of 6 GPUs
+    optimal: 1 job on 2 of 6 GPUs
     mean completion 416.7 s, last 416.7 s, fairness 1.000
+    the mean is proven to be the least
 
     JOB  GPUS                       BATCHES   EPOCH  COMM  DONE IN
     a    2 nvidia_a100_80gb_pcie a  2x256    20.8 s   0 %  416.7 s

@@ -82,14 +82,19 @@ fn has_gives_the_worked_example_in_the_contracts_form() {
 
 #[test]
 fn every_policy_writes_the_same_keys() {
-    let plans = ["has", "jps", "exhaustive"].map(plan);
+    let plans = ["has", "jps", "exhaustive", "optimal"].map(plan);
     for plan in &plans {
         assert_eq!(keys(plan), keys(&plans[0]));
         for job in plan["jobs"].as_array().expect("jobs") {
             assert_eq!(keys(job), keys(&plans[0]["jobs"][0]));
         }
     }
-    let [_, jps, exhaustive] = &plans;
+    let [has, jps, exhaustive, optimal] = &plans;
+    for plan in &plans {
+        near(&plan["lower_bound"], 10_592.029_5);
+        assert_eq!(plan["proven_optimal"], plan["mean_jct_s"] == optimal["mean_jct_s"]);
+    }
+    assert!((has["gap"].as_f64().expect("a gap") - 0.0598).abs() < 5e-5, "{}", has["gap"]);
     near(&jps["mean_jct_s"], 11_225.836_5);
     near(&exhaustive["mean_jct_s"], 10_592.029_5);
     assert_eq!(
@@ -101,10 +106,11 @@ fn every_policy_writes_the_same_keys() {
 #[test]
 fn equal_input_gives_equal_output() {
     let sandbox = Sandbox::new();
-    for policy in ["has", "jps", "exhaustive"] {
+    for policy in ["has", "jps", "exhaustive", "optimal"] {
         let untimed = || {
             let text = sandbox.run(&format!("{PLAN} --policy {policy} --seed 7 --format json")).succeeds();
-            text.lines().filter(|line| !line.starts_with("  \"solve_s\"")).collect::<Vec<_>>().join("\n")
+            let timing = |line: &&str| line.starts_with("  \"solve_s\"") || line.starts_with("  \"bound_s\"");
+            text.lines().filter(|line| !timing(line)).collect::<Vec<_>>().join("\n")
         };
         assert_eq!(untimed(), untimed());
     }
@@ -116,6 +122,7 @@ fn the_table_is_for_people() {
     assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --policy has")).succeeds(), @r"
     has: 2 jobs on 4 of 4 GPUs
     mean completion 3 h 07 min, last 4 h 39 min, fairness 0.906
+    the mean is at most 6.0 % above the least
 
     JOB       GPUS              BATCHES      EPOCH  COMM     DONE IN
     resnet18  1 v100 b, 2 t4 a  276, 2x118  83.8 s   0 %  4 h 39 min
@@ -195,8 +202,9 @@ fn capacity_says_which_gpus_count() {
 fn who_finds_no_gpu_waits() {
     let sandbox = Sandbox::new().file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 1}}]");
     assert_snapshot!(sandbox.run(PLAN).succeeds(), @r"
-    jps: 1 of 2 jobs on 1 of 1 GPUs
+    optimal: 1 of 2 jobs on 1 of 1 GPUs
     mean completion 1 h 35 min, last 1 h 35 min, fairness 1.000
+    the mean is proven to be the least for the jobs placed
 
     JOB    GPUS      BATCHES   EPOCH  COMM     DONE IN
     vgg19  1 v100 a  512      28.5 s   0 %  1 h 35 min
@@ -224,19 +232,19 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
         sandbox.run(PLAN).exits(3).stdout
     };
     assert_snapshot!(check("nodes: []"), @r"
-    jps: 0 of 2 jobs on 0 of 0 GPUs
+    optimal: 0 of 2 jobs on 0 of 0 GPUs
 
     resnet18 rejected: the cluster has no GPUs
     vgg19 rejected: the cluster has no GPUs
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {p100: 2}}]"), @r"
-    jps: 0 of 2 jobs on 0 of 2 GPUs
+    optimal: 0 of 2 jobs on 0 of 2 GPUs
 
     resnet18 rejected: no GPU type on offer can be used (p100: no throughput known)
     vgg19 rejected: no GPU type on offer can be used (p100: no throughput known)
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
-    jps: 0 of 2 jobs on 0 of 0 GPUs
+    optimal: 0 of 2 jobs on 0 of 0 GPUs
 
     resnet18 waits: needs a v100; 0 on offer now
     vgg19 waits: needs a v100; 0 on offer now
@@ -248,8 +256,9 @@ fn a_job_that_never_fits_is_rejected_and_the_others_are_placed() {
     let jobs = crate::sandbox::JOBS.replacen("command: train", "command: train, min_gpus: 5", 1);
     let sandbox = Sandbox::new().file("jobs.yaml", jobs);
     assert_snapshot!(sandbox.run(PLAN).exits(3).stdout, @r"
-    jps: 1 of 2 jobs on 4 of 4 GPUs
+    optimal: 1 of 2 jobs on 4 of 4 GPUs
     mean completion 31 min 35 s, last 31 min 35 s, fairness 1.000
+    the mean is proven to be the least for the jobs placed
 
     JOB    GPUS              BATCHES       EPOCH  COMM      DONE IN
     vgg19  2 v100 b, 2 t4 a  2x170, 2x86  9.48 s   0 %  31 min 35 s

@@ -343,7 +343,8 @@ impl<'a> Across<'a> {
         search.counts.clear();
         search.counts.extend(search.point.iter().map(down));
         self.look();
-        if let Some(ty) = fractional {
+        // The point may be that of another toll than the one whose bound was best.
+        if let Some(ty) = fractional.filter(|&ty| self.search.counts[ty] < self.search.high[ty]) {
             self.search.counts[ty] += 1;
             self.look();
         }
