@@ -85,11 +85,18 @@ impl<'a> Batch<'a> {
         let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
         // Slurm likes to put jobs of one type on nodes of several, where no plan for those would find room.
         let several: Vec<&NodeName> = facts.device_order.iter().map(|(node, _)| node).collect();
+        let mut extra = defaults.sbatch.iter().chain(&job.launch.sbatch);
+        let excludes = !pinned && !several.is_empty() && !extra.any(|word| is_exclusion(word));
+        let of_several = |part: &Component| part.nodes.iter().any(|node| several.contains(&node));
+        let any_excludes = excludes && !parts.iter().all(of_several);
         let own = |part: Component| {
             let wanted = wanted(job, defaults, &facts.untyped, &part);
             let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank, &wanted);
-            if !pinned && !several.is_empty() && !part.nodes.iter().any(|node| several.contains(&node)) {
-                options.insert(0, vec![format!("--exclude={}", host_list(several.iter().copied()))]);
+            if any_excludes {
+                // Slurm lets later components inherit the first one's exclusions: without any, say so.
+                let nodes =
+                    if of_several(&part) { String::new() } else { host_list(several.iter().copied()) };
+                options.insert(0, vec![format!("--exclude={nodes}")]);
             }
             (part, options)
         };
@@ -220,6 +227,11 @@ fn component_options(
 #[must_use]
 pub fn is_constraint(word: &str) -> bool {
     word.starts_with("-C") || word.starts_with("--cons")
+}
+
+/// Returns whether an option of sbatch excludes nodes, which one of hsched's would replace.
+fn is_exclusion(word: &str) -> bool {
+    word.starts_with("-x") || word.starts_with("--exclude") && !word.starts_with("--exclusive")
 }
 
 fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {

@@ -120,6 +120,16 @@ fn on_a_mixed_node_each_rank_has_a_device_of_its_type() {
 }
 
 #[test]
+fn a_mixed_node_may_follow_nodes_of_one_type() {
+    let Some(desk) = desk("follows", "mech") else { return };
+    // What the first component excludes, the second inherits unless it says otherwise.
+    let plan = desk.plan_over(&["b1 {v100: 3}", "m2 {v100: 2, t4: 1}"], &[probe("follows", 6)]);
+    assert_eq!(plan["jobs"][0]["ranks"][0]["node"], "b1");
+    let probes = check_run(&desk, &plan, &[]);
+    assert_eq!(nodes(&probes)[3..], ["m2"; 3]);
+}
+
+#[test]
 fn with_more_gpus_than_ranks_each_rank_still_has_a_device_of_its_type() {
     let Some(desk) = desk("whole", "mech") else { return };
     let mut own = probe("whole", 3);
