@@ -33,6 +33,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to begin with')
+            [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Make up a cluster and jobs, to try hsched with or to measure it')
             break
         }
         'hsched;inventory' {
@@ -50,6 +51,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Also write the plan, as JSON, to this file')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Also write the plan, as JSON, to this file')
             [CompletionResult]::new('--compare', '--compare', [CompletionResultType]::ParameterName, 'Compare policies instead: `all`, or names with commas')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Say why instead: the GPUs'' prices and all jobs in short, or one job in full')
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
             [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster')
@@ -125,6 +127,25 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Overwrite files that exist')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files instead of writing them')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;generate' {
+            [CompletionResult]::new('--gpus', '--gpus', [CompletionResultType]::ParameterName, 'GPUs of the cluster')
+            [CompletionResult]::new('--gpus-per-node', '--gpus-per-node', [CompletionResultType]::ParameterName, 'GPUs of a node; the last node has what remains')
+            [CompletionResult]::new('--types', '--types', [CompletionResultType]::ParameterName, 'How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Jobs to plan')
+            [CompletionResult]::new('--sync', '--sync', [CompletionResultType]::ParameterName, 'When gradients are exchanged')
+            [CompletionResult]::new('--network-gbps', '--network-gbps', [CompletionResultType]::ParameterName, 'Rate between nodes, in Gbit/s')
+            [CompletionResult]::new('--intra-node-gbps', '--intra-node-gbps', [CompletionResultType]::ParameterName, 'Rate between the GPUs of a node, in Gbit/s')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what was written')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--mixed', '--mixed', [CompletionResultType]::ParameterName, 'Let each node hold two types')
+            [CompletionResult]::new('--rich', '--rich', [CompletionResultType]::ParameterName, 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Write over files that are there')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files and write nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

@@ -22,6 +22,9 @@ _hsched() {
             hsched,doctor)
                 cmd="hsched__subcmd__doctor"
                 ;;
+            hsched,generate)
+                cmd="hsched__subcmd__generate"
+                ;;
             hsched,gpus)
                 cmd="hsched__subcmd__gpus"
                 ;;
@@ -47,7 +50,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan submit gpus config doctor init"
+            opts="-h -V --set --help --version inventory plan submit gpus config doctor init generate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -111,6 +114,60 @@ _hsched() {
                 return 0
             fi
             case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__generate)
+            opts="-h --gpus --gpus-per-node --types --mixed --jobs --sync --rich --network-gbps --intra-node-gbps --seed --force --dry-run --format --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --gpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gpus-per-node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --types)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sync)
+                    COMPREPLY=($(compgen -W "step epoch" -- "${cur}"))
+                    return 0
+                    ;;
+                --network-gbps)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --intra-node-gbps)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --format)
                     COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
@@ -205,7 +262,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__plan)
-            opts="-o -h --format --output --compare --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --budget --set --help"
+            opts="-o -h --format --output --compare --explain --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -224,7 +281,11 @@ _hsched() {
                     return 0
                     ;;
                 --compare)
-                    COMPREPLY=($(compgen -W "jps has optimus optimus-lb exhaustive all" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "jps optimal has optimus optimus-lb exhaustive all" -- "${cur}"))
+                    return 0
+                    ;;
+                --explain)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --cluster)
@@ -236,7 +297,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "jps optimal has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --capacity)
@@ -322,7 +383,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "jps optimal has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --capacity)

@@ -30,6 +30,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand config 'Show the settings'
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to begin with'
+            cand generate 'Make up a cluster and jobs, to try hsched with or to measure it'
         }
         &'hsched;inventory'= {
             cand --cluster 'Read a cluster file instead of asking Slurm'
@@ -45,6 +46,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand -o 'Also write the plan, as JSON, to this file'
             cand --output 'Also write the plan, as JSON, to this file'
             cand --compare 'Compare policies instead: `all`, or names with commas'
+            cand --explain 'Say why instead: the GPUs'' prices and all jobs in short, or one job in full'
             cand --cluster 'Read a cluster file instead of asking Slurm'
             cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
             cand --policy 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster'
@@ -114,6 +116,24 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --force 'Overwrite files that exist'
             cand --dry-run 'Print the files instead of writing them'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;generate'= {
+            cand --gpus 'GPUs of the cluster'
+            cand --gpus-per-node 'GPUs of a node; the last node has what remains'
+            cand --types 'How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4'
+            cand --jobs 'Jobs to plan'
+            cand --sync 'When gradients are exchanged'
+            cand --network-gbps 'Rate between nodes, in Gbit/s'
+            cand --intra-node-gbps 'Rate between the GPUs of a node, in Gbit/s'
+            cand --seed 'Seed of all random choices'
+            cand --format 'How to print what was written'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --mixed 'Let each node hold two types'
+            cand --rich 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
+            cand --force 'Write over files that are there'
+            cand --dry-run 'Print the files and write nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -34,6 +34,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show what i
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Make up a cluster and jobs, to try hsched with or to measure it'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
@@ -46,14 +47,17 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l format -d 'How to
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s o -l output -d 'Also write the plan, as JSON, to this file' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l compare -d 'Compare policies instead: `all`, or names with commas' -r -f -a "jps\t''
+optimal\t''
 has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''
 all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Say why instead: the GPUs\' prices and all jobs in short, or one job in full' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster' -r -f -a "jps\t''
+optimal\t''
 has\t''
 optimus\t''
 optimus-lb\t''
@@ -82,6 +86,7 @@ json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The algorithm. All use every GPU that the jobs can use; the plan says where fewer would be faster' -r -f -a "jps\t''
+optimal\t''
 has\t''
 optimus\t''
 optimus-lb\t''
@@ -122,3 +127,20 @@ complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Set a key
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite files that exist'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus -d 'GPUs of the cluster' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus-per-node -d 'GPUs of a node; the last node has what remains' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l types -d 'How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l jobs -d 'Jobs to plan' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l sync -d 'When gradients are exchanged' -r -f -a "step\t'After each global batch'
+epoch\t'Once an epoch'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l network-gbps -d 'Rate between nodes, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l intra-node-gbps -d 'Rate between the GPUs of a node, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l format -d 'How to print what was written' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l mixed -d 'Let each node hold two types'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Write over files that are there'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'

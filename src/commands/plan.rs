@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
+use crate::commands::explain::explain;
 use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -33,6 +34,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', conflicts_with_all = ["output", "policy"],
           value_parser = PossibleValuesParser::new(policy::names().into_iter().chain(["all"])))]
     compare: Vec<String>,
+    /// Say why instead: the GPUs' prices and all jobs in short, or one job in full.
+    #[arg(long, value_name = "JOB", num_args = 0..=1, conflicts_with = "compare")]
+    explain: Option<Option<String>>,
     #[command(flatten)]
     planning: planning::PlanningArgs,
 }
@@ -57,6 +61,10 @@ impl Subcommand for Args {
             write_output(path, &json).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
             })?;
+        }
+        if let Some(name) = &self.explain {
+            explain(&planned, context, name.as_deref(), self.format, &self.planning.stop(context))?;
+            return Ok(planned.exit());
         }
         match self.format {
             Format::Json => print(context, &json)?,

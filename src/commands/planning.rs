@@ -69,6 +69,13 @@ impl PlanningArgs {
         let nothing = Nothing::parse_from([""]).planning;
         Self { pin: nothing.pin, ..self.clone() } == nothing
     }
+
+    /// Returns whether the time for a search that begins now is over, when asked.
+    pub(super) fn stop(&self, context: &Context) -> impl Fn() -> bool {
+        let (clock, start) = (context.clock, context.clock.elapsed());
+        let budget = self.budget;
+        move || budget.is_some_and(|budget| clock.elapsed().saturating_sub(start) >= budget)
+    }
 }
 
 /// A plan with the problem that it solves.
@@ -171,7 +178,7 @@ pub(super) fn solve(
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
-    let stop = || args.budget.is_some_and(|budget| taken() >= budget);
+    let stop = args.stop(context);
     let plan = policy.plan(problem, &mut Memory::default(), &stop);
     let time = taken();
     let plan = plan.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
