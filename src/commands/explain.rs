@@ -13,7 +13,7 @@ use crate::ui::{Explained, Progress};
 ///
 /// # Errors
 /// When the plan has no job of that name, with the nearest one, or stdout cannot be written.
-pub(super) fn explain(
+pub(super) fn explain_plan(
     planned: &Planned,
     context: &Context,
     name: Option<&str>,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::policy::alternative::{Alternative, one_node, one_type};
+use crate::policy::pricing::{Pricer, Rings};
 use crate::policy::{Bound, CheckedPlan, JobModel, Placement, Problem, Slot, Verdict, cost};
 
 /// What there is to say of a plan.
@@ -40,6 +41,9 @@ pub struct JobExplanation {
     pub weight: Option<f64>,
     /// By GPU type.
     pub types: Vec<TypeExplanation>,
+    /// What it would choose at the prices if all GPUs on offer were for sale, where it is placed: the GPUs
+    /// with the least completion time and price together. Its ring is as fast as some placement could have it.
+    pub choice: Option<Alternative>,
     /// What it could do with one node alone, of all that is on offer.
     pub one_node: Option<Alternative>,
     /// What it could do with one node alone, of its own GPUs and the free ones.
@@ -83,8 +87,8 @@ pub enum Obstacle {
     MaxGpus { most: u32 },
     /// Each rank takes at least a quantum of the batch.
     Quanta { most: u32, quantum: u64, batch: u64 },
-    /// `min_gpus` of the job, with the GPUs that there would be.
-    MinGpus { least: u32, count: u32 },
+    /// `min_gpus` of the job.
+    MinGpus { least: u32 },
     /// A job has at least one.
     OnlyGpu,
     /// A MIG slice has to be a job's only rank.
@@ -115,6 +119,9 @@ pub enum Limit {
 /// Gains below this part of a completion time are rounding.
 const ROUNDING: f64 = 1e-9;
 
+/// Prices are found by a search, and known to this part at best.
+const SAME: f64 = 1e-6;
+
 /// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
 #[must_use]
 pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, jobs: &[usize]) -> Explanation {
@@ -134,7 +141,8 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
     let weights: BTreeMap<usize, f64> = placed.map(|(job, _)| job).zip(weights).collect();
     let job = |&job: &usize| {
         let view = View { problem, job: &problem.jobs[job], number: job, free: &free };
-        view.explain(plan.verdicts()[job].placement(), weights.get(&job).copied())
+        let prices = bound.map(|bound| bound.prices.as_slice());
+        view.explain(plan.verdicts()[job].placement(), prices.zip(weights.get(&job).copied()))
     };
     Explanation { types, jobs: jobs.iter().map(job).collect() }
 }
@@ -149,7 +157,8 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn explain(&self, placement: Option<&Placement>, weight: Option<f64>) -> JobExplanation {
+    /// Explains a verdict; `bound` has the prices and the job's weight, where it is placed.
+    fn explain(&self, placement: Option<&Placement>, bound: Option<(&[f64], f64)>) -> JobExplanation {
         let mut counts = vec![0; self.problem.gpu_types.len()];
         let mut now = self.free.to_vec();
         for slot in placement.iter().flat_map(|placement| &placement.slots) {
@@ -168,13 +177,22 @@ impl View<'_> {
         JobExplanation {
             job: self.number,
             jct: placement.map(|placement| placement.jct(self.job.epochs).0),
-            weight: placement.and(weight),
+            weight: bound.map(|(_, weight)| weight),
+            choice: bound.and_then(|(prices, weight)| self.choice(prices, weight)),
             one_node: one_node(self.problem, self.job, sharing, &offer),
             one_node_now: one_node(self.problem, self.job, sharing, &now),
             limits: placement.map(|own| self.limits(own, &counts, &types)).unwrap_or_default(),
             types,
             counts,
         }
+    }
+
+    /// Returns what the job answers to prices (by type, in weighted seconds).
+    fn choice(&self, prices: &[f64], weight: f64) -> Option<Alternative> {
+        let own: Vec<f64> = prices.iter().map(|price| price / weight).collect();
+        let mut pricer = Pricer::new(self.job, &Rings::new(self.problem), &self.problem.offered());
+        let priced = pricer.cheapest(&own, ROUNDING, None)?;
+        Some(Alternative { counts: priced.bundle.counts, node: None, jct: priced.bundle.cost })
     }
 
     fn one_more(&self, placement: &Placement, counts: &[u32], ty: usize) -> Change {
@@ -281,10 +299,10 @@ impl View<'_> {
     /// Returns which rule a bundle of usable types breaks.
     fn obstacle(&self, bundle: &[u32]) -> Obstacle {
         let JobModel { min_gpus, max_gpus, batch_quantum: quantum, .. } = *self.job;
-        let count = bundle.iter().sum();
+        let count: u32 = bundle.iter().sum();
         let used = bundle.iter().zip(&self.job.types).filter(|(count, _)| **count > 0);
         if count < min_gpus {
-            Obstacle::MinGpus { least: min_gpus, count }
+            Obstacle::MinGpus { least: min_gpus }
         } else if count > 1 && used.filter_map(|(_, own)| *own).any(|own| own.single_rank) {
             Obstacle::Slice
         } else if count > max_gpus {
@@ -378,6 +396,22 @@ impl JobExplanation {
         Some(-sooner)
     }
 
+    /// Returns whether one GPU more of a type is worth it: that it ends the job sooner, by more than its price
+    /// where it is not free; `None` where it is illegal or has no price.
+    #[must_use]
+    pub fn is_more_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
+        let (gain, free) = self.gain(gpu_type)?;
+        let price = if free { 0.0 } else { self.price(types, gpu_type, 1)? };
+        Some(gain > price * (1.0 + SAME))
+    }
+
+    /// Returns whether the job's last GPU of a type saves it at least the price; `None` where it has none to
+    /// spare, or there is no price.
+    #[must_use]
+    pub fn is_last_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
+        Some(self.loss(gpu_type)? >= self.price(types, gpu_type, 1)? * (1.0 - SAME))
+    }
+
     /// Returns the one type with which it would be done soonest, with what it would do, on all that is on
     /// offer.
     #[must_use]
@@ -410,7 +444,7 @@ impl fmt::Display for Obstacle {
             Self::Quanta { most, quantum, batch } => {
                 write!(f, "a batch of {batch} in parts of {quantum} makes {most} ranks at most")
             }
-            Self::MinGpus { least, count } => write!(f, "min_gpus is {least}, that would be {count}"),
+            Self::MinGpus { least } => write!(f, "below min_gpus {least}"),
             Self::OnlyGpu => f.write_str("its only GPU"),
             Self::Slice => f.write_str("a MIG slice is a job's only rank"),
             Self::Memory => f.write_str("too little memory for the batch, and accumulate is false"),

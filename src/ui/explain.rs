@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::model::Seconds;
 use crate::policy::{
-    Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Problem, Verdict,
+    Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Obstacle,
+    Problem, Verdict,
 };
 use crate::ui::quantity::duration;
 use crate::ui::text::wrap;
@@ -61,8 +62,11 @@ impl Explained<'_> {
         }
         text.push('\n');
         for job in jobs {
-            let line = format!("{}{}", self.heading_of_line(job), self.sentences(job).join("; "));
-            let _ = writeln!(text, "{}", wrap(line.trim_end_matches([':', ' ']), terminal.width(), "  "));
+            let sentences = self.sentences(job);
+            if job.jct.is_none() || !sentences.is_empty() {
+                let line = format!("{}{}", self.heading_of_line(job), sentences.join("; "));
+                let _ = writeln!(text, "{}", wrap(&line, terminal.width(), "  "));
+            }
         }
         text
     }
@@ -114,6 +118,9 @@ impl Explained<'_> {
         if let Some(pays) = job.pays(types, &job.counts) {
             let _ = write!(text, "; at the prices it pays {}", time(Some(pays)));
         }
+        if let Some(weight) = job.weight.filter(|weight| (weight - 1.0).abs() > NOTHING) {
+            let _ = write!(text, "; prices are in seconds of its own time, by its weight of {weight:.3}");
+        }
         let mut text = wrap(&text, terminal.width(), "  ") + "\n\n";
         let mut table = Table::new(&[
             ("GPU", Align::Left),
@@ -138,7 +145,7 @@ impl Explained<'_> {
         text.push_str(&table.render(terminal.width(), terminal.colour()));
         text.push('\n');
         for sentence in self.sentences(job).iter().chain(&self.unused(job)) {
-            let _ = writeln!(text, "{}", wrap(sentence, terminal.width(), "  "));
+            let _ = writeln!(text, "{}", wrap(&format!("- {sentence}"), terminal.width(), "  "));
         }
         let _ = write!(text, "\n{}", self.instead(job, jct, terminal));
         text
@@ -161,6 +168,9 @@ impl Explained<'_> {
         row("nothing: as planned".into(), "", jct, &job.counts);
         let by_type = job.types.iter().map(|own| (own.alone.as_ref().ok(), own.alone_now.as_ref()));
         let by_node = [(job.one_node.as_ref(), job.one_node_now.as_ref())];
+        if let Some(choice) = job.choice.as_ref().filter(|choice| choice.counts != job.counts) {
+            row(format!("best at the prices: {}", self.gpus(&choice.counts)), "", choice.jct, &choice.counts);
+        }
         for (best, now) in by_type.chain(by_node) {
             let Some(best) = best else { continue };
             let name = |own: &Alternative| match own.node {
@@ -226,31 +236,32 @@ impl Explained<'_> {
         }
     }
 
-    /// Returns what binds a placed job, and what another number of GPUs would be worth.
+    /// Returns what binds a placed job, and which GPUs would be worth their price.
     fn sentences(&self, job: &JobExplanation) -> Vec<String> {
-        let types = &self.explanation.types;
-        let mut sentences: Vec<String> =
-            job.limits.iter().filter_map(|limit| self.limit(job, limit)).collect();
-        for (ty, name) in self.problem.gpu_types.iter().enumerate() {
-            if let Some((gain, true)) = job.gain(ty).filter(|(gain, _)| *gain > 0.0) {
-                let free = types[ty].free;
-                let sooner = time(Some(gain));
-                sentences.push(format!("{free} {name} free: one more would end it {sooner} sooner"));
-            }
-            if let (Some(loss), Some(price)) = (job.loss(ty), job.price(types, ty, 1)) {
-                if loss < 0.0 {
-                    sentences.push(format!("one {name} fewer would end it {} sooner", time(Some(-loss))));
-                } else if loss < price - NOTHING {
-                    let (loss, price) = (time(Some(loss)), time(Some(price)));
-                    sentences.push(format!("a {name} is worth {loss} to it, less than the price of {price}"));
-                }
-            }
-        }
+        let market = &self.explanation.types;
+        let mut sentences: Vec<String> = job.limits.iter().filter_map(|limit| self.limit(limit)).collect();
+        let which = |filter: &dyn Fn(usize) -> bool| {
+            let names = self.problem.gpu_types.iter().enumerate().filter(|(ty, _)| filter(*ty));
+            either(&names.map(|(_, name)| name.as_str()).collect::<Vec<_>>())
+        };
+        let mut say = |types: Option<String>, begin: &str, end: &str| {
+            sentences.extend(types.map(|types| format!("{begin} {types} {end}")));
+        };
+        let worth = |ty: usize| job.is_more_worth_it(market, ty);
+        let taken = |ty: &usize| job.limits.contains(&Limit::Taken { gpu_type: *ty });
+        let free = |ty: usize| job.gain(ty).is_some_and(|(gain, free)| free && gain > 0.0);
+        say(which(&|ty| free(ty)), "one", "more, and free, would end it sooner");
+        let is = |ty: usize, worthy: Option<bool>| taken(&ty) && worth(ty) == worthy;
+        say(which(&|ty| is(ty, Some(true))), "one", "more, all taken, would be worth its price");
+        say(which(&|ty| is(ty, Some(false))), "one", "more, all taken, would help, but less than its price");
+        say(which(&|ty| is(ty, None)), "one", "more, all taken, would help");
+        let dear = |ty: usize| job.is_last_worth_it(market, ty) == Some(false);
+        say(which(&dear), "its last", "saves it less than its price");
         sentences
     }
 
-    fn limit(&self, job: &JobExplanation, limit: &Limit) -> Option<String> {
-        let types = &self.explanation.types;
+    /// Says what a limit is; GPUs that others have are told with their price.
+    fn limit(&self, limit: &Limit) -> Option<String> {
         let name = |ty: usize| &self.problem.gpu_types[ty];
         Some(match limit {
             Limit::Most(obstacle) => format!("no GPU more: {obstacle}"),
@@ -258,21 +269,10 @@ impl Explained<'_> {
             Limit::Illegal { gpu_type, obstacle } => format!("no {} more: {obstacle}", name(*gpu_type)),
             Limit::NoGain => "no GPU more would end it sooner".into(),
             Limit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
-                "{batch} samples in {micro_batches} micro-batches on a {}, whose memory holds {memory}",
+                "a {} takes its {batch} samples in {micro_batches} micro-batches: {memory} fit its memory",
                 name(*gpu_type)
             ),
-            Limit::Taken { gpu_type } => {
-                let (gain, _) = job.gain(*gpu_type)?;
-                let sooner = time(Some(gain));
-                let begin = format!("one {} more, all taken, would end it {sooner} sooner", name(*gpu_type));
-                match job.price(types, *gpu_type, 1) {
-                    Some(price) => {
-                        let verdict = if gain > price { "worth" } else { "not worth" };
-                        format!("{begin}: {verdict} its price of {}", time(Some(price)))
-                    }
-                    None => begin,
-                }
-            }
+            Limit::Taken { .. } => return None,
         })
     }
 
@@ -311,6 +311,15 @@ impl Explained<'_> {
     }
 }
 
+/// Returns names as alternatives: `a, b or c`; `None` for none.
+fn either(names: &[&str]) -> Option<String> {
+    match names {
+        [] => None,
+        [only] => Some((*only).to_owned()),
+        [first @ .., last] => Some(format!("{} or {last}", first.join(", "))),
+    }
+}
+
 /// Returns a time or price, `-` where there is none.
 fn time(seconds: Option<f64>) -> String {
     match seconds {
@@ -320,10 +329,14 @@ fn time(seconds: Option<f64>) -> String {
     }
 }
 
-/// Says what another number of GPUs does: `saved` seconds, or why it cannot be.
+/// Says what another number of GPUs does: `saved` seconds, or that it cannot be.
 fn change(change: Option<&Change>, saved: Option<f64>) -> String {
     match (change, saved) {
-        (Some(Change::Not(obstacle)), _) => obstacle.to_string(),
+        (Some(Change::Not(Obstacle::Unusable(_))), _) => "-".into(),
+        (Some(Change::Not(Obstacle::HasAll)), _) => "has all".into(),
+        (Some(Change::Not(Obstacle::OnlyGpu)), _) => "only GPU".into(),
+        // A sentence below the table says why.
+        (Some(Change::Not(_)), _) => "no".into(),
         (_, Some(saved)) if saved.abs() < NOTHING => "the same".into(),
         (_, Some(saved)) if saved > 0.0 => format!("{} sooner", time(Some(saved))),
         (_, Some(saved)) => format!("{} later", time(Some(-saved))),

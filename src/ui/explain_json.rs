@@ -46,7 +46,9 @@ impl Explained<'_> {
                 "price_s": job.price(market, ty, 1),
                 "pays_s": job.price(market, ty, job.counts[ty]),
                 "one_more": own.more.as_ref().map(|change| changed(change, job.jct)),
+                "one_more_worth_it": job.is_more_worth_it(market, ty),
                 "one_fewer": own.fewer.as_ref().map(|change| changed(change, job.jct)),
+                "last_worth_it": job.is_last_worth_it(market, ty),
                 "alone": alone,
                 "alone_at_hand": own.alone_now.as_ref().map(|own| self.alternative(job, own)),
             })
@@ -60,6 +62,7 @@ impl Explained<'_> {
             "gpus": self.gpus_json(&job.counts),
             "pays_s": job.pays(market, &job.counts),
             "types": job.types.iter().enumerate().map(of_type).collect::<Vec<_>>(),
+            "best_at_prices": job.choice.as_ref().map(|own| self.alternative(job, own)),
             "one_node": job.one_node.as_ref().map(|own| self.alternative(job, own)),
             "one_node_at_hand": job.one_node_now.as_ref().map(|own| self.alternative(job, own)),
             "limits": job.limits.iter().map(|limit| self.limit_json(limit)).collect::<Vec<_>>(),
