@@ -51,6 +51,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Also write the plan, as JSON, to this file')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Also write the plan, as JSON, to this file')
             [CompletionResult]::new('--compare', '--compare', [CompletionResultType]::ParameterName, 'Compare policies instead: `all`, or names with commas')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Say why instead: the GPUs'' prices and all jobs in short, or one job in full')
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
             [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The algorithm. All but optimal use every GPU that the jobs can use')

@@ -262,7 +262,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__plan)
-            opts="-o -h --format --output --compare --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --use-all --no-bound --budget --set --help"
+            opts="-o -h --format --output --compare --explain --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --use-all --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -282,6 +282,10 @@ _hsched() {
                     ;;
                 --compare)
                     COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive all" -- "${cur}"))
+                    return 0
+                    ;;
+                --explain)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --cluster)

@@ -46,6 +46,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand -o 'Also write the plan, as JSON, to this file'
             cand --output 'Also write the plan, as JSON, to this file'
             cand --compare 'Compare policies instead: `all`, or names with commas'
+            cand --explain 'Say why instead: the GPUs'' prices and all jobs in short, or one job in full'
             cand --cluster 'Read a cluster file instead of asking Slurm'
             cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
             cand --policy 'The algorithm. All but optimal use every GPU that the jobs can use'

@@ -53,6 +53,7 @@ optimus\t''
 optimus-lb\t''
 exhaustive\t''
 all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Say why instead: the GPUs\' prices and all jobs in short, or one job in full' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The algorithm. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''

@@ -4,6 +4,7 @@ mod cli;
 mod config;
 mod context;
 mod doctor;
+mod explain;
 mod generate;
 mod gpus;
 mod init;

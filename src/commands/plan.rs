@@ -1,12 +1,13 @@
 //! `hsched plan`: who should get which GPUs, and how long everything would take.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
+use crate::commands::explain::explain_plan;
 use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -21,8 +22,9 @@ use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The job file (YAML); - reads standard input.
-    #[arg(value_name = "JOBS")]
-    jobs: PathBuf,
+    // `--explain JOBS` takes the file for a job's name.
+    #[arg(value_name = "JOBS", required_unless_present = "explain")]
+    jobs: Option<PathBuf>,
     /// How to print the plan.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -33,6 +35,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', conflicts_with_all = ["output", "policy"],
           value_parser = PossibleValuesParser::new(policy::names().into_iter().chain(["all"])))]
     compare: Vec<String>,
+    /// Say why instead: the GPUs' prices and all jobs in short, or one job in full.
+    #[arg(long, value_name = "JOB", num_args = 0..=1, conflicts_with = "compare")]
+    explain: Option<Option<String>>,
     #[command(flatten)]
     planning: planning::PlanningArgs,
 }
@@ -43,20 +48,31 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let text = input::text(&self.jobs)?;
+        let (path, explain) = self.jobs_and_explain()?;
+        let text = input::text(path)?;
         if PlanFile::recognises(&text) {
-            let message = format!("{} is a plan already, not a job file", self.jobs.display());
+            let message = format!("{} is a plan already, not a job file", path.display());
             return Err(Failure::new(Exit::BadInput, message).hint("hsched submit takes it"));
         }
         if !self.compare.is_empty() {
-            return compare(self, context, &text);
+            return compare(self, context, &text, path);
         }
-        let planned = planning::plan(&self.planning, context, &text, &self.jobs)?;
+        let planned = planning::plan(&self.planning, context, &text, path)?;
         let json = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         if let Some(path) = &self.output {
             write_output(path, &json).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
             })?;
+        }
+        if let Some(name) = explain {
+            explain_plan(
+                &planned,
+                context,
+                name,
+                self.format,
+                &self.planning.stop(context, Some(planning::USUAL_BUDGET)),
+            )?;
+            return Ok(planned.exit());
         }
         match self.format {
             Format::Json => print(context, &json)?,
@@ -80,9 +96,24 @@ impl Subcommand for Args {
     }
 }
 
+impl Args {
+    /// Returns the job file, and whether to explain and which job.
+    fn jobs_and_explain(&self) -> Result<(&Path, Option<Option<&str>>), Failure> {
+        let explain = self.explain.as_ref().map(Option::as_deref);
+        match (&self.jobs, explain) {
+            (Some(path), _) => Ok((path, explain)),
+            (None, Some(Some(path))) => Ok((Path::new(path), Some(None))),
+            (None, _) => {
+                let failure = Failure::new(Exit::Usage, "no job file is given");
+                Err(failure.hint("hsched plan JOBS --explain [JOB]"))
+            }
+        }
+    }
+}
+
 /// Plans the same problem with several policies and shows what each makes of it.
-fn compare(args: &Args, context: &Context, text: &str) -> Result<Exit, Failure> {
-    let desk = planning::prepare(&args.planning, context, text, &args.jobs)?;
+fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Exit, Failure> {
+    let desk = planning::prepare(&args.planning, context, text, path)?;
     let all = args.compare.iter().any(|name| name == "all");
     let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
     let (mut rows, mut known) = (Vec::new(), Vec::new());

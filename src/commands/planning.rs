@@ -68,7 +68,7 @@ pub(super) struct PlanningArgs {
 }
 
 /// How long the proving policy searches unless told otherwise.
-const USUAL_BUDGET: Duration = Duration::from_secs(1);
+pub(super) const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
     /// Returns whether nothing but `--pin` was said.
@@ -80,6 +80,13 @@ impl PlanningArgs {
         }
         let nothing = Nothing::parse_from([""]).planning;
         Self { pin: nothing.pin, ..self.clone() } == nothing
+    }
+
+    /// Returns whether the time for a search that begins now is over, when asked: the budget, or else `usual`.
+    pub(super) fn stop(&self, context: &Context, usual: Option<Duration>) -> impl Fn() -> bool {
+        let (clock, start) = (context.clock, context.clock.elapsed());
+        let budget = self.budget.or(usual);
+        move || budget.is_some_and(|budget| clock.elapsed().saturating_sub(start) >= budget)
     }
 }
 
@@ -189,7 +196,7 @@ pub(super) fn solve(
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
     let usual = (name == policy::names()[0]).then_some(USUAL_BUDGET);
-    let stop = || args.budget.or(usual).is_some_and(|budget| taken() >= budget);
+    let stop = args.stop(context, usual);
     let plan = policy.plan(problem, &mut Memory::default(), &stop);
     let time = taken();
     let plan = plan.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
@@ -228,8 +235,7 @@ pub(super) fn bound(
     let _progress = Progress::start("working out how near the optimum the plan is".to_owned());
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
-    let budget = args.budget.unwrap_or(USUAL_BUDGET);
-    let bound = policy::bound(problem, &jobs, &|| taken() >= budget)?;
+    let bound = policy::bound(problem, &jobs, &args.stop(context, Some(USUAL_BUDGET)))?;
     let proven = (bound, Some(Seconds(taken().as_secs_f64())));
     known.push((jobs, proven.clone()));
     Some(proven)

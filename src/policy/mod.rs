@@ -4,10 +4,12 @@
 
 mod admission;
 mod advice;
+mod alternative;
 mod category;
 mod cost;
 mod dual;
 mod exhaustive;
+mod explain;
 mod fairness;
 mod has;
 mod jps;
@@ -23,8 +25,12 @@ mod share;
 mod verify;
 
 pub use self::advice::{Advice, advice};
+pub use self::alternative::Alternative;
 pub use self::cost::EpochTime;
 pub use self::dual::Bound;
+pub use self::explain::{
+    Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation, explain,
+};
 pub use self::fairness::fairness;
 pub use self::optimal::bound;
 pub use self::plan::{

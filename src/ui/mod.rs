@@ -1,6 +1,8 @@
 //! The only writer to the terminal: data on stdout, everything else on stderr.
 
 mod compare;
+mod explain;
+mod explain_json;
 mod gpus;
 mod inventory;
 mod output;
@@ -12,6 +14,7 @@ mod terminal;
 mod text;
 
 pub use self::compare::{Compared, Made, compare_table};
+pub use self::explain::Explained;
 pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
 pub use self::inventory::{inventory_json, inventory_table};
 pub use self::output::{create_output, make_folder, write_output};

@@ -1,0 +1,53 @@
+//! `hsched plan --explain`: why these GPUs.
+
+use crate::commands::cli::{json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::planning::Planned;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::policy::{self, Verdict};
+use crate::spec;
+use crate::ui::{Explained, Progress};
+
+/// Prints why the plan is as it is: all jobs in short, or the one with that name in full.
+///
+/// # Errors
+/// When the plan has no job of that name, with the nearest one, or stdout cannot be written.
+pub(super) fn explain_plan(
+    planned: &Planned,
+    context: &Context,
+    name: Option<&str>,
+    format: Format,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), Failure> {
+    let Planned { problem, plan, file, .. } = planned;
+    let jobs = match name {
+        Some(name) => vec![find(planned, name)?],
+        None => (0..problem.jobs.len()).collect(),
+    };
+    let progress = Progress::start("looking for the prices of the GPUs".to_owned());
+    let placed = plan.verdicts().iter().map(Verdict::placement).enumerate();
+    let placed: Vec<usize> = placed.filter_map(|(job, placement)| placement.map(|_| job)).collect();
+    let known = plan.plan().bound.clone();
+    let bound = known.or_else(|| policy::bound(problem, &placed, stop));
+    let explanation = policy::explain(problem, plan, bound.as_ref(), &jobs);
+    drop(progress);
+    let explained = Explained { problem, plan, policy: &file.policy, explanation: &explanation };
+    let text = match (format, name) {
+        (Format::Json, _) => json_text(&explained.json())?,
+        (Format::Table, None) => explained.overview(context.terminal),
+        (Format::Table, Some(_)) => explained.details(context.terminal),
+    };
+    print(context, &text)
+}
+
+fn find(planned: &Planned, name: &str) -> Result<usize, Failure> {
+    let known = || planned.jobs.iter().map(|job| job.name.as_str());
+    known().position(|own| own == name).ok_or_else(|| {
+        let failure = Failure::new(Exit::Usage, format!("--explain {name}: the job file has no such job"));
+        match spec::nearest(name, known()) {
+            Some(near) => failure.hint(format!("did you mean {near}?")),
+            None => failure.hint(format!("it has: {}", known().collect::<Vec<_>>().join(", "))),
+        }
+    })
+}

@@ -1,0 +1,345 @@
+//! Why a plan is as it is, for people: prices, what each job pays, and what other GPUs would do for it.
+
+use std::fmt::Write as _;
+
+use crate::model::Seconds;
+use crate::policy::{
+    Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Obstacle,
+    Problem, Verdict,
+};
+use crate::ui::quantity::duration;
+use crate::ui::text::wrap;
+use crate::ui::{Align, Table, Terminal};
+
+/// A plan with its explanation.
+#[derive(Clone, Copy, Debug)]
+pub struct Explained<'a> {
+    pub problem: &'a Problem,
+    pub plan: &'a CheckedPlan,
+    pub policy: &'a str,
+    pub explanation: &'a Explanation,
+}
+
+/// Prices below this are what a computation leaves of zero.
+const NOTHING: f64 = 1e-6;
+
+impl Explained<'_> {
+    /// Returns the prices, and every job in short.
+    #[must_use]
+    pub fn overview(&self, terminal: Terminal) -> String {
+        let placed = self.plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
+        let types = &self.explanation.types;
+        let (offered, free) = types.iter().fold((0, 0), |(a, b), own| (a + own.offered, b + own.free));
+        let (all, used, policy) = (self.problem.jobs.len(), offered - free, self.policy);
+        let plural = if all == 1 { "" } else { "s" };
+        let mut text = format!("{policy}: {placed} of {all} job{plural} on {used} of {offered} GPUs\n\n");
+        text.push_str(&self.market(terminal));
+        let mut table = Table::new(&[
+            ("JOB", Align::Left),
+            ("GPUS", Align::Left),
+            ("DONE IN", Align::Right),
+            ("PAYS", Align::Right),
+            ("BEST TYPE ALONE", Align::Left),
+            ("DONE IN", Align::Right),
+            ("PAYS", Align::Right),
+        ]);
+        let jobs = &self.explanation.jobs;
+        for job in jobs.iter().filter(|job| job.jct.is_some()) {
+            let alone = job.best_type().map(|(_, own)| own);
+            table.row([
+                self.name(job),
+                self.gpus(&job.counts),
+                time(job.jct),
+                time(job.pays(types, &job.counts)),
+                alone.map_or_else(|| "-".into(), |own| self.gpus(&own.counts)),
+                time(alone.map(|own| own.jct)),
+                time(alone.and_then(|own| job.pays(types, &own.counts))),
+            ]);
+        }
+        if !table.is_empty() {
+            text.push('\n');
+            text.push_str(&table.render(terminal.width(), terminal.colour()));
+        }
+        text.push('\n');
+        for job in jobs {
+            let sentences = self.sentences(job);
+            if job.jct.is_none() || !sentences.is_empty() {
+                let line = format!("{}{}", self.heading_of_line(job), sentences.join("; "));
+                let _ = writeln!(text, "{}", wrap(&line, terminal.width(), "  "));
+            }
+        }
+        text
+    }
+
+    /// Returns all that there is to say of the jobs asked for.
+    #[must_use]
+    pub fn details(&self, terminal: Terminal) -> String {
+        let job = |job: &JobExplanation| match job.jct {
+            Some(jct) => self.placed(job, jct, terminal),
+            None => self.unplaced(job, terminal),
+        };
+        self.explanation.jobs.iter().map(job).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The GPUs on offer with their prices, and what a price is.
+    fn market(&self, terminal: Terminal) -> String {
+        let mut table = Table::new(&[
+            ("GPU", Align::Left),
+            ("ON OFFER", Align::Right),
+            ("FREE", Align::Right),
+            ("PRICE", Align::Right),
+        ]);
+        let types = self.problem.gpu_types.iter().zip(&self.explanation.types);
+        for (gpu_type, own) in types.filter(|(_, own)| own.offered > 0) {
+            table.row([gpu_type.to_string(), own.offered.to_string(), own.free.to_string(), time(own.price)]);
+        }
+        if table.is_empty() {
+            return "No GPU is on offer.\n".into();
+        }
+        let mut text = table.render(terminal.width(), terminal.colour());
+        if self.explanation.types.iter().any(|own| own.price.is_some()) {
+            let of = match self.problem.objective {
+                Objective::MeanJct => "all jobs' completion times added up",
+                Objective::Weighted => "all jobs' completion times times their weights, added up",
+                Objective::Makespan => "the last completion",
+            };
+            let meaning = format!(
+                "A price is what a GPU is worth to the jobs together, in seconds of {of}: the prices that prove \
+                 the highest lower bound. A type at 0 s is not scarce."
+            );
+            let _ = write!(text, "\n{}\n", wrap(&meaning, terminal.width(), ""));
+        }
+        text
+    }
+
+    fn placed(&self, job: &JobExplanation, jct: f64, terminal: Terminal) -> String {
+        let types = &self.explanation.types;
+        let mut text = format!("{}: {}, done in {}", self.name(job), self.gpus(&job.counts), time(Some(jct)));
+        if let Some(pays) = job.pays(types, &job.counts) {
+            let _ = write!(text, "; at the prices it pays {}", time(Some(pays)));
+        }
+        if let Some(weight) = job.weight.filter(|weight| (weight - 1.0).abs() > NOTHING) {
+            let _ = write!(text, "; prices are in seconds of its own time, by its weight of {weight:.3}");
+        }
+        let mut text = wrap(&text, terminal.width(), "  ") + "\n\n";
+        let mut table = Table::new(&[
+            ("GPU", Align::Left),
+            ("HAS", Align::Right),
+            ("FREE", Align::Right),
+            ("PRICE", Align::Right),
+            ("PAYS", Align::Right),
+            ("ONE FEWER", Align::Right),
+            ("ONE MORE", Align::Right),
+        ]);
+        for (ty, own) in job.types.iter().enumerate().filter(|(ty, _)| types[*ty].offered > 0) {
+            table.row([
+                self.problem.gpu_types[ty].to_string(),
+                job.counts[ty].to_string(),
+                types[ty].free.to_string(),
+                time(job.price(types, ty, 1)),
+                time(job.price(types, ty, job.counts[ty])),
+                change(own.fewer.as_ref(), job.loss(ty).map(|loss| -loss)),
+                change(own.more.as_ref(), job.gain(ty).map(|(gain, _)| gain)),
+            ]);
+        }
+        text.push_str(&table.render(terminal.width(), terminal.colour()));
+        text.push('\n');
+        for sentence in self.sentences(job).iter().chain(&self.unused(job)) {
+            let _ = writeln!(text, "{}", wrap(&format!("- {sentence}"), terminal.width(), "  "));
+        }
+        let _ = write!(text, "\n{}", self.instead(job, jct, terminal));
+        text
+    }
+
+    /// What the job could have instead, with what it would pay for it.
+    fn instead(&self, job: &JobExplanation, jct: f64, terminal: Terminal) -> String {
+        let types = &self.explanation.types;
+        let mut table = Table::new(&[
+            ("INSTEAD", Align::Left),
+            ("AT HAND", Align::Left),
+            ("DONE IN", Align::Right),
+            ("PAYS", Align::Right),
+            ("TOGETHER", Align::Right),
+        ]);
+        let mut row = |name: String, hand: &str, jct: f64, counts: &[u32]| {
+            let pays = job.pays(types, counts);
+            table.row([name, hand.into(), time(Some(jct)), time(pays), time(pays.map(|pays| pays + jct))]);
+        };
+        row("nothing: as planned".into(), "", jct, &job.counts);
+        let by_type = job.types.iter().map(|own| (own.alone.as_ref().ok(), own.alone_now.as_ref()));
+        let by_node = [(job.one_node.as_ref(), job.one_node_now.as_ref())];
+        if let Some(choice) = job.choice.as_ref().filter(|choice| choice.counts != job.counts) {
+            row(format!("best at the prices: {}", self.gpus(&choice.counts)), "", choice.jct, &choice.counts);
+        }
+        for (best, now) in by_type.chain(by_node) {
+            let Some(best) = best else { continue };
+            let name = |own: &Alternative| match own.node {
+                Some(node) => {
+                    format!("one node: {} of {}", self.gpus(&own.counts), self.problem.nodes[node].name)
+                }
+                None => format!("one type: {}", self.gpus(&own.counts)),
+            };
+            // Of equal numbers and times those at hand are meant.
+            let same = now.filter(|now| now.counts == best.counts && now.jct == best.jct);
+            row(
+                name(same.unwrap_or(best)),
+                if same.is_some() { "yes" } else { "no" },
+                best.jct,
+                &best.counts,
+            );
+            if let Some(now) = now.filter(|_| same.is_none()) {
+                row(name(now), "yes", now.jct, &now.counts);
+            }
+        }
+        table.render(terminal.width(), terminal.colour())
+    }
+
+    fn unplaced(&self, job: &JobExplanation, terminal: Terminal) -> String {
+        let mut text = wrap(&self.heading_of_line(job), terminal.width(), "  ") + "\n\n";
+        let mut table = Table::new(&[
+            ("GPU", Align::Left),
+            ("ON OFFER", Align::Right),
+            ("FREE", Align::Right),
+            ("PRICE", Align::Right),
+            ("WHY NOT", Align::Left),
+        ]);
+        for (ty, own) in self.explanation.types.iter().enumerate() {
+            table.row([
+                self.problem.gpu_types[ty].to_string(),
+                own.offered.to_string(),
+                own.free.to_string(),
+                time(own.price),
+                self.why_not(job, ty, own),
+            ]);
+        }
+        if !table.is_empty() {
+            text.push_str(&table.render(terminal.width(), terminal.colour()));
+        }
+        if let Some((_, best)) = job.best_type() {
+            let (gpus, jct) = (self.gpus(&best.counts), time(Some(best.jct)));
+            let line =
+                format!("With all GPUs on offer to itself, the best type alone: {gpus}, done in {jct}.");
+            let _ = write!(text, "\n{}\n", wrap(&line, terminal.width(), "  "));
+        }
+        text
+    }
+
+    /// Says why a job that waits or is rejected has no GPU of a type.
+    fn why_not(&self, job: &JobExplanation, ty: usize, market: &Market) -> String {
+        let least = self.problem.jobs[job.job].min_gpus;
+        match (&job.types[ty].alone, &job.types[ty].alone_now) {
+            (Err(obstacle), _) => obstacle.to_string(),
+            (Ok(_), Some(now)) => format!("nothing: {} would do", self.gpus(&now.counts)),
+            (Ok(_), None) if market.free == 0 => "other jobs of this plan have them".into(),
+            (Ok(_), None) if market.free < least => format!("min_gpus is {least}"),
+            (Ok(_), None) => "the free ones do not suffice".into(),
+        }
+    }
+
+    /// Returns what binds a placed job, and which GPUs would be worth their price.
+    fn sentences(&self, job: &JobExplanation) -> Vec<String> {
+        let market = &self.explanation.types;
+        let mut sentences: Vec<String> = job.limits.iter().filter_map(|limit| self.limit(limit)).collect();
+        let which = |filter: &dyn Fn(usize) -> bool| {
+            let names = self.problem.gpu_types.iter().enumerate().filter(|(ty, _)| filter(*ty));
+            either(&names.map(|(_, name)| name.as_str()).collect::<Vec<_>>())
+        };
+        let mut say = |types: Option<String>, begin: &str, end: &str| {
+            sentences.extend(types.map(|types| format!("{begin} {types} {end}")));
+        };
+        let worth = |ty: usize| job.is_more_worth_it(market, ty);
+        let taken = |ty: &usize| job.limits.contains(&Limit::Taken { gpu_type: *ty });
+        let free = |ty: usize| job.gain(ty).is_some_and(|(gain, free)| free && gain > 0.0);
+        say(which(&|ty| free(ty)), "one", "more, and free, would end it sooner");
+        let is = |ty: usize, worthy: Option<bool>| taken(&ty) && worth(ty) == worthy;
+        say(which(&|ty| is(ty, Some(true))), "one", "more, all taken, would be worth its price");
+        say(which(&|ty| is(ty, Some(false))), "one", "more, all taken, would help, but less than its price");
+        say(which(&|ty| is(ty, None)), "one", "more, all taken, would help");
+        let dear = |ty: usize| job.is_last_worth_it(market, ty) == Some(false);
+        say(which(&dear), "its last", "saves it less than its price");
+        sentences
+    }
+
+    /// Says what a limit is; GPUs that others have are told with their price.
+    fn limit(&self, limit: &Limit) -> Option<String> {
+        let name = |ty: usize| &self.problem.gpu_types[ty];
+        Some(match limit {
+            Limit::Most(obstacle) => format!("no GPU more: {obstacle}"),
+            Limit::Least { least } => format!("no GPU fewer: min_gpus is {least}"),
+            Limit::Illegal { gpu_type, obstacle } => format!("no {} more: {obstacle}", name(*gpu_type)),
+            Limit::NoGain => "no GPU more would end it sooner".into(),
+            Limit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
+                "a {} takes its {batch} samples in {micro_batches} micro-batches: {memory} fit its memory",
+                name(*gpu_type)
+            ),
+            Limit::Taken { .. } => return None,
+        })
+    }
+
+    /// Returns the types that the job cannot use, with the reasons.
+    fn unused(&self, job: &JobExplanation) -> Vec<String> {
+        let not = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
+            let obstacle = own.alone.as_ref().err()?;
+            Some(format!("{} alone cannot be: {obstacle}", self.problem.gpu_types[ty]))
+        };
+        let usable = |ty: usize| self.problem.jobs[job.job].types[ty].is_some();
+        let types = job.types.iter().enumerate().filter(|(ty, _)| self.explanation.types[*ty].offered > 0);
+        let (usable, unusable): (Vec<_>, Vec<_>) = types.partition(|(ty, _)| usable(*ty));
+        let never = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
+            Some(format!("{} not used: {}", self.problem.gpu_types[ty], own.alone.as_ref().err()?))
+        };
+        unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
+    }
+
+    /// Returns what a line on a job begins with: its name, or that it waits and why.
+    fn heading_of_line(&self, job: &JobExplanation) -> String {
+        let name = self.name(job);
+        match &self.plan.verdicts()[job.job] {
+            Verdict::Place(_) => format!("{name}: "),
+            Verdict::Defer { reason } => format!("{name} waits: {reason}"),
+            Verdict::Reject { reason } => format!("{name} rejected: {reason}"),
+        }
+    }
+
+    fn name(&self, job: &JobExplanation) -> String {
+        self.problem.jobs[job.job].name.to_string()
+    }
+
+    fn gpus(&self, counts: &[u32]) -> String {
+        let own = counts.iter().zip(&self.problem.gpu_types).filter(|(count, _)| **count > 0);
+        own.map(|(count, gpu_type)| format!("{count} {gpu_type}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns names as alternatives: `a, b or c`; `None` for none.
+fn either(names: &[&str]) -> Option<String> {
+    match names {
+        [] => None,
+        [only] => Some((*only).to_owned()),
+        [first @ .., last] => Some(format!("{} or {last}", first.join(", "))),
+    }
+}
+
+/// Returns a time or price, `-` where there is none.
+fn time(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "-".into(),
+        Some(seconds) if seconds.abs() < NOTHING => "0 s".into(),
+        Some(seconds) => duration(Seconds(seconds)),
+    }
+}
+
+/// Says what another number of GPUs does: `saved` seconds, or that it cannot be.
+fn change(change: Option<&Change>, saved: Option<f64>) -> String {
+    match (change, saved) {
+        (Some(Change::Not(Obstacle::Unusable(_))), _) => "-".into(),
+        (Some(Change::Not(Obstacle::HasAll)), _) => "has all".into(),
+        (Some(Change::Not(Obstacle::OnlyGpu)), _) => "only GPU".into(),
+        // A sentence below the table says why.
+        (Some(Change::Not(_)), _) => "no".into(),
+        (_, Some(saved)) if saved.abs() < NOTHING => "the same".into(),
+        (_, Some(saved)) if saved > 0.0 => format!("{} sooner", time(Some(saved))),
+        (_, Some(saved)) => format!("{} later", time(Some(-saved))),
+        (..) => "-".into(),
+    }
+}

@@ -1,0 +1,118 @@
+//! Why a plan is as it is, as JSON (schema `hsched.explain/1`).
+
+use serde_json::{Value, json};
+
+use crate::policy::{Alternative, Change, JobExplanation, Limit, Obstacle, Verdict};
+use crate::ui::Explained;
+
+impl Explained<'_> {
+    /// Returns the prices and all that there is to say of the jobs asked for. Times and prices are in seconds:
+    /// the market's of the objective's sum, a job's of its own completion time.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let types = self.problem.gpu_types.iter().zip(&self.explanation.types);
+        let types: Vec<Value> = types
+            .map(|(gpu_type, own)| {
+                let (offered, free, price) = (own.offered, own.free, own.price);
+                json!({ "type": gpu_type.as_str(), "on_offer": offered, "free": free, "price_s": price })
+            })
+            .collect();
+        let jobs: Vec<Value> = self.explanation.jobs.iter().map(|job| self.job_json(job)).collect();
+        json!({
+            "schema": "hsched.explain/1",
+            "policy": self.policy,
+            "objective": self.problem.objective.name(),
+            "types": types,
+            "jobs": jobs,
+        })
+    }
+
+    fn job_json(&self, job: &JobExplanation) -> Value {
+        let market = &self.explanation.types;
+        let verdict = &self.plan.verdicts()[job.job];
+        let word = match verdict {
+            Verdict::Place(_) => "place",
+            Verdict::Defer { .. } => "defer",
+            Verdict::Reject { .. } => "reject",
+        };
+        let of_type = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
+            let alone = match &own.alone {
+                Ok(alone) => self.alternative(job, alone),
+                Err(obstacle) => not(obstacle),
+            };
+            json!({
+                "type": self.problem.gpu_types[ty].as_str(),
+                "has": job.counts[ty],
+                "price_s": job.price(market, ty, 1),
+                "pays_s": job.price(market, ty, job.counts[ty]),
+                "one_more": own.more.as_ref().map(|change| changed(change, job.jct)),
+                "one_more_worth_it": job.is_more_worth_it(market, ty),
+                "one_fewer": own.fewer.as_ref().map(|change| changed(change, job.jct)),
+                "last_worth_it": job.is_last_worth_it(market, ty),
+                "alone": alone,
+                "alone_at_hand": own.alone_now.as_ref().map(|own| self.alternative(job, own)),
+            })
+        };
+        json!({
+            "name": self.problem.jobs[job.job].name.as_str(),
+            "verdict": word,
+            "reason": verdict.reason(),
+            "jct_s": job.jct,
+            "weight": job.weight,
+            "gpus": self.gpus_json(&job.counts),
+            "pays_s": job.pays(market, &job.counts),
+            "types": job.types.iter().enumerate().map(of_type).collect::<Vec<_>>(),
+            "best_at_prices": job.choice.as_ref().map(|own| self.alternative(job, own)),
+            "one_node": job.one_node.as_ref().map(|own| self.alternative(job, own)),
+            "one_node_at_hand": job.one_node_now.as_ref().map(|own| self.alternative(job, own)),
+            "limits": job.limits.iter().map(|limit| self.limit_json(limit)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn alternative(&self, job: &JobExplanation, own: &Alternative) -> Value {
+        json!({
+            "gpus": self.gpus_json(&own.counts),
+            "node": own.node.map(|node| self.problem.nodes[node].name.as_str()),
+            "jct_s": own.jct,
+            "pays_s": job.pays(&self.explanation.types, &own.counts),
+        })
+    }
+
+    fn gpus_json(&self, counts: &[u32]) -> Value {
+        let own = counts.iter().zip(&self.problem.gpu_types).filter(|(count, _)| **count > 0);
+        own.map(|(count, gpu_type)| json!({ "type": gpu_type.as_str(), "count": count })).collect()
+    }
+
+    fn limit_json(&self, limit: &Limit) -> Value {
+        let name = |ty: usize| self.problem.gpu_types[ty].as_str();
+        match limit {
+            Limit::Most(obstacle) => json!({ "limit": "most", "reason": obstacle.to_string() }),
+            Limit::Least { least } => json!({ "limit": "least", "count": least }),
+            Limit::Taken { gpu_type } => json!({ "limit": "taken", "type": name(*gpu_type) }),
+            Limit::Illegal { gpu_type, obstacle } => {
+                json!({ "limit": "illegal", "type": name(*gpu_type), "reason": obstacle.to_string() })
+            }
+            Limit::NoGain => json!({ "limit": "no_gain" }),
+            Limit::Accumulation { gpu_type, micro_batches, batch, memory } => json!({
+                "limit": "accumulation",
+                "type": name(*gpu_type),
+                "micro_batches": micro_batches,
+                "batch": batch,
+                "max_batch": memory,
+            }),
+        }
+    }
+}
+
+fn changed(change: &Change, jct: Option<f64>) -> Value {
+    match change {
+        Change::Jct { jct: other, free } => {
+            json!({ "jct_s": other, "change_s": jct.map(|jct| other - jct), "free": free })
+        }
+        Change::Not(obstacle) => not(obstacle),
+    }
+}
+
+fn not(obstacle: &Obstacle) -> Value {
+    json!({ "reason": obstacle.to_string() })
+}
