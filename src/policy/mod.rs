@@ -10,6 +10,7 @@ mod cost;
 mod dual;
 mod exhaustive;
 mod explain;
+mod explanation;
 mod fairness;
 mod has;
 mod jps;
@@ -28,9 +29,8 @@ pub use self::advice::{Advice, advice};
 pub use self::alternative::Alternative;
 pub use self::cost::EpochTime;
 pub use self::dual::{Bound, bound};
-pub use self::explain::{
-    Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation, explain,
-};
+pub use self::explain::explain;
+pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
 pub use self::fairness::fairness;
 pub use self::plan::{Memory, Outcome, Placement, Plan, Policy, PolicyError, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{JobModel, Objective, Problem, ProblemError, TypeModel, WorkerNode};
