@@ -9,22 +9,20 @@ use crate::policy::{self, Verdict};
 use crate::spec;
 use crate::ui::{Explained, Progress};
 
-/// Prints why the plan is as it is: all jobs in short, or the one with that name in full.
+/// Prints why the plan is as it is: all jobs in short where `name` is empty, else the job of
+/// that name in full.
 ///
 /// # Errors
 /// When the plan has no job of that name, with the nearest one, or stdout cannot be written.
 pub(super) fn explain_plan(
     planned: &Planned,
     context: &Context,
-    name: Option<&str>,
+    name: &str,
     format: Format,
     stop: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
     let Planned { problem, plan, file, .. } = planned;
-    let jobs = match name {
-        Some(name) => vec![find(planned, name)?],
-        None => (0..problem.jobs.len()).collect(),
-    };
+    let jobs = if name.is_empty() { (0..problem.jobs.len()).collect() } else { vec![find(planned, name)?] };
     let progress = Progress::start("looking for the prices of the GPUs".to_owned());
     let placed = plan.verdicts().iter().map(Verdict::placement).enumerate();
     let placed: Vec<usize> = placed.filter_map(|(job, placement)| placement.map(|_| job)).collect();
@@ -33,10 +31,10 @@ pub(super) fn explain_plan(
     let explanation = policy::explain(problem, plan, bound.as_ref(), &jobs);
     drop(progress);
     let explained = Explained { problem, plan, policy: &file.policy, explanation: &explanation };
-    let text = match (format, name) {
-        (Format::Json, _) => json_text(&explained.json())?,
-        (Format::Table, None) => explained.overview(context.terminal),
-        (Format::Table, Some(_)) => explained.details(context.terminal),
+    let text = match format {
+        Format::Json => json_text(&explained.json())?,
+        Format::Table if name.is_empty() => explained.overview(context.terminal),
+        Format::Table => explained.details(context.terminal),
     };
     print(context, &text)
 }

@@ -36,8 +36,8 @@ pub(super) struct Args {
           value_parser = PossibleValuesParser::new(policy::names().into_iter().chain(["all"])))]
     compare: Vec<String>,
     /// Say why instead: the GPUs' prices and all jobs in short, or one job in full.
-    #[arg(long, value_name = "JOB", num_args = 0..=1, conflicts_with = "compare")]
-    explain: Option<Option<String>>,
+    #[arg(long, value_name = "JOB", num_args = 0..=1, default_missing_value = "", conflicts_with = "compare")]
+    explain: Option<String>,
     #[command(flatten)]
     planning: planning::PlanningArgs,
 }
@@ -97,12 +97,11 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the job file, and whether to explain and which job.
-    fn jobs_and_explain(&self) -> Result<(&Path, Option<Option<&str>>), Failure> {
-        let explain = self.explain.as_ref().map(Option::as_deref);
-        match (&self.jobs, explain) {
-            (Some(path), _) => Ok((path, explain)),
-            (None, Some(Some(path))) => Ok((Path::new(path), Some(None))),
+    /// Returns the job file, and the job to explain: all where its name is empty.
+    fn jobs_and_explain(&self) -> Result<(&Path, Option<&str>), Failure> {
+        match (&self.jobs, self.explain.as_deref()) {
+            (Some(path), explain) => Ok((path, explain)),
+            (None, Some(path)) if !path.is_empty() => Ok((Path::new(path), Some(""))),
             (None, _) => {
                 let failure = Failure::new(Exit::Usage, "no job file is given");
                 Err(failure.hint("hsched plan JOBS --explain [JOB]"))

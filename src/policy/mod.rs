@@ -10,6 +10,7 @@ mod cost;
 mod dual;
 mod exhaustive;
 mod explain;
+mod explanation;
 mod fairness;
 mod has;
 mod jps;
@@ -28,9 +29,8 @@ pub use self::advice::{Advice, advice};
 pub use self::alternative::Alternative;
 pub use self::cost::EpochTime;
 pub use self::dual::Bound;
-pub use self::explain::{
-    Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation, explain,
-};
+pub use self::explain::explain;
+pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
 pub use self::fairness::fairness;
 pub use self::optimal::bound;
 pub use self::plan::{

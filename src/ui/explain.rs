@@ -253,7 +253,7 @@ impl Explained<'_> {
         say(which(&|ty| free(ty)), "one", "more, and free, would end it sooner");
         let is = |ty: usize, worthy: Option<bool>| taken(&ty) && worth(ty) == worthy;
         say(which(&|ty| is(ty, Some(true))), "one", "more, all taken, would be worth its price");
-        say(which(&|ty| is(ty, Some(false))), "one", "more, all taken, would help, but less than its price");
+        say(which(&|ty| is(ty, Some(false))), "one", "more, all taken, would help by no more than its price");
         say(which(&|ty| is(ty, None)), "one", "more, all taken, would help");
         let dear = |ty: usize| job.is_last_worth_it(market, ty) == Some(false);
         say(which(&dear), "its last", "saves it less than its price");

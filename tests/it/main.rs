@@ -11,6 +11,7 @@ mod certificate;
 mod cli_config;
 mod cli_doctor;
 mod cli_errors;
+mod cli_explain;
 mod cli_from;
 mod cli_generate;
 mod cli_gpus;
@@ -21,6 +22,7 @@ mod cli_plan_file;
 mod cli_state;
 mod cli_submit;
 mod docs;
+mod explain;
 mod layers;
 mod modules;
 

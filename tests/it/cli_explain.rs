@@ -1,0 +1,102 @@
+//! `hsched plan --explain`: prices, jobs in short, a job in full, and what is wrong on the command line.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+const PLAN: &str = "plan jobs.yaml --cluster cluster.yaml --policy exhaustive";
+
+#[test]
+fn all_jobs_in_short() {
+    let sandbox = Sandbox::new();
+    let text = sandbox.run(&format!("{PLAN} --explain")).succeeds();
+    assert_snapshot!(text, @r"
+    exhaustive: 2 of 2 jobs on 4 of 4 GPUs
+
+    GPU   ON OFFER  FREE        PRICE
+    t4           2     0  45 min 32 s
+    v100         2     0   1 h 36 min
+
+    A price is what a GPU is worth to the jobs together, in seconds of all jobs'
+    completion times added up: the prices that prove the highest lower bound. A type
+    at 0 s is not scarce.
+
+    JOB       GPUS       DONE IN        PAYS  BEST TYPE ALONE      DONE IN        PAYS
+    resnet18  2 v100  4 h 18 min  3 h 13 min  2 v100            4 h 18 min  3 h 13 min
+    vgg19     2 t4    1 h 34 min  1 h 31 min  2 v100           47 min 31 s  3 h 13 min
+
+    resnet18: one t4 more, all taken, would help by no more than its price
+    vgg19: one v100 more, all taken, would help by no more than its price
+    ");
+    // The file may stand where a job's name may stand.
+    let other = "plan --explain jobs.yaml --cluster cluster.yaml --policy exhaustive";
+    assert_eq!(sandbox.run(other).succeeds(), text);
+}
+
+#[test]
+fn a_job_in_full() {
+    assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --explain resnet18")).succeeds(), @r"
+    resnet18: 2 v100, done in 4 h 18 min; at the prices it pays 3 h 13 min
+
+    GPU   HAS  FREE        PRICE        PAYS         ONE FEWER            ONE MORE
+    t4      0     0  45 min 32 s         0 s                 -  45 min 32 s sooner
+    v100    2     0   1 h 36 min  3 h 13 min  4 h 18 min later             has all
+
+    - one t4 more, all taken, would help by no more than its price
+
+    INSTEAD                AT HAND      DONE IN        PAYS     TOGETHER
+    nothing: as planned              4 h 18 min  3 h 13 min   7 h 31 min
+    one type: 2 t4         no       10 h 06 min  1 h 31 min  11 h 37 min
+    one type: 2 v100       yes       4 h 18 min  3 h 13 min   7 h 31 min
+    one node: 2 v100 of b  yes       4 h 18 min  3 h 13 min   7 h 31 min
+    ");
+}
+
+#[test]
+fn a_job_without_gpus() {
+    let jobs =
+        crate::sandbox::JOBS.replacen("t4: 275}, command: train", "p100: 9}, command: train, min_gpus: 5", 1);
+    let sandbox = Sandbox::new().file("jobs.yaml", jobs);
+    assert_snapshot!(sandbox.run(&format!("{PLAN} --explain resnet18")).exits(3).stdout, @r"
+    resnet18 rejected: needs 5 v100; a job can have at most 2 on this cluster
+
+    GPU   ON OFFER  FREE  PRICE  WHY NOT
+    t4           2     0    0 s  no throughput known
+    v100         2     0    0 s  below min_gpus 5
+    ");
+}
+
+#[test]
+fn json_has_it_all() {
+    let sandbox = Sandbox::new();
+    let all = sandbox.run(&format!("{PLAN} --explain --format json")).exits(0).json();
+    assert_eq!((&all["schema"], &all["policy"]), (&"hsched.explain/1".into(), &"exhaustive".into()));
+    let job = &all["jobs"][0];
+    let only = sandbox.run(&format!("{PLAN} --explain resnet18 --format json")).exits(0).json();
+    assert_eq!((&only["jobs"][0], only["jobs"].as_array().map(Vec::len)), (job, Some(1)));
+    let t4 = &job["types"][0];
+    assert_eq!((&t4["type"], &t4["has"], &t4["one_fewer"]), (&"t4".into(), &0.into(), &Value::Null));
+    assert_eq!(t4["one_more"]["free"], false);
+    assert!(t4["one_more"]["change_s"].as_f64().is_some_and(|change| change < -2000.0));
+    assert_eq!(job["types"][1]["one_more"]["reason"], "it has all on offer");
+    assert_eq!(job["limits"][0]["limit"], "taken");
+}
+
+#[test]
+fn wrong_command_lines() {
+    let sandbox = Sandbox::new();
+    assert_snapshot!(sandbox.run(&format!("{PLAN} --explain resnet81")).fails(2), @r"
+    error: --explain resnet81: the job file has no such job
+    hint: did you mean resnet18?
+    ");
+    assert_snapshot!(sandbox.run(&format!("{PLAN} --explain x")).fails(2), @r"
+    error: --explain x: the job file has no such job
+    hint: it has: resnet18, vgg19
+    ");
+    assert_snapshot!(sandbox.run("plan --explain").fails(2), @r"
+    error: no job file is given
+    hint: hsched plan JOBS --explain [JOB]
+    ");
+    sandbox.run("plan jobs.yaml --explain --compare all").fails(2);
+}
