@@ -43,6 +43,9 @@ pub(super) struct Dual<'a> {
 const ROUGH: f64 = 1e-4;
 const EXACT: f64 = 1e-9;
 
+/// Market rounds that even a search without time has: without prices there is no plan.
+const LEAST_ROUNDS: u32 = 6;
+
 /// Market rounds, planes kept, and cutting rounds at most.
 const MARKET_ROUNDS: u32 = 40;
 const PLANES: usize = 120;
@@ -108,7 +111,7 @@ impl<'a> Dual<'a> {
         let mut weights = self.weights.clone();
         let rounds = if self.makespan { 4 * MARKET_ROUNDS } else { MARKET_ROUNDS };
         for round in 0..rounds {
-            if stop() {
+            if round >= LEAST_ROUNDS && stop() {
                 break;
             }
             let best_weights = std::mem::replace(&mut self.weights, weights.clone());
