@@ -38,12 +38,12 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
         ("SOLVED IN", Align::Right),
     ]);
     let most = rows.iter().filter_map(|row| Some(row.result.as_ref().ok()?.placed)).max().unwrap_or(0);
-    // Means over fewer jobs compare with nothing.
-    let mean = |row: &Compared| match &row.result {
-        Ok(Made { placed, outcome: Some(outcome), .. }) if *placed == most => Some(outcome.mean_jct),
+    // Figures over fewer jobs compare with nothing.
+    let value = |row: &Compared| match &row.result {
+        Ok(Made { placed, outcome: Some(outcome), .. }) if *placed == most => Some(outcome.objective_value),
         _ => None,
     };
-    let best = rows.iter().filter_map(mean).fold(f64::INFINITY, f64::min);
+    let best = rows.iter().filter_map(value).fold(f64::INFINITY, f64::min);
     let mut remarks = String::new();
     for row in rows {
         match &row.result {
@@ -54,8 +54,8 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
                     row.policy.to_owned(),
                     placed.to_string(),
                     figure(&|own| duration(Seconds(own.mean_jct))),
-                    mean(row)
-                        .map_or_else(|| "-".into(), |mean| format!("+{:.1} %", 100.0 * (mean / best - 1.0))),
+                    value(row)
+                        .map_or_else(|| "-".into(), |own| format!("+{:.1} %", 100.0 * (own / best - 1.0))),
                     quality.map_or_else(|| "-".into(), gap),
                     figure(&|own| duration(Seconds(own.makespan))),
                     figure(&|own| format!("{:.3}", own.fairness)),

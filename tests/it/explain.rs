@@ -10,7 +10,7 @@ use crate::problems::{fifteen_gpus, job, problem, worked_example};
 fn explained(policy: &str, problem: &Problem) -> (Explanation, Option<Bound>) {
     let parameters = Parameters { alpha: 0.7, beta: 1.0, samples: 60, use_all: false };
     let policy = find(policy, parameters).expect("a policy");
-    let plan = policy.plan(problem, &mut Default::default(), &|| false).expect("a plan");
+    let plan = policy.plan(problem, &mut hsched::policy::Memory::default(), &|| false).expect("a plan");
     let plan = verify(problem, plan).expect("a legal plan");
     let placed: Vec<usize> =
         (0..problem.jobs.len()).filter(|&job| plan.verdicts()[job].placement().is_some()).collect();
