@@ -4,7 +4,7 @@
 //! limit, a type that nobody can use — this room finds the nearest problem that can.
 
 use crate::policy::fairness::EqualShare;
-use crate::policy::{JobModel, Problem, Verdict};
+use crate::policy::{JobModel, Objective, Problem, Verdict};
 use crate::solve::Transport;
 
 /// The jobs to place and the workers to use.
@@ -36,7 +36,7 @@ impl Admission {
         }
         let mut admitted = candidates.clone();
         if !fits(problem, &admitted) {
-            candidates = shortest_first(problem, &candidates);
+            candidates = most_urgent_first(problem, &candidates);
             admitted.clear();
             let mut waiting = Vec::new();
             for job in candidates {
@@ -71,7 +71,7 @@ impl Admission {
 
     /// Returns the problem without the job that would take longest.
     fn without_the_longest(mut self, problem: &Problem) -> Self {
-        if let Some(&job) = shortest_first(problem, &self.jobs).last() {
+        if let Some(&job) = most_urgent_first(problem, &self.jobs).last() {
             self.jobs.retain(|&other| other != job);
             let reason =
                 "no legal share of the GPUs on offer: its batch is too small or they are too unequal";
@@ -190,10 +190,25 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
     })
 }
 
+/// Returns the jobs in the order in which they should run when not all can at once: the shortest first keeps
+/// the mean time that all spend waiting and running least, and for the weighted mean the shortest for its weight.
+fn most_urgent_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    let weight = |job: usize| match problem.objective {
+        Objective::Weighted => problem.jobs[job].weight,
+        Objective::MeanJct | Objective::Makespan => 1.0,
+    };
+    by_time(problem, jobs, weight)
+}
+
 /// Returns the jobs by the time that each would take with the whole cluster to itself.
 pub(super) fn shortest_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    by_time(problem, jobs, |_| 1.0)
+}
+
+fn by_time(problem: &Problem, jobs: &[usize], weight: impl Fn(usize) -> f64) -> Vec<usize> {
     let share = EqualShare::new(problem, jobs.len());
-    let mut timed: Vec<(f64, usize)> = jobs.iter().map(|&job| (share.full_cluster_time(job), job)).collect();
+    let timed = jobs.iter().map(|&job| (share.full_cluster_time(job) / weight(job), job));
+    let mut timed: Vec<(f64, usize)> = timed.collect();
     timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     timed.into_iter().map(|(_, job)| job).collect()
 }

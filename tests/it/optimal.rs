@@ -58,6 +58,33 @@ fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+#[test]
+fn a_search_without_time_still_places_all_jobs_and_its_bound_is_true() {
+    for problem in [problems::worked_example(), problems::fifteen_gpus()] {
+        let policy = find("optimal", Parameters::default()).expect("a policy");
+        let plan = policy.plan(&problem, &mut Memory::default(), &|| true).expect("a plan");
+        let best = oracle_milp::best(&problem).expect("a plan exists");
+        assert!(plan.bound.as_ref().is_some_and(|bound| bound.lower <= best * (1.0 + 1e-9)));
+        let plan = verify(&problem, plan).expect("a valid plan");
+        assert_eq!(plan.placed().len(), problem.jobs.len());
+    }
+}
+
+#[test]
+fn when_not_all_can_run_the_shortest_for_its_weight_does() {
+    // Ten times as long, but twenty times as important.
+    let mut jobs =
+        vec![problems::job("long", 10, 1000, 0.0, &[10.0]), problems::job("short", 1, 1000, 0.0, &[10.0])];
+    jobs[0].weight = 20.0;
+    let mut problem = problems::problem(&["v100"], &[&[1]], jobs);
+    for (objective, expected) in [(Objective::MeanJct, 1), (Objective::Weighted, 0)] {
+        problem.objective = objective;
+        let policy = find("optimal", Parameters::default()).expect("a policy");
+        let plan = policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan");
+        assert_eq!(verify(&problem, plan).expect("a valid plan").placed(), [expected]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
