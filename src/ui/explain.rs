@@ -39,9 +39,8 @@ impl Explained<'_> {
             ("GPUS", Align::Left),
             ("DONE IN", Align::Right),
             ("PAYS", Align::Right),
-            ("BEST TYPE ALONE", Align::Left),
+            ("ONE TYPE", Align::Left),
             ("DONE IN", Align::Right),
-            ("PAYS", Align::Right),
         ]);
         let jobs = &self.explanation.jobs;
         for job in jobs.iter().filter(|job| job.jct.is_some()) {
@@ -53,7 +52,6 @@ impl Explained<'_> {
                 time(job.pays(types, &job.counts)),
                 alone.map_or_else(|| "-".into(), |own| self.gpus(&own.counts)),
                 time(alone.map(|own| own.jct)),
-                time(alone.and_then(|own| job.pays(types, &own.counts))),
             ]);
         }
         if !table.is_empty() {

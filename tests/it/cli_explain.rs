@@ -22,9 +22,9 @@ fn all_jobs_in_short() {
     completion times added up: the prices that prove the highest lower bound. A type
     at 0 s is not scarce.
 
-    JOB       GPUS       DONE IN        PAYS  BEST TYPE ALONE      DONE IN        PAYS
-    resnet18  2 v100  4 h 18 min  3 h 13 min  2 v100            4 h 18 min  3 h 13 min
-    vgg19     2 t4    1 h 34 min  1 h 31 min  2 v100           47 min 31 s  3 h 13 min
+    JOB       GPUS       DONE IN        PAYS  ONE TYPE      DONE IN
+    resnet18  2 v100  4 h 18 min  3 h 13 min  2 v100     4 h 18 min
+    vgg19     2 t4    1 h 34 min  1 h 31 min  2 v100    47 min 31 s
 
     resnet18: one t4 more, all taken, would help by no more than its price
     vgg19: one v100 more, all taken, would help by no more than its price
