@@ -124,9 +124,16 @@ impl Recognised {
     }
 }
 
+/// Words of a name that is looked at.
+const MOST_WORDS: usize = 16;
+
 /// Returns the GPUs that a name without a slice may mean.
 fn whole(name: &str) -> Option<Vec<&'static Gpu>> {
     let words = words(name);
+    // No model has a name of so many words; looking at all their parts would take long.
+    if words.len() > MOST_WORDS {
+        return None;
+    }
     // The longest beginning wins: `h100_nvl` is a model, `h100_pcie` a model and a form.
     let splits =
         (0..words.len()).flat_map(|start| (start + 1..=words.len()).rev().map(move |end| (start, end)));

@@ -39,9 +39,19 @@ impl Admission {
             candidates = most_urgent_first(problem, &candidates);
             admitted.clear();
             let mut waiting = Vec::new();
+            let offered: u32 = problem.offered().iter().sum();
+            let mut needed = 0;
             for job in candidates {
+                let least = problem.jobs[job].min_gpus;
+                // Once every GPU is spoken for, thousands that wait need no look each.
+                if needed + least > offered {
+                    waiting.push(job);
+                    continue;
+                }
                 admitted.push(job);
-                if !fits(problem, &admitted) {
+                if fits(problem, &admitted) {
+                    needed += least;
+                } else {
                     admitted.pop();
                     waiting.push(job);
                 }

@@ -71,6 +71,15 @@ fn a_search_without_time_still_places_all_jobs_and_its_bound_is_true() {
 }
 
 #[test]
+fn thousands_that_wait_do_not_keep_the_few_that_run_from_their_gpus() {
+    let jobs = (0..3000).map(|job| problems::job(&format!("j{job}"), 1, 1000 + job, 0.0, &[10.0])).collect();
+    let problem = problems::problem(&["v100"], &[&[4], &[4]], jobs);
+    let policy = find("optimal", Parameters::default()).expect("a policy");
+    let plan = policy.plan(&problem, &mut Memory::default(), &|| true).expect("a plan");
+    assert_eq!(verify(&problem, plan).expect("a valid plan").placed(), (0..8).collect::<Vec<_>>());
+}
+
+#[test]
 fn when_not_all_can_run_the_shortest_for_its_weight_does() {
     // Ten times as long, but twenty times as important.
     let mut jobs =
@@ -98,6 +107,15 @@ proptest! {
         if let Some(best) = oracle::by_idle(&problem)[0] {
             let value = solve(&problem, true)?.value.expect("jobs are placed");
             prop_assert!(agree(value, best), "{} is not the optimum {}", value, best);
+        }
+    }
+
+    #[test]
+    fn with_use_all_it_leaves_no_more_idle_than_need_be(problem in problems::any_problem(6, 2, false)) {
+        if let Some((idle, best)) = oracle::by_idle(&problem).into_iter().enumerate().find_map(|(n, own)| Some((n, own?))) {
+            let value = solve(&problem, true)?.value.expect("jobs are placed");
+            let all = solve(&problem, false)?.value.expect("jobs are placed");
+            prop_assert!(agree(value, best), "{} with {} idle, {} in any case: not {}", value, idle, all, best);
         }
     }
 }

@@ -22,6 +22,9 @@ const CLOSED: f64 = 1e-9;
 /// How near the best that prices can prove is near enough, relative.
 const PRICES: f64 = 1e-7;
 
+/// Numbers of idle GPUs that are tried where not all can be used.
+const MOST_IDLE_COUNTS: u32 = 16;
+
 /// A plan of all admitted jobs.
 struct Answer {
     slots: Vec<Vec<Slot>>,
@@ -72,7 +75,7 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
     let mut dual = Dual::new(problem, jobs)?;
     dual.ascend(PRICES, stop);
     let mut bound = dual.bound()?;
-    let found = Primal::at_prices(problem, &mut dual).and_then(|mut primal| {
+    let found = Primal::at_prices(problem, &mut dual, stop).and_then(|mut primal| {
         primal.improve(problem, &mut dual, bound.root * (1.0 + CLOSED), stop);
         if let Some(idle) = idle {
             primal.spread(problem, &mut dual, idle);
@@ -83,7 +86,14 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
     });
     let known = found.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
     let mut best = found;
-    if known > bound.root * (1.0 + CLOSED) {
+    if let Some(least) = idle.filter(|_| known == f64::INFINITY) {
+        // Not all can be used one by one: look for the plan that leaves fewest idle.
+        let counts = least..least.saturating_add(MOST_IDLE_COUNTS);
+        let found = counts
+            .take_while(|_| !stop())
+            .find_map(|idle| prove(problem, &mut dual, known, Some(idle), stop).better);
+        best = found.or(best);
+    } else if known > bound.root * (1.0 + CLOSED) {
         let proof = prove(problem, &mut dual, known, idle, stop);
         best = proof.better.or(best);
         if let Some((value, _)) = best.as_ref().filter(|(value, _)| proof.complete && value.is_finite()) {

@@ -30,9 +30,16 @@ const MOST_PAIRS: usize = 400;
 
 impl<'a> Primal<'a> {
     /// Places every job at the market's prices; `None` when some job finds no room.
-    pub(super) fn at_prices(problem: &'a Problem, dual: &mut Dual<'_>) -> Option<Self> {
+    pub(super) fn at_prices(
+        problem: &'a Problem,
+        dual: &mut Dual<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Self> {
         let mut best: Option<Self> = None;
         for markup in MARKUPS {
+            if best.is_some() && stop() {
+                break;
+            }
             let prices: Vec<f64> = dual.prices.iter().map(|price| price * markup).collect();
             let Some(mut placed) = Self::in_turn(problem, dual, &prices) else { continue };
             placed.fill(problem, dual);
