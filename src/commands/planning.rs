@@ -63,7 +63,7 @@ pub(super) struct PlanningArgs {
     no_bound: bool,
     /// End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal
     /// and for bounds, no limit for others].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     budget: Option<Duration>,
 }
 

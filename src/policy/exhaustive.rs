@@ -28,7 +28,7 @@ impl Policy for Exhaustive {
             let assignments = search.assignments();
             if assignments > u128::from(LIMIT) {
                 let count = assignments.to_string();
-                return Err(PolicyError::too_large(self.name(), "assignments", &count, LIMIT, "jps"));
+                return Err(PolicyError::too_large(self.name(), "assignments", &count, LIMIT, "optimal"));
             }
             search.assign(0);
             looked_at += search.looked_at;

@@ -47,7 +47,7 @@ pub const JOB_KEYS: [JobKey; 33] = [
         "list of words, or one line for the shell",
         "What each rank runs, such as [python, train.py] or \"python train.py --lr $LR\".",
     ),
-    optional("weight", "number above 0", "1", "Weight of the job in `--objective weighted`."),
+    optional("weight", "0.000001 to 1000000", "1", "Weight of the job in `--objective weighted`."),
     optional("min_gpus", "whole number", "1", "Fewest GPUs that the job may get."),
     optional("max_gpus", "whole number", "", "Most GPUs that the job may get. Default: no limit."),
     optional(

@@ -61,7 +61,7 @@ fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<J
         value.ranged(|part| (0.0..1.0).contains(&part).then_some(part), "at least 0 and below 1")
     });
     let throughput = fields.or("throughput", BTreeMap::new(), |value| by_type(value, read_speed));
-    let weight = fields.or("weight", 1.0, positive);
+    let weight = fields.or("weight", 1.0, read_weight);
     let min_gpus = fields.or("min_gpus", 1, |value| value.whole_u32(1..=GPU_LIMIT));
     let max_gpus = fields.or("max_gpus", None, |value| value.whole_u32(1..=GPU_LIMIT).map(Some));
     let gpu_types = fields.or("gpu_types", None, |value| read_types(value).map(Some));
@@ -118,8 +118,9 @@ fn count(fields: &Fields<'_>, key: &str) -> Option<u64> {
     fields.required(key).and_then(|value| value.whole(1..=COUNT_LIMIT))
 }
 
-fn positive(value: &Value<'_>) -> Option<f64> {
-    value.ranged(|number| (number > 0.0).then_some(number), "above 0")
+/// Weights further apart would lose each other in sums of floats.
+fn read_weight(value: &Value<'_>) -> Option<f64> {
+    value.ranged(|number| (1e-6..=1e6).contains(&number).then_some(number), "from 0.000001 to 1000000")
 }
 
 fn read_model_size(value: &Value<'_>) -> Option<Bytes> {
