@@ -29,6 +29,20 @@ pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
     if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
 }
 
+/// Returns the heterogeneity degree of the GPUs on offer for these jobs (eq. 35): their mean speed over that of
+/// the slowest; 1 when all are equally fast, `None` when none is of use.
+#[must_use]
+pub fn heterogeneity(problem: &Problem) -> Option<f64> {
+    let jobs = problem.jobs.len();
+    let share = EqualShare::new(problem, jobs);
+    let speed = |ty: usize| (0..jobs).filter_map(|job| share.rate(job, ty)).sum::<f64>();
+    let used = (0..share.offered.len()).map(|ty| (speed(ty), f64::from(share.offered[ty])));
+    let used: Vec<(f64, f64)> = used.filter(|&(speed, count)| speed > 0.0 && count > 0.0).collect();
+    let slowest = used.iter().map(|&(speed, _)| speed).fold(f64::INFINITY, f64::min);
+    let count: f64 = used.iter().map(|&(_, count)| count).sum();
+    (count > 0.0).then(|| used.iter().map(|(speed, count)| speed * count).sum::<f64>() / (count * slowest))
+}
+
 impl<'a> EqualShare<'a> {
     /// Returns the share that each of so many jobs has.
     pub(super) fn new(problem: &'a Problem, jobs: usize) -> Self {

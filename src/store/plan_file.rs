@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::model::{Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds, Selector};
-use crate::policy::{Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict};
+use crate::policy::{Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, heterogeneity};
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";
@@ -28,6 +28,9 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
+    /// How unequal the GPUs on offer are for these jobs: mean speed over the slowest (eq. 35).
+    #[serde(default)]
+    pub heterogeneity: Option<f64>,
     /// What no plan for the placed jobs undercuts.
     pub lower_bound: Option<f64>,
     pub gap: Option<f64>,
@@ -186,6 +189,7 @@ impl PlanFile {
             mean_jct_s: outcome.map(|outcome| outcome.mean_jct),
             makespan_s: outcome.map(|outcome| outcome.makespan),
             fairness: outcome.map(|outcome| outcome.fairness),
+            heterogeneity: heterogeneity(problem),
             lower_bound: quality.map(|quality| quality.lower_bound),
             gap: quality.map(|quality| quality.gap),
             proven_optimal: all && quality.is_some_and(Quality::is_optimal),

@@ -45,6 +45,13 @@ fn has_gives_the_worked_example() {
 }
 
 #[test]
+fn heterogeneity_is_the_mean_speed_over_the_slowest() {
+    // T4 275 + 884, V100 644 + 1754, two each.
+    let degree = hsched::policy::heterogeneity(&problems::worked_example()).expect("usable GPUs");
+    near(degree, (2.0 * 1159.0 + 2.0 * 2398.0) / (4.0 * 1159.0));
+}
+
+#[test]
 fn exhaustive_gives_the_optimum_of_the_worked_example() {
     let problem = problems::worked_example();
     let (plan, outcome) = plan(&problem, "exhaustive", Parameters::default());
