@@ -67,7 +67,7 @@ pub(super) struct PlanningArgs {
     budget: Option<Duration>,
 }
 
-/// How long the proving policy searches unless told otherwise.
+/// How long a search that would go on is given unless told otherwise.
 pub(super) const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
@@ -195,7 +195,7 @@ pub(super) fn solve(
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
-    let usual = (name == policy::names()[0]).then_some(USUAL_BUDGET);
+    let usual = policy.needs_budget().then_some(USUAL_BUDGET);
     let stop = args.stop(context, usual);
     let plan = policy.plan(problem, &mut Memory::default(), &stop);
     let time = taken();

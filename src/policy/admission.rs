@@ -4,7 +4,7 @@
 //! limit, a type that nobody can use — this room finds the nearest problem that can.
 
 use crate::policy::fairness::EqualShare;
-use crate::policy::{JobModel, Objective, Problem, Verdict};
+use crate::policy::{JobModel, Problem, Verdict};
 use crate::solve::Transport;
 
 /// The jobs to place and the workers to use.
@@ -203,11 +203,7 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
 /// Returns the jobs in the order in which they should run when not all can at once: the shortest first keeps
 /// the mean time that all spend waiting and running least, and for the weighted mean the shortest for its weight.
 fn most_urgent_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
-    let weight = |job: usize| match problem.objective {
-        Objective::Weighted => problem.jobs[job].weight,
-        Objective::MeanJct | Objective::Makespan => 1.0,
-    };
-    by_time(problem, jobs, weight)
+    by_time(problem, jobs, |job| problem.objective.weight(&problem.jobs[job]))
 }
 
 /// Returns the jobs by the time that each would take with the whole cluster to itself.

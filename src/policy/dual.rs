@@ -65,10 +65,7 @@ impl<'a> Dual<'a> {
         let rings = Rings::new(problem);
         let offered = problem.offered();
         let pricers = jobs.iter().map(|&job| Pricer::new(&problem.jobs[job], &rings, &offered)).collect();
-        let weight = |&job: &usize| match problem.objective {
-            Objective::Weighted => problem.jobs[job].weight,
-            Objective::MeanJct | Objective::Makespan => 1.0,
-        };
+        let weight = |&job: &usize| problem.objective.weight(&problem.jobs[job]);
         let weights: Vec<f64> = jobs.iter().map(weight).collect();
         let sum: f64 = weights.iter().sum();
         let total_weight = if problem.objective == Objective::Makespan { 1.0 } else { sum };

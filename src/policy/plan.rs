@@ -12,6 +12,11 @@ pub trait Policy {
     /// Returns the name by which users choose the policy.
     fn name(&self) -> &'static str;
 
+    /// Returns whether the search goes on for as long as it may, so that a caller should end it.
+    fn needs_budget(&self) -> bool {
+        false
+    }
+
     /// Returns a verdict for every job of the problem.
     ///
     /// The search asks `stop` whether to end with the best plan so far. Equal problems give equal plans

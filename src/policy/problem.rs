@@ -221,6 +221,15 @@ impl Objective {
         Self::NAMES.iter().find(|(_, objective)| *objective == self).map_or("", |(name, _)| name)
     }
 
+    /// Returns what a job's completion time counts: its weight where the objective is weighted, else one.
+    #[must_use]
+    pub fn weight(self, job: &JobModel) -> f64 {
+        match self {
+            Self::Weighted => job.weight,
+            Self::MeanJct | Self::Makespan => 1.0,
+        }
+    }
+
     /// Returns the value over pairs of weight and completion time in seconds; 0 for none.
     #[must_use]
     pub fn value(self, jobs: impl IntoIterator<Item = (f64, f64)>) -> f64 {

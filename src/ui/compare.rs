@@ -30,7 +30,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("POLICY", Align::Left),
         ("PLACED", Align::Right),
-        ("MEAN COMPLETION", Align::Right),
+        ("MEAN", Align::Right),
         ("VS BEST", Align::Right),
         ("GAP", Align::Right),
         ("LAST", Align::Right),

@@ -6,7 +6,7 @@ use crate::policy::dual::{Bound, Dual};
 use crate::policy::optimal::exact::prove;
 use crate::policy::optimal::primal::Primal;
 use crate::policy::{
-    Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
+    Memory, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
 /// The proving policy.
@@ -36,6 +36,10 @@ impl Policy for Optimal {
         "optimal"
     }
 
+    fn needs_budget(&self) -> bool {
+        true
+    }
+
     fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
         let (mut bound, mut stopped) = (None, false);
         let placed = admission::place_jobs::<Infallible>(problem, stop, |admission| {
@@ -46,9 +50,10 @@ impl Policy for Optimal {
             let place = |(&job, slots): (&usize, &Vec<Slot>)| {
                 Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
             };
-            bound = Some(answer.bound);
+            let placed: Option<Vec<Verdict>> = jobs.iter().zip(&answer.slots).map(place).collect();
+            bound = placed.is_some().then_some(answer.bound);
             stopped = stop();
-            Ok(jobs.iter().zip(&answer.slots).map(place).collect())
+            Ok(placed)
         });
         let Ok(verdicts) = placed;
         Ok(Plan { verdicts, categories: None, stopped, bound })
@@ -108,8 +113,7 @@ fn value(problem: &Problem, jobs: &[usize], slots: &[Vec<Slot>]) -> Option<f64> 
     let time = |(&job, slots): (&usize, &Vec<Slot>)| {
         let model = &problem.jobs[job];
         let epoch = cost::epoch_time(problem, model, slots, Sharing::Balanced)?;
-        let weight = if problem.objective == Objective::Weighted { model.weight } else { 1.0 };
-        Some((weight, model.completion_time(epoch.total())))
+        Some((model.weight, model.completion_time(epoch.total())))
     };
     Some(problem.objective.value(jobs.iter().zip(slots).map(time).collect::<Option<Vec<_>>>()?))
 }
