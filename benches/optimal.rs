@@ -11,7 +11,7 @@ use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched::model::{BitRate, Offer, RankNeeds};
 use hsched::policy::{self, Memory, Outcome, Parameters, Plan, Policy, Problem};
-use hsched::throughput::ThroughputMatrix;
+use hsched::throughput::{Cache, ThroughputMatrix};
 
 const SEEDS: u64 = 10;
 const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];
@@ -141,7 +141,7 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
         seed,
     };
     let (cluster, jobs) = (generate::cluster(&recipe).expect("a cluster"), generate::jobs(&recipe));
-    let speeds = ThroughputMatrix::from_job_files(&jobs, &Problem::types_of(&cluster));
+    let speeds = ThroughputMatrix::new(&jobs, &Problem::types_of(&cluster), &Cache::default());
     let offer = Offer::up(&cluster, RankNeeds { cpus: 1, memory: 0 });
     Problem::new(&cluster, &offer, &jobs, &speeds, (network, intra_node)).expect("a problem")
 }

@@ -20,7 +20,7 @@ use crate::policy::{
 };
 use crate::spec;
 use crate::store::{PlanFile, Solved};
-use crate::throughput::ThroughputMatrix;
+use crate::throughput::{Cache, ThroughputMatrix};
 use crate::ui::Progress;
 
 /// What can be said about how to plan.
@@ -168,7 +168,7 @@ pub(super) fn prepare(
     let live = args.source.is_live();
     let (capacity, offer) = offer(args.capacity, live, context, &cluster, &jobs, notes)?;
     let types = Problem::types_of(&cluster);
-    let speeds = ThroughputMatrix::from_job_files(&jobs, &types);
+    let speeds = ThroughputMatrix::new(&jobs, &types, &Cache::default());
     let rates = (context.settings.network, context.settings.intra_node);
     let mut problem = Problem::new(&cluster, &offer, &jobs, &speeds, rates)
         .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::plan_file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
 use crate::model::{BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode};
 use crate::policy::{CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
-use crate::throughput::ThroughputMatrix;
+use crate::throughput::{Cache, ThroughputMatrix};
 
 /// Most GPUs of a cluster, as in cluster files.
 const GPU_LIMIT: u64 = 1_000_000;
@@ -33,7 +33,7 @@ impl PlanFile {
         }
         let types = offer.nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
         let types: Vec<GpuType> = types.collect::<BTreeSet<_>>().into_iter().collect();
-        let speeds = ThroughputMatrix::from_job_files(jobs, &types);
+        let speeds = ThroughputMatrix::new(jobs, &types, &Cache::default());
         let problem = Problem::new(&Cluster::default(), &offer, jobs, &speeds, (network, network));
         problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
     }

@@ -1,7 +1,10 @@
 //! The matrix of speeds: one row per job, one column per GPU type, each cell with its source or a reason.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use super::cache::{Cache, Measured};
+use super::record::batch_size;
 use crate::catalogue::recognise;
 use crate::model::{GpuType, Job, Precision, Speed};
 
@@ -33,13 +36,18 @@ pub struct Known {
 }
 
 /// Where a speed comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// The job file says it of this type.
     JobFile,
     /// The job file says it of the same model by another name.
     OtherName(GpuType),
+    /// The cache of measured speeds has it.
+    Measured(Measured),
 }
+
+/// Relative difference between job file and measurement that its reader is told of.
+const NOTABLE: f64 = 0.1;
 
 /// Why a GPU type cannot be planned for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +61,18 @@ pub enum Unusable {
 }
 
 impl ThroughputMatrix {
-    /// Returns what the job files say about `gpu_types`, the types of a cluster.
+    /// Returns what is known of `jobs` on `gpu_types`, the types of a cluster.
     ///
-    /// A name in a job file that the cluster has means that type alone. Another name means all types that
-    /// the catalogue knows as possibly the same: `a100` is `nvidia_a100_80gb_pcie`, and `a100-40gb` is not.
-    /// Of several such names the one that leaves least open counts, then the first by name.
+    /// What the cache has measured of a type comes before what the job file says of it; then come, in that order,
+    /// what they say of it by another name. A name that the cluster has means that type alone. Another name
+    /// means all types that the catalogue knows as possibly the same: `a100` is `nvidia_a100_80gb_pcie`, and
+    /// `a100-40gb` is not. Of several such names the one that leaves least open counts, then the first by name.
     #[must_use]
-    pub fn from_job_files(jobs: &[Job], gpu_types: &[GpuType]) -> Self {
-        let row = |job: &Job| gpu_types.iter().map(|gpu_type| Cell::of(job, gpu_type, gpu_types)).collect();
+    pub fn new(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache) -> Self {
+        let row = |job: &Job| {
+            let measured: BTreeMap<&GpuType, Measured> = cache.of_model(&job.model, job.precision).collect();
+            gpu_types.iter().map(|gpu_type| Cell::of(job, &measured, gpu_type, gpu_types)).collect()
+        };
         Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(row).collect() }
     }
 
@@ -81,7 +93,12 @@ impl ThroughputMatrix {
 }
 
 impl Cell {
-    fn of(job: &Job, gpu_type: &GpuType, cluster: &[GpuType]) -> Self {
+    fn of(
+        job: &Job,
+        measured: &BTreeMap<&GpuType, Measured>,
+        gpu_type: &GpuType,
+        cluster: &[GpuType],
+    ) -> Self {
         let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
         if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
             return Self::Unusable(Unusable::NotAllowed);
@@ -97,23 +114,63 @@ impl Cell {
                 None => remarks.push(format!("whether {gpu_type} computes in {precision} is not known")),
             }
         }
-        let Some((speed, source)) = speed(job, gpu_type, cluster) else {
+        let Some((speed, source)) = speed(job, measured, gpu_type, cluster, &mut remarks) else {
             return Self::Unusable(Unusable::NoThroughput);
         };
-        if let Source::OtherName(name) = &source {
-            remarks.push(format!("{name}'s speed used for {gpu_type}: the same model"));
-        }
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         Self::Known(Known { speed, source, max_batch, remarks })
     }
 }
 
-fn speed(job: &Job, gpu_type: &GpuType, cluster: &[GpuType]) -> Option<(Speed, Source)> {
-    if let Some(&speed) = job.throughput.get(gpu_type) {
-        return Some((speed, Source::JobFile));
+/// Returns a job's speed on a GPU type and where it comes from; remarks what its owner would not expect.
+fn speed(
+    job: &Job,
+    measured: &BTreeMap<&GpuType, Measured>,
+    gpu_type: &GpuType,
+    cluster: &[GpuType],
+    remarks: &mut Vec<String>,
+) -> Option<(Speed, Source)> {
+    let said = job.throughput.get(gpu_type).copied();
+    if let Some(&own) = measured.get(gpu_type) {
+        remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &own)));
+        return Some((own.speed, Source::Measured(own)));
+    }
+    if let Some(said) = said {
+        return Some((said, Source::JobFile));
+    }
+    let mut same =
+        |name: &GpuType| remarks.push(format!("{name}'s speed used for {gpu_type}: the same model"));
+    if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
+        same(name);
+        return measured.get(name).map(|&own| (own.speed, Source::Measured(own)));
     }
     let &name = other_names(job.throughput.keys(), gpu_type, cluster).first()?;
+    same(name);
     job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())))
+}
+
+/// Returns what to say where the job file is far from what was measured, at the batch seen last.
+fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option<String> {
+    let batch = batch_size(measured.batch.unwrap_or(1));
+    let (own, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
+    let differs = (own / other - 1.0).abs() > NOTABLE;
+    let how = if measured.batch.is_some() { "measured" } else { "set by hand" };
+    differs.then(|| {
+        format!(
+            "{gpu_type}: {} samples/s {how}, used instead of the job file's {}",
+            digits(own),
+            digits(other)
+        )
+    })
+}
+
+/// Returns a number with three digits that count.
+fn digits(number: f64) -> String {
+    match number {
+        _ if number >= 100.0 => format!("{number:.0}"),
+        _ if number >= 10.0 => format!("{number:.1}"),
+        _ => format!("{number:.3}"),
+    }
 }
 
 /// Returns the limit on a batch; by another name only where both names say the same memory.

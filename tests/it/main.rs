@@ -44,4 +44,5 @@ mod real_ranks;
 mod real_setup;
 mod real_stop;
 mod sandbox;
+mod speed_cache;
 mod throughput_names;

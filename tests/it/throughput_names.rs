@@ -2,7 +2,7 @@
 
 use hsched::model::{GpuType, Job};
 use hsched::spec;
-use hsched::throughput::{Cell, Known, Source, ThroughputMatrix};
+use hsched::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
@@ -14,13 +14,14 @@ fn job(keys: &str) -> Job {
 /// Returns what is known of each type: its rate, the name that gave it, the limit on batches and remarks.
 fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
     let types: Vec<GpuType> = cluster.iter().map(|name| GpuType::new(name).expect("a type")).collect();
-    let matrix = ThroughputMatrix::from_job_files(&[job(keys)], &types);
+    let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default());
     let text = |cell: &Cell| match cell {
         Cell::Unusable(reason) => reason.to_string(),
         Cell::Known(Known { speed, source, max_batch, remarks }) => {
             let from = match source {
                 Source::JobFile => String::new(),
                 Source::OtherName(name) => format!(" of {name}"),
+                Source::Measured(own) => format!(" measured {} times", own.count),
             };
             let limit = max_batch.map(|limit| format!(" at most {limit}")).unwrap_or_default();
             let parts = [&[format!("{}{from}{limit}", speed.rate_at(1.0))], remarks.as_slice()];

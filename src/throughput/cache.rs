@@ -1,0 +1,219 @@
+//! The speeds that were measured, by model, GPU type and precision, and by who measured them.
+
+use std::collections::BTreeMap;
+
+use super::fit::{Reading, fit};
+use super::record::{Point, Record, batch_size};
+use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
+use crate::model::{GpuType, Precision, Speed};
+
+/// All measured speeds.
+///
+/// A set of records, one for each speed and contributor: only the contributor changes its record, so that
+/// caches merge without loss, in any order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cache {
+    models: BTreeMap<String, BTreeMap<Place, Records>>,
+}
+
+type Place = (GpuType, Option<Precision>);
+
+/// By contributor.
+type Records = BTreeMap<String, Record>;
+
+/// What is known of a speed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    pub speed: Speed,
+    /// Relative error of step times, one standard deviation.
+    pub error: f64,
+    /// Samples that counted; 0 where somebody said so.
+    pub count: u64,
+    /// Batch sizes seen: of one alone only the line through it and the origin is known.
+    pub batches: usize,
+    /// Batch size seen last; `None` where somebody said so.
+    pub batch: Option<u64>,
+    /// Unix seconds.
+    pub last_seen: f64,
+    /// Source of what was seen last.
+    pub source: SampleSource,
+}
+
+/// Relative error that no speed is below: runs differ by that much from one another.
+const LEAST_ERROR: f64 = 0.01;
+
+/// Relative error of what somebody says.
+const STATED_ERROR: f64 = 0.1;
+
+/// Samples of one batch size beyond which more do not count more: the moving average forgets them.
+const MOST_SAMPLES: u64 = 10;
+
+/// Later observations of a record that halve what a point counts, and the least that it counts.
+const HALF_LIFE: f64 = 8.0;
+const LEAST_AGE_WEIGHT: f64 = 1e-3;
+
+impl Cache {
+    /// Takes in a sample.
+    ///
+    /// One far from what is known is kept aside: a stalled file system teaches nothing about a GPU. When three
+    /// such agree, the speed has changed, and they replace what was known.
+    pub fn learn(&mut self, sample: &Sample, rule: LearnRule<'_>) -> Lesson {
+        if !sample.is_possible() {
+            return Lesson::Refused(Refusal::Nonsense);
+        }
+        let records = self.records_mut(&sample.key);
+        let measured = |point: &Point| matches!(point.source, SampleSource::Report | SampleSource::Probe);
+        let mut points = records.values().flat_map(|record| &record.points);
+        if sample.source == SampleSource::Epoch && points.any(measured) {
+            return Lesson::Refused(Refusal::LessExact);
+        }
+        let before = pooled(records);
+        let record = records.entry(rule.contributor.to_owned()).or_default();
+        let weight = if rule.weight > 0.0 { rule.weight.min(1.0) } else { 1.0 };
+        if let Err(expected) = record.learn(sample, weight) {
+            return Lesson::Outlier { expected, seconds: sample.seconds };
+        }
+        match pooled(records) {
+            Some(after) => Lesson::Learnt { before, after },
+            None => Lesson::Refused(Refusal::Nonsense),
+        }
+    }
+
+    /// Returns what is known of a speed, over all contributors.
+    #[must_use]
+    pub fn estimate(&self, key: &SpeedKey) -> Option<Measured> {
+        let place = (key.gpu_type.clone(), key.precision);
+        self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
+    }
+
+    /// Returns what is known of a model in a precision, by GPU type.
+    pub fn of_model(
+        &self,
+        model: &str,
+        precision: Option<Precision>,
+    ) -> impl Iterator<Item = (&GpuType, Measured)> {
+        let places = self.models.get(model).into_iter().flatten();
+        places
+            .filter(move |((_, own), _)| *own == precision)
+            .filter_map(|((gpu_type, _), records)| Some((gpu_type, pooled(records)?)))
+    }
+
+    /// Returns all that is known, by model, GPU type and precision.
+    pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, Measured)> {
+        self.all_records().filter_map(|(key, records)| Some((key, pooled(records)?)))
+    }
+
+    /// Returns every contributor's record of every speed.
+    pub fn records(&self) -> impl Iterator<Item = (SpeedKey, &str, &Record)> {
+        self.all_records().flat_map(|(key, records)| {
+            records.iter().map(move |(contributor, record)| (key.clone(), contributor.as_str(), record))
+        })
+    }
+
+    /// Puts a contributor's record in, unless a later one is there; returns whether its numbers are possible.
+    pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: Record) -> bool {
+        let possible = record.is_possible();
+        if possible {
+            let own = self.records_mut(key).entry(contributor.to_owned()).or_default();
+            if record.order() > own.order() {
+                *own = record;
+            }
+        }
+        possible
+    }
+
+    /// Takes in all that another cache knows.
+    ///
+    /// Of two records of a contributor the later one stays: the order of merging does not matter, nor how often.
+    pub fn merge(&mut self, other: &Self) {
+        for (key, contributor, record) in other.records() {
+            self.restore(&key, contributor, record.clone());
+        }
+    }
+
+    /// Replaces what all contributors know of a speed by what somebody says.
+    pub fn set(&mut self, key: &SpeedKey, speed: Speed, at: f64, contributor: &str) {
+        let records = self.records_mut(key);
+        records.retain(|own, _| own == contributor);
+        records.entry(contributor.to_owned()).or_default().state(speed, at);
+    }
+
+    /// Forgets a model, on one GPU type or all; returns how many speeds that were.
+    ///
+    /// A merge with a cache that still has them brings them back.
+    pub fn forget(&mut self, model: &str, gpu_type: Option<&GpuType>) -> usize {
+        let Some(places) = self.models.get_mut(model) else { return 0 };
+        let before = places.len();
+        places.retain(|(own, _), _| gpu_type.is_some_and(|gpu_type| gpu_type != own));
+        let after = places.len();
+        if after == 0 {
+            self.models.remove(model);
+        }
+        before - after
+    }
+
+    fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &Records)> {
+        self.models.iter().flat_map(|(model, places)| {
+            places.iter().map(move |((gpu_type, precision), records)| {
+                let key =
+                    SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
+                (key, records)
+            })
+        })
+    }
+
+    fn records_mut(&mut self, key: &SpeedKey) -> &mut Records {
+        let places = self.models.entry(key.model.clone()).or_default();
+        places.entry((key.gpu_type.clone(), key.precision)).or_default()
+    }
+}
+
+/// Returns what all contributors know together: one line through all their points.
+fn pooled(records: &Records) -> Option<Measured> {
+    let points =
+        || records.values().flat_map(|record| record.points.iter().map(move |point| (record, point)));
+    let Some((_, last)) = points().max_by(|(_, a), (_, b)| a.at.total_cmp(&b.at)) else {
+        return stated(records);
+    };
+    let readings: Vec<Reading> = points().map(|(record, point)| reading(record, point)).collect();
+    let speed = fit(&readings)?;
+    let total: f64 = readings.iter().map(|reading| reading.weight).sum();
+    let off = |reading: &Reading| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
+    let misfit = readings.iter().map(|own| own.weight * off(own) * off(own)).sum::<f64>() / total;
+    let noise = points().zip(&readings).map(|((_, point), own)| own.weight * point.variance);
+    // The variance of one sample, and of the mean of all that count.
+    let noise = noise.sum::<f64>() / total / total.max(1.0);
+    let mut batches: Vec<u64> = points().map(|(_, point)| point.batch).collect();
+    batches.sort_unstable();
+    batches.dedup();
+    Some(Measured {
+        speed,
+        error: (misfit + noise).sqrt().max(LEAST_ERROR),
+        count: points().map(|(_, point)| point.count).sum(),
+        batches: batches.len(),
+        batch: Some(last.batch),
+        last_seen: last.at,
+        source: last.source,
+    })
+}
+
+/// Returns the point with what it counts: its samples, less the longer ago they were.
+fn reading(record: &Record, point: &Point) -> Reading {
+    #[expect(clippy::cast_precision_loss, reason = "a weight needs no exact counts")]
+    let (age, samples) = ((record.observations - point.seen) as f64, point.count.min(MOST_SAMPLES) as f64);
+    let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);
+    Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }
+}
+
+fn stated(records: &Records) -> Option<Measured> {
+    let last = records.values().filter_map(|record| record.stated).max_by(|a, b| a.at.total_cmp(&b.at))?;
+    Some(Measured {
+        speed: last.speed,
+        error: STATED_ERROR,
+        count: 0,
+        batches: 0,
+        batch: None,
+        last_seen: last.at,
+        source: SampleSource::User,
+    })
+}

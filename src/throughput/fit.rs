@@ -1,0 +1,75 @@
+//! Step times at some batch sizes to a speed: weighted least squares of `alpha + beta * batch`.
+
+use crate::model::{Seconds, Speed};
+
+/// A step time at a batch, and how much it counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    pub batch: f64,
+    pub seconds: f64,
+    /// Above 0; residuals are relative, so that it counts the same for long and short steps.
+    pub weight: f64,
+}
+
+/// Returns the speed that fits the readings best, or `None` where there are none or numbers are impossible.
+///
+/// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. From one batch size, and where the
+/// best line has `alpha < 0` or `beta <= 0`, which no GPU has, the line through the origin.
+#[must_use]
+pub fn fit(readings: &[Reading]) -> Option<Speed> {
+    affine(readings).or_else(|| through_origin(readings))
+}
+
+fn affine(readings: &[Reading]) -> Option<Speed> {
+    let first = readings.first()?.batch;
+    if readings.iter().all(|reading| reading.batch == first) {
+        return None;
+    }
+    // Around the means, where the normal equations keep their digits.
+    let weight = |reading: &Reading| reading.weight / (reading.seconds * reading.seconds);
+    let total: f64 = readings.iter().map(weight).sum();
+    let mean = |of: fn(&Reading) -> f64| readings.iter().map(|r| weight(r) * of(r)).sum::<f64>() / total;
+    let (batch, seconds) = (mean(|r| r.batch), mean(|r| r.seconds));
+    let moment = |of: fn(f64, f64) -> f64| {
+        readings.iter().map(|r| weight(r) * of(r.batch - batch, r.seconds - seconds)).sum::<f64>()
+    };
+    let beta = moment(|b, s| b * s) / moment(|b, _| b * b);
+    Speed::affine(Seconds(seconds - beta * batch), Seconds(beta))
+}
+
+fn through_origin(readings: &[Reading]) -> Option<Speed> {
+    let sum = |of: fn(f64) -> f64| readings.iter().map(|r| r.weight * of(r.batch / r.seconds)).sum::<f64>();
+    Speed::rate(sum(|rate| rate * rate) / sum(|rate| rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(points: &[(f64, f64, f64)], alpha: f64, beta: f64) {
+        let reading = |&(batch, seconds, weight)| Reading { batch, seconds, weight };
+        let speed = fit(&points.iter().map(reading).collect::<Vec<_>>()).expect("a speed");
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + b.abs());
+        assert!(near(speed.alpha(), alpha) && near(speed.beta(), beta), "{speed:?}");
+    }
+
+    #[test]
+    fn two_batch_sizes_give_the_line_through_both() {
+        check(&[(64.0, 0.336, 1.0), (128.0, 0.592, 5.0)], 0.08, 0.004);
+        check(&[(1.0, 0.5, 1.0), (2.0, 0.6, 9.0), (4.0, 0.8, 2.0)], 0.4, 0.1);
+    }
+
+    #[test]
+    fn one_batch_size_gives_the_line_through_the_origin() {
+        check(&[(64.0, 0.32, 1.0)], 0.0, 0.005);
+        check(&[(64.0, 0.32, 1.0), (64.0, 0.32, 1.0)], 0.0, 0.005);
+    }
+
+    #[test]
+    fn no_speed_has_negative_parts() {
+        // More than linear, and falling with the batch: neither is a line of a GPU.
+        check(&[(1.0, 1.0, 1.0), (2.0, 4.0, 0.0)], 0.0, 1.0);
+        check(&[(1.0, 1.0, 1.0), (2.0, 0.5, 0.0)], 0.0, 1.0);
+        assert_eq!(fit(&[]), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! One observation of a speed, and what it is an observation of.
+
+use thiserror::Error;
+
+use super::cache::Measured;
+use crate::model::{GpuType, Precision};
+
+/// Which speed: a model on a GPU type, in a precision.
+///
+/// A job that names no precision has a speed of its own: nobody knows in which it computes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpeedKey {
+    pub model: String,
+    pub gpu_type: GpuType,
+    pub precision: Option<Precision>,
+}
+
+/// The time of one (micro-)step at a local batch, as seen over some steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub key: SpeedKey,
+    /// Samples of the (micro-)step, at least 1.
+    pub batch: u64,
+    /// Mean seconds of a step without waiting for other ranks, above 0.
+    pub seconds: f64,
+    /// Steps over which the mean was taken, at least 1.
+    pub steps: u64,
+    /// When it was seen, in Unix seconds.
+    pub at: f64,
+    pub source: SampleSource,
+}
+
+/// How a speed came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SampleSource {
+    /// A rank reported its compute time.
+    Report,
+    /// Inferred from the time of whole epochs, waiting included.
+    Epoch,
+    /// A short run made to measure it.
+    Probe,
+    /// Somebody said so.
+    User,
+}
+
+impl SampleSource {
+    /// All sources with their names in files.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("report", Self::Report), ("epoch", Self::Epoch), ("probe", Self::Probe), ("user", Self::User)];
+
+    /// Returns the source's name in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, source)| *source == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// How samples change what is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LearnRule<'a> {
+    /// Weight of the newest sample in the moving average, in (0, 1].
+    pub weight: f64,
+    /// Who learns: an identity of its own for each cache, so that merged caches stay apart.
+    pub contributor: &'a str,
+}
+
+/// What a sample did to a cache.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lesson {
+    /// The sample counts.
+    Learnt { before: Option<Measured>, after: Measured },
+    /// The sample, in seconds, is too far from what was expected, and is kept aside: it counts when more agree.
+    Outlier { expected: f64, seconds: f64 },
+    /// The sample teaches nothing.
+    Refused(Refusal),
+}
+
+/// Why a sample teaches nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    #[error("its numbers are impossible: batch and steps must be at least 1, seconds above 0, all finite")]
+    Nonsense,
+    #[error("ranks have reported this speed: what whole epochs tell is less exact")]
+    LessExact,
+}
+
+impl Sample {
+    /// Returns whether its numbers can be a measurement.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        is_duration(self.seconds) && self.batch >= 1 && self.steps >= 1 && self.at.is_finite()
+    }
+}
+
+/// Longest step that is believed, in seconds: a year.
+const LONGEST: f64 = 3.2e7;
+
+/// Shortest step that is believed, in seconds.
+const SHORTEST: f64 = 1e-9;
+
+/// Returns whether so many seconds can be a step's.
+pub(super) fn is_duration(seconds: f64) -> bool {
+    (SHORTEST..=LONGEST).contains(&seconds)
+}
