@@ -1,11 +1,12 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `generate`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `generate`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod catalogue;
 pub mod clock;
 pub mod commands;
+pub mod engine;
 pub mod error;
 pub mod exit;
 pub mod generate;

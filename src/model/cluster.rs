@@ -125,4 +125,22 @@ impl Cluster {
     pub fn node(&self, name: &NodeName) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == *name)
     }
+
+    /// Returns the partition of jobs that name none.
+    #[must_use]
+    pub fn default_partition(&self) -> Option<&str> {
+        self.partitions.iter().find(|partition| partition.default).map(|partition| partition.name.as_str())
+    }
+
+    /// Returns the cluster with the nodes of a partition alone, or of several with commas; with all where it
+    /// does not say who belongs where.
+    #[must_use]
+    pub fn in_partitions(&self, names: &str) -> Self {
+        let wanted: Vec<&str> = names.split(',').map(str::trim).collect();
+        let mut own = self.clone();
+        if self.nodes.iter().any(|node| !node.partitions.is_empty()) {
+            own.nodes.retain(|node| node.partitions.iter().any(|name| wanted.contains(&name.as_str())));
+        }
+        own
+    }
 }

@@ -6,6 +6,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Default)]
 pub struct Seconds(pub f64);
 
+/// A moment: seconds since 1970 began, UTC.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Default)]
+pub struct Time(pub f64);
+
 /// An amount of memory or data in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Bytes(pub u64);
@@ -13,6 +17,20 @@ pub struct Bytes(pub u64);
 /// A link's rate in Gbit/s, 10^9 bit/s; always finite and above zero.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct BitRate(f64);
+
+impl Time {
+    /// Returns the time since an earlier moment; 0 where that is a later one, as clocks may be set back.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Seconds {
+        Seconds((self.0 - earlier.0).max(0.0))
+    }
+
+    /// Returns the moment so much later.
+    #[must_use]
+    pub fn after(self, wait: Seconds) -> Self {
+        Self(self.0 + wait.0)
+    }
+}
 
 impl Bytes {
     /// Returns the amount in whole MiB (2^20 bytes), rounded down: Slurm's unit of memory.

@@ -39,6 +39,29 @@ pub(super) fn epoch_time(
     Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, slots)) })
 }
 
+/// Returns the time of an epoch on `slots` when each rank keeps the batch that it has, by GPU type and samples: the
+/// slowest rank sets the pace. `None` where a speed is not known.
+#[must_use]
+pub fn epoch_as_shared(
+    problem: &Problem,
+    job: &JobModel,
+    ranks: &[(usize, u64)],
+    slots: &[Slot],
+) -> Option<EpochTime> {
+    let mut slowest = 0.0_f64;
+    for &(gpu_type, batch) in ranks {
+        let model = job.types.get(gpu_type).copied().flatten()?;
+        slowest = slowest.max(model.speed.step(batch, model.max_batch));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let (batch, samples) = (job.global_batch as f64, job.samples_per_epoch as f64);
+    let count = slots.iter().map(|slot| slot.count).sum();
+    Some(EpochTime {
+        compute: samples / batch * slowest,
+        comm: comm_time(job, count, ring_rate(problem, slots)),
+    })
+}
+
 /// Returns the computing time of an epoch on `bundle` (GPUs by type), or `None` when it is illegal.
 pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     let (mut ranks, mut rate, mut slowest) = (0, 0.0, f64::INFINITY);

@@ -27,7 +27,7 @@ mod verify;
 
 pub use self::advice::{Advice, advice};
 pub use self::alternative::Alternative;
-pub use self::cost::EpochTime;
+pub use self::cost::{EpochTime, epoch_as_shared};
 pub use self::dual::Bound;
 pub use self::explain::explain;
 pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};

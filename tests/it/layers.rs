@@ -15,6 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("catalogue", &["model"]),
     ("throughput", &["model", "catalogue"]),
     ("policy", &["model", "throughput", "solve"]),
+    ("engine", &["model", "policy", "throughput"]),
     ("render", &["model"]),
     ("spec", &["model"]),
     ("generate", &["model"]),

@@ -1,0 +1,265 @@
+//! What an event makes of the state: the one place where jobs change their phase for what happened to them.
+
+use crate::engine::state::Then;
+use crate::engine::{
+    Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, RankReport, Rules, State,
+    Tracked,
+};
+use crate::model::{Time, hostlist};
+use crate::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
+
+/// Changes the state by an event; returns what was learnt from it.
+///
+/// News of a submission that is not its job's current one, and of a job that has ended, change nothing.
+pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Option<Action> {
+    match event {
+        Event::Added { job } => {
+            let fresh = Tracked::new((**job).clone(), at);
+            match state.find_mut(&job.name) {
+                Some(tracked) if tracked.phase.is_over() => *tracked = fresh,
+                // What waits may be changed by its owner; what Slurm has may not.
+                Some(tracked) if tracked.phase.attempt().is_none() => tracked.job = (**job).clone(),
+                Some(_) => {}
+                None => state.jobs.push(fresh),
+            }
+            None
+        }
+        Event::CancelAsked { job } => {
+            let tracked = state.find_mut(job)?;
+            tracked.cancel(at);
+            None
+        }
+        Event::Attempt { job, run, news } => {
+            let tracked = state.find_mut(job)?;
+            if tracked.phase.attempt().is_none_or(|attempt| attempt.run != *run) {
+                return None;
+            }
+            let samples = tracked.hear(at, news, rules);
+            let rule = LearnRule { weight: rules.learning_rate, contributor: &rules.contributor };
+            for sample in &samples {
+                state.cache.learn(sample, rule);
+            }
+            (!samples.is_empty()).then(|| Action::Learn { job: job.clone(), samples })
+        }
+        Event::NodeDown { node, .. } => {
+            state.nodes_down.insert(node.clone());
+            None
+        }
+        Event::NodeBack { node } => {
+            state.nodes_down.remove(node);
+            None
+        }
+    }
+}
+
+impl Tracked {
+    /// Ends a job that Slurm does not have, or marks it to end when it has stopped.
+    fn cancel(&mut self, at: Time) {
+        match std::mem::replace(&mut self.phase, waiting(None, "")) {
+            Phase::Waiting { .. } => self.finish(at, Outcome::Cancelled),
+            ended @ Phase::Ended { .. } => self.phase = ended,
+            Phase::Stopping { attempt, since, killed, .. } => {
+                self.phase = Phase::Stopping { attempt, since, then: Then::Cancel, killed };
+            }
+            Phase::Meant(attempt) | Phase::Pending(attempt) | Phase::Running(attempt) => {
+                self.phase = Phase::Stopping { attempt, since: at, then: Then::Cancel, killed: false };
+                self.last = (at, "is being cancelled".into());
+            }
+        }
+    }
+
+    /// Takes in news of the current attempt; returns what they teach about speeds.
+    fn hear(&mut self, at: Time, news: &News, rules: &Rules) -> Vec<Sample> {
+        match news {
+            News::Epoch(report) => return self.count(report),
+            News::Ended { end, at: ended } => self.end(*ended, at, end, rules),
+            News::Submitted { job_id } => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    attempt.job_id = Some(*job_id);
+                    attempt.missing = None;
+                    let said = format!("submitted as job {job_id} on {}", attempt.gpus);
+                    self.advance(at, Phase::Pending, said);
+                }
+            }
+            News::Queued { job_id, submit_time } => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    let new = attempt.job_id != Some(*job_id) || attempt.missing.is_some();
+                    attempt.identify(*job_id, submit_time);
+                    if new || matches!(self.phase, Phase::Meant(_)) {
+                        self.advance(at, Phase::Pending, format!("in the queue as job {job_id}"));
+                    }
+                }
+            }
+            News::Started { job_id, submit_time, at: since, gpus } => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    attempt.identify(*job_id, submit_time);
+                    attempt.started = Some(*since);
+                    if let Some(gpus) = gpus {
+                        attempt.gpus = gpus.clone();
+                    }
+                    let nodes = hostlist::compress(attempt.gpus.0.keys().map(|node| node.as_str()));
+                    let said = format!("runs as job {job_id} on {} ({nodes})", attempt.gpus);
+                    self.advance(*since, Phase::Running, said);
+                }
+            }
+            News::Refused { message } => {
+                self.fail(at, None, &format!("refused by Slurm: {message}"), rules);
+            }
+            News::Unreachable { message } => {
+                self.put_off(at, &format!("could not be submitted: {message}"), rules);
+            }
+            News::NeverSubmitted => {
+                self.put_off(at, "Slurm never had it; it is submitted again", rules);
+            }
+            News::Unclear { message } => {
+                self.last = (at, format!("nobody knows whether it was submitted ({message})"));
+            }
+            News::Missing => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    attempt.missing = Some(at);
+                }
+            }
+            News::Stopped => {
+                let said = "was asked to save and end".to_owned();
+                self.advance(at, |attempt| stopping(attempt, at, false), said);
+            }
+            News::Killed => {
+                let said = "is being ended by Slurm".to_owned();
+                self.advance(at, |attempt| stopping(attempt, at, true), said);
+            }
+            News::NotStopped { message } => self.last = (at, format!("could not be stopped: {message}")),
+        }
+        Vec::new()
+    }
+
+    /// Goes on to the next phase with the same attempt; one that is being stopped stays so.
+    fn advance(&mut self, at: Time, next: impl FnOnce(Attempt) -> Phase, said: String) {
+        self.last = (at, said);
+        let nothing = waiting(None, "");
+        self.phase = match std::mem::replace(&mut self.phase, nothing) {
+            Phase::Meant(attempt) | Phase::Pending(attempt) | Phase::Running(attempt) => next(attempt),
+            Phase::Stopping { attempt, since, then, killed } => {
+                let killed = killed || matches!(next(attempt.clone()), Phase::Stopping { killed: true, .. });
+                Phase::Stopping { attempt, since, then, killed }
+            }
+            other => other,
+        };
+    }
+
+    /// Counts an epoch that is done for the first time.
+    fn count(&mut self, report: &EpochReport) -> Vec<Sample> {
+        let Some(attempt) = self.phase.attempt() else { return Vec::new() };
+        if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
+            return Vec::new();
+        }
+        let sample = |rank: &RankReport| sample(self, attempt, rank, report.at);
+        let samples = report.ranks.iter().filter_map(sample).collect();
+        self.epochs_done = report.epoch;
+        self.fruitless = 0;
+        self.epoch = report.length.or(self.epoch);
+        self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
+        samples
+    }
+
+    /// Decides what the end of an attempt means for the job.
+    fn end(&mut self, ended: Time, now: Time, end: &End, rules: &Rules) {
+        let nothing = waiting(None, "");
+        let (attempt, then) = match std::mem::replace(&mut self.phase, nothing) {
+            Phase::Stopping { attempt, then, .. } => (attempt, Some(then)),
+            Phase::Meant(attempt) | Phase::Pending(attempt) | Phase::Running(attempt) => (attempt, None),
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        let epochs = self.epochs_done.saturating_sub(attempt.epochs_before);
+        self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
+        // Without reports nobody can count: exit status 0 is the word of the program that all is done.
+        if *end == End::Completed || self.epochs_left() == 0 {
+            if epochs == 0 && self.past.iter().all(|past| past.epochs == 0) {
+                self.epochs_done = self.job.epochs;
+            }
+            return self.finish(ended, Outcome::Completed);
+        }
+        match (then, end) {
+            (Some(Then::Cancel), _) | (None, End::Cancelled) => self.finish(ended, Outcome::Cancelled),
+            (Some(Then::GoOn), _) => self.wait(ended, None, "stopped, to go on elsewhere"),
+            (None, End::Saved | End::TimedOut) if epochs > 0 => {
+                self.wait(ended, None, &format!("{end}; goes on after epoch {}", self.epochs_done));
+            }
+            (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
+            (None, end) => self.fail(now, Some(epochs), &end.to_string(), rules),
+        }
+    }
+
+    /// Uses up a retry, or ends the job where none is left.
+    fn fail(&mut self, at: Time, epochs: Option<u64>, why: &str, rules: &Rules) {
+        self.failures += 1;
+        if self.failures > self.job.retries {
+            let reason = if self.job.retries == 0 {
+                why.to_owned()
+            } else {
+                format!("{why}, for the last of {} times", self.failures)
+            };
+            return self.finish(at, Outcome::Failed { reason });
+        }
+        let left = self.job.retries - self.failures;
+        if epochs.is_none_or(|epochs| epochs == 0) {
+            self.fruitless += 1;
+        }
+        let delay = rules.delay(self.fruitless.max(1));
+        self.wait(at, Some(at.after(delay)), &format!("{why}; {left} of {} retries left", self.job.retries));
+    }
+
+    /// Waits for a better moment without using up a retry: the job is not to blame.
+    fn put_off(&mut self, at: Time, why: &str, rules: &Rules) {
+        self.fruitless += 1;
+        self.wait(at, Some(at.after(rules.delay(self.fruitless))), why);
+    }
+
+    fn wait(&mut self, at: Time, not_before: Option<Time>, why: &str) {
+        if matches!(self.phase, Phase::Stopping { then: Then::Cancel, .. }) {
+            return self.finish(at, Outcome::Cancelled);
+        }
+        self.phase = waiting(not_before, why);
+        self.last = (at, why.to_owned());
+    }
+
+    fn finish(&mut self, at: Time, outcome: Outcome) {
+        self.last = (at, outcome.to_string());
+        self.phase = Phase::Ended { at, outcome };
+    }
+}
+
+impl Attempt {
+    fn identify(&mut self, job_id: crate::model::JobId, submit_time: &Option<String>) {
+        self.job_id = Some(job_id);
+        self.submit_time = submit_time.clone().or(self.submit_time.take());
+        self.missing = None;
+    }
+}
+
+fn waiting(not_before: Option<Time>, reason: &str) -> Phase {
+    Phase::Waiting { not_before, reason: reason.to_owned() }
+}
+
+fn stopping(attempt: Attempt, since: Time, killed: bool) -> Phase {
+    Phase::Stopping { attempt, since, then: Then::GoOn, killed }
+}
+
+/// Returns what a rank's epoch says about its GPU: the time of one (micro-)step.
+fn sample(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Option<Sample> {
+    let rank = attempt.ranks.get(report.rank)?;
+    let job = &tracked.job;
+    let memory = job.max_batch.get(&rank.gpu_type).copied().unwrap_or(rank.batch).max(1);
+    let batch = rank.batch.div_ceil(rank.batch.div_ceil(memory).max(1)).max(1);
+    if report.samples == 0 || !(report.compute.0 > 0.0) {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+    let seconds = report.compute.0 * batch as f64 / report.samples as f64;
+    let key =
+        SpeedKey { model: job.model.clone(), gpu_type: rank.gpu_type.clone(), precision: job.precision };
+    let steps = report.samples.div_ceil(batch);
+    Some(Sample { key, batch, seconds, steps, at: at.0, source: SampleSource::Report })
+}

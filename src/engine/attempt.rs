@@ -1,0 +1,48 @@
+//! One submission of a job: what was meant, and what Slurm made of it.
+
+use crate::engine::Gpus;
+use crate::model::{JobId, PlacedRank, Seconds, Time};
+
+/// A submission; its run's id and the job's name tell it from every other one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Unique id of the run, which Slurm carries in the job's comment.
+    pub run: String,
+    /// The ranks as planned, rank 0 first.
+    pub ranks: Vec<PlacedRank>,
+    /// Predicted time of an epoch.
+    pub epoch: Seconds,
+    /// Epochs that were done before it.
+    pub epochs_before: u64,
+    /// When it was decided on.
+    pub meant: Time,
+    /// Slurm's number; with the time of submission and the run it identifies the job.
+    pub job_id: Option<JobId>,
+    /// In Slurm's spelling.
+    pub submit_time: Option<String>,
+    pub started: Option<Time>,
+    /// The GPUs that it got; before its start those that it was planned on.
+    pub gpus: Gpus,
+    /// Since when Slurm has not known of it although it should.
+    pub missing: Option<Time>,
+}
+
+impl Attempt {
+    /// Returns an attempt that is about to be submitted.
+    #[must_use]
+    pub fn new(run: &str, ranks: Vec<PlacedRank>, epoch: Seconds, epochs_before: u64, meant: Time) -> Self {
+        let gpus = Gpus::of(&ranks);
+        Self {
+            run: run.to_owned(),
+            ranks,
+            epoch,
+            epochs_before,
+            meant,
+            job_id: None,
+            submit_time: None,
+            started: None,
+            gpus,
+            missing: None,
+        }
+    }
+}

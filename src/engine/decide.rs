@@ -1,0 +1,167 @@
+//! What to do where the jobs stand as they do: end what takes too long, give free GPUs to who waits.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::engine::moves;
+use crate::engine::plan::{self, Draft, Group, Planner};
+use crate::engine::state::Then;
+use crate::engine::{Action, Attempt, Moves, Phase, Rules, State, Tracked};
+use crate::model::{Availability, Cluster, GpuType, Offer, Seconds, Time};
+use crate::policy::{Problem, Verdict};
+
+/// Returns what to do now, and marks in the state what is about to be submitted.
+pub(super) fn decide(
+    state: &mut State,
+    at: Time,
+    cluster: &Cluster,
+    rules: &Rules,
+    planner: &Planner<'_>,
+) -> Vec<Action> {
+    let mut actions: Vec<Action> =
+        state.jobs.iter().filter_map(|tracked| end_of_patience(tracked, at, cluster, rules)).collect();
+    let seen = fingerprint(state, at, cluster, rules);
+    if state.decided == Some(seen) {
+        return actions;
+    }
+    state.decided = Some(seen);
+    let mut drafts = Vec::new();
+    for group in plan::groups(state, cluster, rules) {
+        let (own, draft) = choose(state, &group, at, rules, planner);
+        actions.extend(own);
+        drafts.extend(draft.map(|draft| (draft, group.cluster)));
+    }
+    for (number, (draft, cluster)) in drafts.into_iter().enumerate() {
+        let run = if number == 0 { planner.run.to_owned() } else { format!("{}.{number}", planner.run) };
+        actions.extend(mark(state, &draft, &run, at));
+        if !draft.plan.placed().is_empty() {
+            actions.push(Action::Submit(Box::new(draft.into_batch(run, planner, cluster))));
+        }
+    }
+    actions
+}
+
+/// Returns whether a job waits for GPUs and may have some now.
+pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
+    matches!(&tracked.phase, Phase::Waiting { not_before, .. } if not_before.is_none_or(|moment| moment <= at))
+}
+
+/// Returns how to end a job that its owner gave up, that does not stop, or that can never start.
+fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules) -> Option<Action> {
+    let attempt = tracked.phase.attempt()?;
+    let why = match &tracked.phase {
+        Phase::Stopping { killed: true, .. } => return None,
+        Phase::Stopping { then: Then::Cancel, .. } => "its owner cancelled it".to_owned(),
+        Phase::Stopping { since, .. } => {
+            let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
+            let patience = Seconds(grace.0 + Rules::PATIENCE.0);
+            if at.since(*since) < patience {
+                return None;
+            }
+            format!("it did not stop within {} s", patience.0)
+        }
+        Phase::Pending(_) => {
+            format!("{} can never start: no such GPUs are up any more", unable(attempt, cluster)?)
+        }
+        _ => return None,
+    };
+    let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
+    Some(Action::Cancel { job, run, job_id, why })
+}
+
+/// Returns the GPUs of an attempt for which no nodes are up, if there are any.
+fn unable(attempt: &Attempt, cluster: &Cluster) -> Option<String> {
+    let up = |gpu_type: &GpuType| -> u32 {
+        let nodes = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
+        let stocks = nodes.flat_map(|node| &node.gpus).filter(|stock| stock.gpu_type == *gpu_type);
+        stocks.map(|stock| stock.total).sum()
+    };
+    let short = attempt.gpus.by_type().into_iter().find(|(gpu_type, count)| up(gpu_type) < *count);
+    short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
+}
+
+/// Returns what to do for one group: either running jobs to stop, or a plan for those that are ready.
+fn choose(
+    state: &State,
+    group: &Group<'_>,
+    at: Time,
+    rules: &Rules,
+    planner: &Planner<'_>,
+) -> (Vec<Action>, Option<Draft>) {
+    let ready: Vec<&Tracked> = group.jobs.iter().copied().filter(|tracked| is_ready(tracked, at)).collect();
+    let stopping = |tracked: &&&Tracked| matches!(tracked.phase, Phase::Stopping { then: Then::GoOn, .. });
+    if let Some(other) = group.jobs.iter().find(stopping) {
+        let why = format!("{} gives its GPUs back first", other.job.name);
+        let wait = |tracked: &&Tracked| Action::Wait { job: tracked.job.name.clone(), why: why.clone() };
+        return (ready.iter().map(wait).collect(), None);
+    }
+    let offer = plan::offer(state, group, &[], rules);
+    let base =
+        (!ready.is_empty()).then(|| plan::draft(&ready, offer, group, state, (rules, planner))).flatten();
+    if let Moves::Auto { margin } = rules.moves {
+        let stops = moves::stops(state, group, (&ready, base.as_ref()), margin, (rules, planner));
+        if !stops.is_empty() {
+            return (stops, None);
+        }
+    }
+    (Vec::new(), base)
+}
+
+/// Writes down in the state which jobs of a draft are about to be submitted, and why others wait.
+fn mark(state: &mut State, draft: &Draft, run: &str, at: Time) -> Vec<Action> {
+    let mut waits = Vec::new();
+    for (job, verdict) in draft.jobs.iter().zip(draft.plan.verdicts()) {
+        let Some(tracked) = state.find_mut(&job.name) else { continue };
+        match verdict {
+            Verdict::Place(placement) => {
+                let epoch = Seconds(placement.epoch.total());
+                let attempt = Attempt::new(run, draft.ranks(placement), epoch, tracked.epochs_done, at);
+                tracked.last = (at, format!("to be submitted on {}", attempt.gpus));
+                tracked.phase = Phase::Meant(attempt);
+            }
+            Verdict::Defer { reason: why } | Verdict::Reject { reason: why } => {
+                if let Phase::Waiting { reason, .. } = &mut tracked.phase
+                    && reason != why
+                {
+                    reason.clone_from(why);
+                    tracked.last = (at, why.clone());
+                    waits.push(Action::Wait { job: job.name.clone(), why: why.clone() });
+                }
+            }
+        }
+    }
+    waits
+}
+
+/// Returns a number that stands for all that a decision depends on, save the epochs that go by.
+fn fingerprint(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
+        (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at)).hash(&mut hasher);
+        moves::is_movable(tracked).hash(&mut hasher);
+        tracked.phase.attempt().map(|attempt| &attempt.run).hash(&mut hasher);
+    }
+    for group in plan::groups(state, cluster, rules) {
+        let running: Vec<&Tracked> =
+            group.jobs.iter().copied().filter(|tracked| matches!(tracked.phase, Phase::Running(_))).collect();
+        let Offer { nodes, .. } = plan::offer(state, &group, &running, rules);
+        for node in &nodes {
+            (&node.name, &node.gpus).hash(&mut hasher);
+        }
+        let jobs: Vec<_> = group.jobs.iter().map(|tracked| tracked.rest()).collect();
+        let offer = Offer { nodes, notes: Vec::new() };
+        let Some(problem) = plan::problem(&jobs, &offer, &group, state, rules) else { continue };
+        speeds(&problem).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Returns the speeds in steps of five hundredths, so that what is measured again makes no news.
+fn speeds(problem: &Problem) -> Vec<Option<i64>> {
+    let known = problem.jobs.iter().flat_map(|job| {
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let batch = job.global_batch as f64;
+        job.types.iter().map(move |own| own.map(|own| (own.speed.alpha() + own.speed.beta() * batch).ln()))
+    });
+    #[expect(clippy::cast_possible_truncation, reason = "logarithms of times are small")]
+    known.map(|time| time.map(|time| (time / 0.05).round() as i64)).collect()
+}

@@ -1,0 +1,139 @@
+//! What can happen to jobs and nodes.
+
+use std::fmt;
+
+use crate::engine::Gpus;
+use crate::model::{Job, JobId, JobName, NodeName, Seconds, Time};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Its owner added a job, or a new one by the name of one that has ended.
+    Added {
+        job: Box<Job>,
+    },
+    /// Its owner wants no more of a job.
+    CancelAsked {
+        job: JobName,
+    },
+    /// News of one submission; without meaning unless it is the job's current one.
+    Attempt {
+        job: JobName,
+        run: String,
+        news: News,
+    },
+    NodeDown {
+        node: NodeName,
+        reason: Option<String>,
+    },
+    NodeBack {
+        node: NodeName,
+    },
+}
+
+/// What happened to a submission.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// sbatch printed its number.
+    Submitted { job_id: JobId },
+    /// sbatch said no.
+    Refused { message: String },
+    /// The request did not reach Slurm.
+    Unreachable { message: String },
+    /// Nobody knows whether Slurm has it.
+    Unclear { message: String },
+    /// Slurm does not know it, for the first time.
+    Missing,
+    /// Slurm has not known it for long and nothing shows that it ever ran.
+    NeverSubmitted,
+    /// It waits in the queue.
+    Queued { job_id: JobId, submit_time: Option<String> },
+    /// Its processes run, on these GPUs where that is known.
+    Started { job_id: JobId, submit_time: Option<String>, at: Time, gpus: Option<Gpus> },
+    /// Rank 0 has reported an epoch.
+    Epoch(EpochReport),
+    /// It has left the queue.
+    Ended { end: End, at: Time },
+    /// It was asked to save and end.
+    Stopped,
+    /// Slurm was told to end it.
+    Killed,
+    /// The request to end it did not get through.
+    NotStopped { message: String },
+}
+
+/// An epoch as its ranks reported it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpochReport {
+    /// Counts from 1.
+    pub epoch: u64,
+    /// When it was seen.
+    pub at: Time,
+    /// Length of the epoch as rank 0 saw it.
+    pub length: Option<Seconds>,
+    /// What each rank reported, those that did.
+    pub ranks: Vec<RankReport>,
+}
+
+/// One rank's line about an epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankReport {
+    pub rank: usize,
+    /// Samples of the epoch that it trained.
+    pub samples: u64,
+    /// Time that it computed, without waiting for others.
+    pub compute: Seconds,
+}
+
+/// How a submission ended: every end that Slurm knows, those unheard of included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Exit status 0.
+    Completed,
+    /// The ranks saved and want to go on (exit status 85).
+    Saved,
+    TimedOut,
+    Failed {
+        exit: u8,
+        signal: u8,
+    },
+    OutOfMemory,
+    NodeFailed,
+    BootFailed,
+    Preempted,
+    /// The deadline that Slurm was given has passed.
+    Deadline,
+    Cancelled,
+    /// Slurm does not know it any more, and it left no word.
+    Vanished,
+    /// A state that this version does not know, as printed.
+    Other(String),
+}
+
+impl End {
+    /// Returns whether something other than the training brought the end.
+    #[must_use]
+    pub fn is_from_outside(&self) -> bool {
+        matches!(self, Self::NodeFailed | Self::BootFailed | Self::Preempted | Self::Vanished)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Completed => f.write_str("completed"),
+            Self::Saved => f.write_str("saved its state"),
+            Self::TimedOut => f.write_str("ran out of time"),
+            Self::Failed { exit, signal: 0 } => write!(f, "failed with exit status {exit}"),
+            Self::Failed { signal, .. } => write!(f, "ended by signal {signal}"),
+            Self::OutOfMemory => f.write_str("ran out of memory"),
+            Self::NodeFailed => f.write_str("lost a node"),
+            Self::BootFailed => f.write_str("a node did not boot"),
+            Self::Preempted => f.write_str("was preempted"),
+            Self::Deadline => f.write_str("passed its deadline"),
+            Self::Cancelled => f.write_str("was cancelled"),
+            Self::Vanished => f.write_str("is not known to Slurm any more"),
+            Self::Other(text) => write!(f, "ended in state {text}"),
+        }
+    }
+}

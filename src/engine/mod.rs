@@ -1,0 +1,32 @@
+//! What to do next: what was seen becomes events, and events become actions, by rules without a world.
+//!
+//! Reads no file and no clock, starts nothing. A [`World`] (Slurm, or the simulated cluster) tells what is to be
+//! seen and carries actions out; a [`Keeper`] keeps the state. Neither of them decides anything.
+
+mod action;
+mod apply;
+mod attempt;
+mod decide;
+mod event;
+mod gpus;
+mod moves;
+mod notice;
+mod observation;
+mod plan;
+mod rules;
+mod state;
+mod step;
+mod turn;
+
+pub use self::action::{Action, Batch};
+pub use self::apply::apply;
+pub use self::attempt::Attempt;
+pub use self::event::{End, EpochReport, Event, News, RankReport};
+pub use self::gpus::Gpus;
+pub use self::notice::notice;
+pub use self::observation::{Observation, Sighting, Standing};
+pub use self::plan::{Planner, named_ranks};
+pub use self::rules::{Moves, Rules};
+pub use self::state::{Outcome, PastAttempt, Phase, State, Then, Tracked};
+pub use self::step::{Step, step};
+pub use self::turn::{Keeper, Told, Turn, World, look, turn};

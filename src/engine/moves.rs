@@ -1,0 +1,243 @@
+//! Whether running jobs should be stopped to go on elsewhere: what that saves against what it costs.
+
+use crate::engine::plan::{self, Draft, Group, Planner};
+use crate::engine::{Action, Attempt, Gpus, Phase, Rules, State, Tracked};
+use crate::model::{JobName, Offer, OfferedNode, Seconds};
+use crate::policy::{Objective, Problem, Slot, epoch_as_shared};
+
+/// The gain must be more than this part of all the time that is still to come: less is not worth a stop.
+const LEAST_GAIN: f64 = 0.01;
+
+/// Two epochs that differ by less than this part of them are equally long.
+const SAME: f64 = 0.01;
+
+/// The most running jobs that are tried one by one: those with the most time to come.
+const TRIED: usize = 20;
+
+/// Returns whether a job may be stopped to go on elsewhere: it runs, and has done an epoch where it is, so that
+/// what is known of its speeds there was measured.
+pub(super) fn is_movable(tracked: &Tracked) -> bool {
+    matches!(&tracked.phase, Phase::Running(attempt)
+        if attempt.job_id.is_some() && tracked.epochs_done > attempt.epochs_before)
+        && tracked.epochs_left() > 0
+}
+
+/// A running job, and how it does where it is.
+struct Stay<'a> {
+    tracked: &'a Tracked,
+    attempt: &'a Attempt,
+    /// Time of an epoch with its present shares, by the speeds known now.
+    epoch: f64,
+}
+
+/// What would come of some moves.
+struct Choice<'a> {
+    draft: Draft,
+    moved: Vec<&'a Stay<'a>>,
+    /// Sum of weighted times to come, or the longest.
+    value: f64,
+    costs: f64,
+}
+
+/// Returns the stops of the moves that pay best, if any pays.
+pub(super) fn stops(
+    state: &State,
+    group: &Group<'_>,
+    (ready, base): (&[&Tracked], Option<&Draft>),
+    margin: f64,
+    (rules, planner): (&Rules, &Planner<'_>),
+) -> Vec<Action> {
+    let stays: Vec<Stay<'_>> =
+        group.jobs.iter().filter_map(|tracked| stay(tracked, group, state, rules)).collect();
+    let mut movable: Vec<&Stay<'_>> = stays.iter().filter(|stay| is_movable(stay.tracked)).collect();
+    if movable.is_empty() {
+        return Vec::new();
+    }
+    movable.sort_by(|a, b| b.rest().total_cmp(&a.rest()).then(a.tracked.job.name.cmp(&b.tracked.job.name)));
+    let world = Scene { state, group, ready, base, stays: &stays, rules, planner };
+    let alone = movable.iter().take(TRIED).map(|&stay| vec![stay]);
+    let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
+    let now = world.value_of_staying();
+    let worth = |option: &Choice<'_>| now - option.value - option.costs * (1.0 + margin);
+    let best = sets
+        .filter_map(|movers| world.option(movers))
+        .filter(|option| worth(option) > LEAST_GAIN * now)
+        .max_by(|a, b| worth(a).total_cmp(&worth(b)));
+    let Some(mut best) = best else { return Vec::new() };
+    best.costs += world.queue_waits(&best);
+    if worth(&best) <= LEAST_GAIN * now {
+        return Vec::new();
+    }
+    best.moved.iter().filter_map(|stay| stop(stay, &best)).collect()
+}
+
+/// What moves are weighed in.
+struct Scene<'a> {
+    state: &'a State,
+    group: &'a Group<'a>,
+    ready: &'a [&'a Tracked],
+    base: Option<&'a Draft>,
+    stays: &'a [Stay<'a>],
+    rules: &'a Rules,
+    planner: &'a Planner<'a>,
+}
+
+impl<'a> Scene<'a> {
+    /// Returns the time to come when nobody moves.
+    fn value_of_staying(&self) -> f64 {
+        let running = self.stays.iter().map(|stay| (stay.tracked, Some(stay.rest())));
+        let ready =
+            self.ready.iter().map(|&tracked| (tracked, self.base.and_then(|base| rest_in(base, tracked))));
+        self.value(running.chain(ready).collect())
+    }
+
+    /// Returns what comes of it when these jobs may move; those that end up where they are do not.
+    fn option(&self, mut movers: Vec<&'a Stay<'a>>) -> Option<Choice<'a>> {
+        // Each round fixes at least one job in its place.
+        loop {
+            let free: Vec<&Tracked> = movers.iter().map(|stay| stay.tracked).collect();
+            let jobs: Vec<&Tracked> = free.iter().chain(self.ready).copied().collect();
+            let offer = plan::offer(self.state, self.group, &free, self.rules);
+            let draft = plan::draft(&jobs, offer, self.group, self.state, (self.rules, self.planner))?;
+            // A running job is never stopped to wait.
+            let (stay, moved): (Vec<&Stay<'_>>, Vec<&Stay<'_>>) =
+                movers.iter().copied().partition(|stay| stay.is_same(&draft));
+            let homeless = moved.iter().any(|stay| draft.placement(&stay.tracked.job.name).is_none());
+            if homeless || moved.is_empty() || (self.planner.stop)() {
+                return None;
+            }
+            if stay.is_empty() {
+                return Some(self.weigh(draft, moved));
+            }
+            movers = moved;
+        }
+    }
+
+    fn weigh(&self, draft: Draft, moved: Vec<&'a Stay<'a>>) -> Choice<'a> {
+        let is_moved = |name: &JobName| moved.iter().any(|stay| stay.tracked.job.name == *name);
+        let running = self.stays.iter().map(|stay| {
+            let rest = if is_moved(&stay.tracked.job.name) {
+                rest_in(&draft, stay.tracked)
+            } else {
+                Some(stay.rest())
+            };
+            (stay.tracked, rest)
+        });
+        let ready = self.ready.iter().map(|&tracked| (tracked, rest_in(&draft, tracked)));
+        let value = self.value(running.chain(ready).collect());
+        let cost = |stay: &&Stay<'_>| {
+            let own = stay.tracked.job.launch.checkpoint.restart_cost.unwrap_or(self.rules.restart_cost).0;
+            self.weight(stay.tracked) * own
+        };
+        let costs = moved.iter().map(cost).sum();
+        Choice { draft, moved, value, costs }
+    }
+
+    /// Returns what the queue would cost the jobs that move.
+    fn queue_waits(&self, option: &Choice<'_>) -> f64 {
+        let batch = option.draft.clone().into_batch(
+            self.planner.run.to_owned(),
+            self.planner,
+            self.group.cluster.clone(),
+        );
+        let wait = |stay: &&Stay<'_>| {
+            let (index, placement) = option.draft.placement(&stay.tracked.job.name)?;
+            let wanted = Gpus::of(&option.draft.ranks(placement));
+            // While it holds some of them itself, the queue's answer would be about its own end.
+            let own = wanted.0.keys().any(|node| stay.attempt.gpus.0.contains_key(node));
+            let wait = (!own).then(|| (self.planner.queue_wait)(&batch, index)).flatten()?;
+            Some(self.weight(stay.tracked) * wait.0)
+        };
+        option.moved.iter().filter_map(wait).sum()
+    }
+
+    fn weight(&self, tracked: &Tracked) -> f64 {
+        match self.planner.objective {
+            Objective::Weighted => tracked.job.weight,
+            Objective::MeanJct | Objective::Makespan => 1.0,
+        }
+    }
+
+    /// Returns the sum of the jobs' times to come, or the longest. A job without a place waits for the first to end
+    /// and then takes as long as the longest of all.
+    fn value(&self, jobs: Vec<(&Tracked, Option<f64>)>) -> f64 {
+        let known = || jobs.iter().filter_map(|(_, rest)| *rest);
+        let first = known().min_by(f64::total_cmp).unwrap_or(0.0);
+        let longest = known().max_by(f64::total_cmp).unwrap_or(0.0);
+        let times = jobs.iter().map(|(tracked, rest)| self.weight(tracked) * rest.unwrap_or(first + longest));
+        if self.planner.objective == Objective::Makespan {
+            times.max_by(f64::total_cmp).unwrap_or(0.0)
+        } else {
+            times.sum()
+        }
+    }
+}
+
+impl Stay<'_> {
+    /// Returns the time that its epochs still take where it is.
+    fn rest(&self) -> f64 {
+        epochs(self.tracked) * self.epoch
+    }
+
+    /// Returns whether a draft leaves it where it is, or on GPUs that are as good.
+    fn is_same(&self, draft: &Draft) -> bool {
+        let Some((_, placement)) = draft.placement(&self.tracked.job.name) else { return false };
+        let planned = Gpus::of(&draft.ranks(placement));
+        let epoch = placement.epoch.total();
+        planned.by_type() == self.attempt.gpus.by_type() && (epoch - self.epoch).abs() <= SAME * self.epoch
+    }
+}
+
+fn rest_in(draft: &Draft, tracked: &Tracked) -> Option<f64> {
+    let (_, placement) = draft.placement(&tracked.job.name)?;
+    Some(epochs(tracked) * placement.epoch.total())
+}
+
+fn epochs(tracked: &Tracked) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let epochs = tracked.epochs_left() as f64;
+    epochs
+}
+
+/// Returns how a running job does where it is; `None` for jobs that do not run.
+fn stay<'a>(tracked: &'a Tracked, group: &Group<'_>, state: &State, rules: &Rules) -> Option<Stay<'a>> {
+    let Phase::Running(attempt) = &tracked.phase else { return None };
+    let node = |name| {
+        let gpus =
+            attempt.gpus.0.get(name)?.iter().map(|(gpu_type, &count)| (gpu_type.clone(), count)).collect();
+        let intra_node = group.cluster.node(name)?.intra_node;
+        Some(OfferedNode { name: name.clone(), gpus, intra_node })
+    };
+    let offer = Offer { nodes: attempt.gpus.0.keys().filter_map(node).collect(), notes: Vec::new() };
+    let problem = plan::problem(&[tracked.rest()], &offer, group, state, rules);
+    let epoch = problem.and_then(|problem| present_epoch(&problem, attempt)).unwrap_or(attempt.epoch.0);
+    Some(Stay { tracked, attempt, epoch })
+}
+
+/// Returns the time of an epoch with the shares that the ranks have, on the only job of a problem.
+fn present_epoch(problem: &Problem, attempt: &Attempt) -> Option<f64> {
+    let number = |name| problem.gpu_types.iter().position(|own| own == name);
+    let shares = attempt.ranks.iter().map(|rank| Some((number(&rank.gpu_type)?, rank.batch)));
+    let slots = problem.nodes.iter().enumerate().flat_map(|(node, own)| {
+        own.gpus.iter().enumerate().map(move |(gpu_type, &count)| Slot { node, gpu_type, count })
+    });
+    let slots: Vec<Slot> = slots.filter(|slot| slot.count > 0).collect();
+    let time = epoch_as_shared(problem, problem.jobs.first()?, &shares.collect::<Option<Vec<_>>>()?, &slots)?;
+    Some(time.total())
+}
+
+fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
+    let (_, placement) = choice.draft.placement(&stay.tracked.job.name)?;
+    let gpus = Gpus::of(&choice.draft.ranks(placement));
+    let (before, after) = (Seconds(stay.epoch), Seconds(placement.epoch.total()));
+    let why = format!(
+        "an epoch takes {:.3} s on {} instead of {:.3} s on {}, {} are left",
+        after.0,
+        gpus,
+        before.0,
+        stay.attempt.gpus,
+        stay.tracked.epochs_left()
+    );
+    let (job, run, job_id) = (stay.tracked.job.name.clone(), stay.attempt.run.clone(), stay.attempt.job_id?);
+    Some(Action::Stop { job, run, job_id, why })
+}

@@ -1,0 +1,87 @@
+//! From what is to be seen to what has happened: the difference to what was known.
+
+use std::collections::BTreeSet;
+
+use crate::engine::{End, Event, News, Observation, Phase, Rules, Sighting, Standing, State, Tracked};
+use crate::model::{Availability, Node, NodeName};
+
+/// Returns what has happened since the state was brought up to date.
+///
+/// Epochs come before the end of the run that reported them.
+#[must_use]
+pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
+    let mut events = nodes(state, seen);
+    for tracked in &state.jobs {
+        let Some(attempt) = tracked.phase.attempt() else { continue };
+        let news = |news| Event::Attempt { job: tracked.job.name.clone(), run: attempt.run.clone(), news };
+        let own = |sighting: &&Sighting| sighting.job == tracked.job.name && sighting.run == attempt.run;
+        let sighting = seen.sightings.iter().find(own);
+        if let Some(started) = sighting.and_then(|sighting| start(tracked, sighting, seen)) {
+            events.push(news(started));
+        }
+        let mut done = tracked.epochs_done;
+        for (job, run, report) in &seen.epochs {
+            if *job == tracked.job.name && *run == attempt.run && report.epoch > done {
+                done = report.epoch;
+                events.push(news(News::Epoch(report.clone())));
+            }
+        }
+        match sighting {
+            Some(sighting) => {
+                if let Standing::Ended { end, at } = &sighting.standing {
+                    events.push(news(News::Ended { end: end.clone(), at: at.unwrap_or(seen.at) }));
+                }
+            }
+            None => events.extend(missing(tracked, seen).map(news)),
+        }
+    }
+    events
+}
+
+/// Returns what a sighting says of the way into the queue and out of it.
+fn start(tracked: &Tracked, sighting: &Sighting, seen: &Observation) -> Option<News> {
+    let attempt = tracked.phase.attempt()?;
+    let (job_id, submit_time) = (sighting.job_id, sighting.submit_time.clone());
+    let known =
+        attempt.job_id == Some(job_id) && attempt.submit_time == submit_time && attempt.missing.is_none();
+    match &sighting.standing {
+        Standing::Pending => {
+            let queued = matches!(tracked.phase, Phase::Pending(_) | Phase::Stopping { .. });
+            (!(known && queued)).then_some(News::Queued { job_id, submit_time })
+        }
+        Standing::Running { since, gpus } => {
+            let at = since.unwrap_or(seen.at);
+            (attempt.started.is_none() || !known).then(|| News::Started {
+                job_id,
+                submit_time,
+                at,
+                gpus: gpus.clone(),
+            })
+        }
+        // So short that nobody saw it run.
+        Standing::Ended { .. } => (!known).then_some(News::Queued { job_id, submit_time }),
+    }
+}
+
+/// Returns what it means that Slurm does not show a submission.
+fn missing(tracked: &Tracked, seen: &Observation) -> Option<News> {
+    let attempt = tracked.phase.attempt()?;
+    let Some(since) = attempt.missing else { return Some(News::Missing) };
+    let for_long = seen.at.since(since);
+    match attempt.job_id {
+        None => (for_long >= Rules::UNCLEAR).then_some(News::NeverSubmitted),
+        Some(_) => (for_long >= Rules::VANISHED).then(|| News::Ended { end: End::Vanished, at: seen.at }),
+    }
+}
+
+fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
+    let usable = |node: &Node| node.state.availability() == Availability::Up;
+    let down: Vec<&Node> =
+        seen.cluster.nodes.iter().filter(|node| !usable(node) && !node.gpus.is_empty()).collect();
+    let names: BTreeSet<&NodeName> = down.iter().map(|node| &node.name).collect();
+    let new = down.iter().filter(|node| !state.nodes_down.contains(&node.name));
+    let new = new.map(|node| Event::NodeDown { node: node.name.clone(), reason: node.reason.clone() });
+    let back = state.nodes_down.iter().filter(|name| !names.contains(name));
+    let back = back.map(|name| Event::NodeBack { node: name.clone() });
+    new.chain(back).collect()
+}

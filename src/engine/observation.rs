@@ -1,0 +1,43 @@
+//! What is to be seen of the world at one moment.
+
+use crate::engine::{End, EpochReport, Gpus};
+use crate::model::{Cluster, JobId, JobName, Time};
+
+/// The cluster, the jobs in its queue and what their ranks reported, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    pub at: Time,
+    /// All nodes, with what all jobs use.
+    pub cluster: Cluster,
+    /// The submissions that Slurm knows, or that left word of their end.
+    pub sightings: Vec<Sighting>,
+    /// Epochs that were reported since the last look, in order; by job and run.
+    pub epochs: Vec<(JobName, String, EpochReport)>,
+    /// What could not be read, for people.
+    pub notes: Vec<String>,
+}
+
+/// A submission as Slurm shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sighting {
+    pub job: JobName,
+    pub run: String,
+    pub job_id: JobId,
+    pub submit_time: Option<String>,
+    pub standing: Standing,
+}
+
+/// Where a submission stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    Pending,
+    /// On these GPUs, where that can be told.
+    Running {
+        since: Option<Time>,
+        gpus: Option<Gpus>,
+    },
+    Ended {
+        end: End,
+        at: Option<Time>,
+    },
+}

@@ -1,0 +1,55 @@
+//! What the site and the user decide about the engine's ways.
+
+use std::collections::BTreeMap;
+
+use crate::model::{BitRate, GpuType, JobDefaults, Seconds};
+
+/// The engine's parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    pub moves: Moves,
+    /// What jobs that do not say otherwise get and where they go.
+    pub defaults: JobDefaults,
+    /// Rate between nodes where the cluster does not say.
+    pub network: BitRate,
+    /// Rate between GPUs of a node where the cluster does not say.
+    pub intra_node: BitRate,
+    /// The most GPUs of each type that all jobs together may hold; empty is no limit.
+    pub capacity: BTreeMap<GpuType, u32>,
+    /// What stopping and starting again costs a job that does not say.
+    pub restart_cost: Seconds,
+    /// The wait before a second try; it doubles with every further one in a row that brings no epoch.
+    pub retry_delay: Seconds,
+    /// Weight of the newest measurement of a speed, in (0, 1].
+    pub learning_rate: f64,
+    /// Who measures, for caches that are merged.
+    pub contributor: String,
+}
+
+/// Whether running jobs are stopped to go on elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Moves {
+    Never,
+    /// Where the gain exceeds the costs by this part of them.
+    Auto {
+        margin: f64,
+    },
+}
+
+impl Rules {
+    /// How long a submission without a clear answer is looked for before it counts as never made.
+    pub const UNCLEAR: Seconds = Seconds(60.0);
+    /// How long Slurm may not know a job before it counts as gone.
+    pub const VANISHED: Seconds = Seconds(60.0);
+    /// What a stopped job gets beyond its grace before Slurm is told to end it.
+    pub const PATIENCE: Seconds = Seconds(30.0);
+    /// The longest wait before a further try.
+    pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
+
+    /// Returns the wait after so many ends in a row without a new epoch.
+    #[must_use]
+    pub fn delay(&self, fruitless: u32) -> Seconds {
+        let doubled = self.retry_delay.0 * 2_f64.powi(fruitless.saturating_sub(1).min(20).cast_signed());
+        Seconds(if fruitless == 0 { 0.0 } else { doubled.min(Self::LONGEST_DELAY.0) })
+    }
+}

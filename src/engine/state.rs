@@ -1,0 +1,220 @@
+//! What is known of all jobs: what was asked for, where each stands, and what it has done.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::engine::{Attempt, End};
+use crate::model::{Job, JobName, NodeName, Seconds, Time};
+use crate::throughput::Cache;
+
+/// Everything that the engine remembers between two steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// In the order in which they were added.
+    pub jobs: Vec<Tracked>,
+    /// Nodes that were down or drained when last looked at.
+    pub nodes_down: BTreeSet<NodeName>,
+    /// What the last decision was about; the same again needs no new one.
+    pub decided: Option<u64>,
+    /// What is known of speeds.
+    pub cache: Cache,
+}
+
+/// A job and its story.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tracked {
+    pub job: Job,
+    pub phase: Phase,
+    pub epochs_done: u64,
+    /// Ends that counted against its retries.
+    pub failures: u32,
+    /// Ends in a row without a new epoch.
+    pub fruitless: u32,
+    /// Length of the last epoch that was reported.
+    pub epoch: Option<Seconds>,
+    pub added: Time,
+    /// What happened last, for people.
+    pub last: (Time, String),
+    pub past: Vec<PastAttempt>,
+}
+
+/// Where a job stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// In no queue: waits for GPUs, not before the moment given.
+    Waiting {
+        not_before: Option<Time>,
+        reason: String,
+    },
+    /// About to be submitted, or submitted with no clear answer.
+    Meant(Attempt),
+    /// In Slurm's queue.
+    Pending(Attempt),
+    Running(Attempt),
+    /// Asked to save and end.
+    Stopping {
+        attempt: Attempt,
+        since: Time,
+        then: Then,
+        killed: bool,
+    },
+    Ended {
+        at: Time,
+        outcome: Outcome,
+    },
+}
+
+/// What comes after a job was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It goes on elsewhere.
+    GoOn,
+    /// It is over, for its owner said so.
+    Cancel,
+}
+
+/// How a job ended for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Completed,
+    Failed { reason: String },
+    Cancelled,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastAttempt {
+    pub attempt: Attempt,
+    pub ended: Time,
+    pub end: End,
+    /// Epochs that it did.
+    pub epochs: u64,
+}
+
+impl State {
+    /// Returns the job of that name.
+    #[must_use]
+    pub fn find(&self, name: &JobName) -> Option<&Tracked> {
+        self.jobs.iter().find(|tracked| tracked.job.name == *name)
+    }
+
+    /// Returns the job of that name, to be changed.
+    pub fn find_mut(&mut self, name: &JobName) -> Option<&mut Tracked> {
+        self.jobs.iter_mut().find(|tracked| tracked.job.name == *name)
+    }
+
+    /// Returns whether every job has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.jobs.iter().all(|tracked| tracked.phase.is_over())
+    }
+}
+
+impl Tracked {
+    /// Returns a job that was just added and waits.
+    #[must_use]
+    pub fn new(job: Job, at: Time) -> Self {
+        Self {
+            job,
+            phase: Phase::Waiting { not_before: None, reason: "not planned yet".into() },
+            epochs_done: 0,
+            failures: 0,
+            fruitless: 0,
+            epoch: None,
+            added: at,
+            last: (at, "added".into()),
+            past: Vec::new(),
+        }
+    }
+
+    /// Returns the epochs still to train.
+    #[must_use]
+    pub fn epochs_left(&self) -> u64 {
+        self.job.epochs.saturating_sub(self.epochs_done)
+    }
+
+    /// Returns the job as it is still to be trained: with the epochs left, at least one.
+    #[must_use]
+    pub fn rest(&self) -> Job {
+        Job { epochs: self.epochs_left().max(1), ..self.job.clone() }
+    }
+
+    /// Returns when the job ends if it goes on as predicted or, once it was seen, as observed; `None` while nobody
+    /// can say.
+    #[must_use]
+    pub fn expected_end(&self, now: Time) -> Option<Time> {
+        let Phase::Running(attempt) = &self.phase else { return None };
+        let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let (done, all) = (
+            (self.epochs_done - attempt.epochs_before) as f64,
+            self.job.epochs.saturating_sub(attempt.epochs_before) as f64,
+        );
+        let begun = attempt.started.unwrap_or(now).0.max(now.0 - (done + 1.0) * epoch.0);
+        Some(Time((begun + all * epoch.0).max(now.0)))
+    }
+}
+
+impl Phase {
+    /// Returns the attempt that Slurm has or may have.
+    #[must_use]
+    pub fn attempt(&self) -> Option<&Attempt> {
+        match self {
+            Self::Meant(attempt)
+            | Self::Pending(attempt)
+            | Self::Running(attempt)
+            | Self::Stopping { attempt, .. } => Some(attempt),
+            Self::Waiting { .. } | Self::Ended { .. } => None,
+        }
+    }
+
+    pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
+        match self {
+            Self::Meant(attempt)
+            | Self::Pending(attempt)
+            | Self::Running(attempt)
+            | Self::Stopping { attempt, .. } => Some(attempt),
+            Self::Waiting { .. } | Self::Ended { .. } => None,
+        }
+    }
+
+    /// Returns whether the job has ended for good.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Ended { .. })
+    }
+
+    /// Returns the phase in one word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting { .. } => "waiting",
+            Self::Meant(_) => "submitting",
+            Self::Pending(_) => "pending",
+            Self::Running(_) => "running",
+            Self::Stopping { .. } => "stopping",
+            Self::Ended { outcome, .. } => outcome.word(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the outcome in one word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { reason } => write!(f, "failed: {reason}"),
+            other => f.write_str(other.word()),
+        }
+    }
+}

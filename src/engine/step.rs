@@ -1,0 +1,33 @@
+//! One step: events change the state, and from where the jobs stand then follows what to do.
+
+use crate::engine::decide::decide;
+use crate::engine::plan::Planner;
+use crate::engine::{Action, Event, Rules, State, apply};
+use crate::model::{Cluster, Time};
+
+/// What a step gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The state in which the actions are meant; it is kept before any is carried out.
+    pub state: State,
+    /// In the order in which they are to be carried out.
+    pub actions: Vec<Action>,
+}
+
+/// Returns the state after `events` and what to do then.
+///
+/// Equal arguments give equal steps. Every submission comes from a plan that was verified, and no action concerns
+/// a job that has ended.
+#[must_use]
+pub fn step(
+    mut state: State,
+    at: Time,
+    events: &[Event],
+    cluster: &Cluster,
+    (rules, planner): (&Rules, &Planner<'_>),
+) -> Step {
+    let mut actions: Vec<Action> =
+        events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
+    actions.extend(decide(&mut state, at, cluster, rules, planner));
+    Step { state, actions }
+}

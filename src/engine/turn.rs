@@ -1,0 +1,138 @@
+//! One turn of the loop: look, think, write down what is meant, act, write down what came of it.
+
+use crate::engine::plan::Planner;
+use crate::engine::{Action, Batch, Event, News, Observation, Rules, State, Step, apply, notice, step};
+use crate::model::{JobId, JobName};
+
+/// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
+pub trait World {
+    type Error;
+
+    /// Returns what is to be seen now; `state` says which jobs matter.
+    ///
+    /// # Errors
+    /// When nothing can be seen, and nothing may be concluded.
+    fn observe(&mut self, state: &State) -> Result<Observation, Self::Error>;
+
+    /// Prepares a batch: whatever can go wrong before the first job is submitted.
+    ///
+    /// # Errors
+    /// Why nothing of the batch can be submitted, for people.
+    fn prepare(&mut self, batch: &Batch) -> Result<(), String>;
+
+    /// Submits one job of a batch that was prepared, once, and returns what came of it.
+    fn submit(&mut self, batch: &Batch, job: usize) -> News;
+
+    /// Asks a job to save and end.
+    fn stop(&mut self, job_id: JobId) -> News;
+
+    /// Ends a job.
+    fn cancel(&mut self, job_id: JobId) -> News;
+}
+
+/// Where the state is kept.
+pub trait Keeper {
+    type Error;
+
+    /// Writes down the state with what is meant; before that nothing is done.
+    ///
+    /// # Errors
+    /// When it cannot be written: then nothing may be done.
+    fn keep(&mut self, state: &State, events: &[Event], actions: &[Action]) -> Result<(), Self::Error>;
+
+    /// Adds one event, which follows from something that was done.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn add(&mut self, event: &Event) -> Result<(), Self::Error>;
+}
+
+/// What a turn saw and is about to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    pub seen: Observation,
+    pub events: Vec<Event>,
+    /// The state with what is meant, and what is meant.
+    pub step: Step,
+}
+
+/// Something that people may want to be told, as it happens.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    Event(&'a Event),
+    Action(&'a Action),
+}
+
+/// Looks at the world and thinks; nothing is changed.
+///
+/// # Errors
+/// When the world shows nothing.
+pub fn look<E>(
+    world: &mut dyn World<Error = E>,
+    state: &State,
+    rules: (&Rules, &Planner<'_>),
+) -> Result<Turn, E> {
+    let seen = world.observe(state)?;
+    let events = notice(state, &seen);
+    let step = step(state.clone(), seen.at, &events, &seen.cluster, rules);
+    Ok(Turn { seen, events, step })
+}
+
+/// Takes a turn: changes the state by what is to be seen and carries out what follows.
+///
+/// Where it is cut short, the next turn finds the intents in the state and sees what became of them.
+///
+/// # Errors
+/// When the world shows nothing or the state cannot be kept.
+pub fn turn<E>(
+    world: &mut dyn World<Error = E>,
+    keeper: &mut dyn Keeper<Error = E>,
+    state: &mut State,
+    rules: (&Rules, &Planner<'_>),
+    tell: &mut dyn FnMut(Told<'_>),
+) -> Result<Turn, E> {
+    let turn = look(world, state, rules)?;
+    turn.events.iter().for_each(|event| tell(Told::Event(event)));
+    if turn.step.state != *state {
+        keeper.keep(&turn.step.state, &turn.events, &turn.step.actions)?;
+        state.clone_from(&turn.step.state);
+    }
+    for action in &turn.step.actions {
+        tell(Told::Action(action));
+        act(action, world, &mut |event: Event| {
+            keeper.add(&event)?;
+            tell(Told::Event(&event));
+            apply(state, turn.seen.at, &event, rules.0);
+            Ok(())
+        })?;
+    }
+    Ok(turn)
+}
+
+/// Carries out an action, giving each answer to `hear` before the next request is made.
+fn act<E>(
+    action: &Action,
+    world: &mut dyn World<Error = E>,
+    hear: &mut dyn FnMut(Event) -> Result<(), E>,
+) -> Result<(), E> {
+    match action {
+        Action::Submit(batch) => {
+            let prepared = world.prepare(batch);
+            for job in batch.placed() {
+                let news = match &prepared {
+                    Ok(()) => world.submit(batch, job),
+                    Err(message) => News::Unreachable { message: message.clone() },
+                };
+                hear(attempt(&batch.jobs[job].name, &batch.run, news))?;
+            }
+            Ok(())
+        }
+        Action::Stop { job, run, job_id, .. } => hear(attempt(job, run, world.stop(*job_id))),
+        Action::Cancel { job, run, job_id, .. } => hear(attempt(job, run, world.cancel(*job_id))),
+        Action::Wait { .. } | Action::Learn { .. } => Ok(()),
+    }
+}
+
+fn attempt(job: &JobName, run: &str, news: News) -> Event {
+    Event::Attempt { job: job.clone(), run: run.to_owned(), news }
+}
