@@ -2,7 +2,7 @@
 
 use crate::engine::plan::Planner;
 use crate::engine::{Action, Batch, Event, News, Observation, Rules, State, Step, apply, notice, step};
-use crate::model::{JobId, JobName};
+use crate::model::{JobId, JobName, Time};
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {
@@ -38,13 +38,19 @@ pub trait Keeper {
     ///
     /// # Errors
     /// When it cannot be written: then nothing may be done.
-    fn keep(&mut self, state: &State, events: &[Event], actions: &[Action]) -> Result<(), Self::Error>;
+    fn keep(
+        &mut self,
+        at: Time,
+        state: &State,
+        events: &[Event],
+        actions: &[Action],
+    ) -> Result<(), Self::Error>;
 
     /// Adds one event, which follows from something that was done.
     ///
     /// # Errors
     /// When it cannot be written.
-    fn add(&mut self, event: &Event) -> Result<(), Self::Error>;
+    fn add(&mut self, at: Time, event: &Event) -> Result<(), Self::Error>;
 }
 
 /// What a turn saw and is about to do.
@@ -94,19 +100,35 @@ pub fn turn<E>(
     let turn = look(world, state, rules)?;
     turn.events.iter().for_each(|event| tell(Told::Event(event)));
     if turn.step.state != *state {
-        keeper.keep(&turn.step.state, &turn.events, &turn.step.actions)?;
+        keeper.keep(turn.seen.at, &turn.step.state, &turn.events, &turn.step.actions)?;
         state.clone_from(&turn.step.state);
     }
     for action in &turn.step.actions {
-        tell(Told::Action(action));
-        act(action, world, &mut |event: Event| {
-            keeper.add(&event)?;
-            tell(Told::Event(&event));
-            apply(state, turn.seen.at, &event, rules.0);
-            Ok(())
-        })?;
+        carry_out(action, turn.seen.at, (world, keeper), state, rules.0, tell)?;
     }
     Ok(turn)
+}
+
+/// Carries out an action that is written down; each answer changes the state and is written down before the next
+/// request is made.
+///
+/// # Errors
+/// When an answer cannot be written down: then nothing more may be done.
+pub fn carry_out<E>(
+    action: &Action,
+    at: Time,
+    (world, keeper): (&mut dyn World<Error = E>, &mut dyn Keeper<Error = E>),
+    state: &mut State,
+    rules: &Rules,
+    tell: &mut dyn FnMut(Told<'_>),
+) -> Result<(), E> {
+    tell(Told::Action(action));
+    act(action, world, &mut |event: Event| {
+        let added = keeper.add(at, &event);
+        apply(state, at, &event, rules);
+        tell(Told::Event(&event));
+        added
+    })
 }
 
 /// Carries out an action, giving each answer to `hear` before the next request is made.
