@@ -5,8 +5,10 @@
 mod place;
 mod plan_check;
 mod plan_file;
+mod plan_speed;
 mod runs;
 
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
+pub use self::plan_speed::PlanSpeed;
 pub use self::runs::{Entry, Run, RunError, Runs};

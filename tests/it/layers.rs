@@ -24,7 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("store", &["model", "policy", "throughput"]),
     ("settings", &["model", "spec"]),
     ("manual", &["exit", "spec", "settings"]),
-    ("ui", &["model", "catalogue", "policy", "error"]),
+    ("ui", &["model", "catalogue", "throughput", "policy", "error"]),
     (
         "commands",
         &[
