@@ -1,5 +1,6 @@
 //! What is to be done, for whoever can.
 
+use crate::engine::{Gpus, named_ranks};
 use crate::model::{Cluster, Job, JobId, JobName, Offer};
 use crate::policy::{CheckedPlan, Problem};
 use crate::throughput::Sample;
@@ -42,5 +43,12 @@ impl Batch {
     #[must_use]
     pub fn placed(&self) -> Vec<usize> {
         self.plan.placed()
+    }
+
+    /// Returns the GPUs that the plan gives a job.
+    #[must_use]
+    pub fn gpus(&self, job: usize) -> Option<Gpus> {
+        let placement = self.plan.verdicts().get(job)?.placement()?;
+        Some(Gpus::of(&named_ranks(&self.problem, placement)))
     }
 }
