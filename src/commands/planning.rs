@@ -145,8 +145,13 @@ pub(super) fn plan(
     let (plan, solve) = solve(&args.policy, args, context, &problem)?;
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let specs = jobs.iter().map(spec::jobs::to_json).collect();
-    let solved =
-        Solved { problem: &problem, plan: &plan, policy: &args.policy, solve, proven: proven.as_ref() };
+    let solved = Solved {
+        problem: &problem,
+        plan: &plan,
+        policy: &args.policy,
+        solve: Some(solve),
+        proven: proven.as_ref(),
+    };
     let file = PlanFile::new(solved, specs, &offer, &cluster, (capacity.name(), args.pin));
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }

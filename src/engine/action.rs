@@ -25,8 +25,10 @@ pub enum Action {
 pub struct Batch {
     /// Unique id of the run.
     pub run: String,
-    /// The jobs of the plan as they are still to be trained; those that it places are submitted.
+    /// The jobs of the plan as they are still to be trained.
     pub jobs: Vec<Job>,
+    /// The places in `jobs` of those that are submitted; the plan gives each of them GPUs.
+    pub submitted: Vec<usize>,
     /// The epochs of each that are done, by job.
     pub epochs_done: Vec<u64>,
     pub problem: Problem,
@@ -39,12 +41,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns the places in `jobs` of those that are submitted.
-    #[must_use]
-    pub fn placed(&self) -> Vec<usize> {
-        self.plan.placed()
-    }
-
     /// Returns the GPUs that the plan gives a job.
     #[must_use]
     pub fn gpus(&self, job: usize) -> Option<Gpus> {

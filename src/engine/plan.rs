@@ -157,7 +157,8 @@ impl Draft {
     pub(super) fn into_batch(self, run: String, planner: &Planner<'_>, cluster: Cluster) -> Batch {
         let Self { jobs, epochs_done, problem, plan, offer } = self;
         let policy = planner.policy.name().to_owned();
-        Batch { run, jobs, epochs_done, problem, plan, offer, cluster, policy }
+        let submitted = plan.placed();
+        Batch { run, jobs, submitted, epochs_done, problem, plan, offer, cluster, policy }
     }
 }
 

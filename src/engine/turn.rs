@@ -73,11 +73,11 @@ pub enum Told<'a> {
 ///
 /// # Errors
 /// When the world shows nothing.
-pub fn look<E>(
-    world: &mut dyn World<Error = E>,
+pub fn look<W: World + ?Sized>(
+    world: &mut W,
     state: &State,
     rules: (&Rules, &Planner<'_>),
-) -> Result<Turn, E> {
+) -> Result<Turn, W::Error> {
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     let step = step(state.clone(), seen.at, &events, &seen.cluster, rules);
@@ -90,9 +90,9 @@ pub fn look<E>(
 ///
 /// # Errors
 /// When the world shows nothing or the state cannot be kept.
-pub fn turn<E>(
-    world: &mut dyn World<Error = E>,
-    keeper: &mut dyn Keeper<Error = E>,
+pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::Error>>(
+    world: &mut W,
+    keeper: &mut K,
     state: &mut State,
     rules: (&Rules, &Planner<'_>),
     tell: &mut dyn FnMut(Told<'_>),
@@ -114,14 +114,14 @@ pub fn turn<E>(
 ///
 /// # Errors
 /// When an answer cannot be written down: then nothing more may be done.
-pub fn carry_out<E>(
+pub fn carry_out<W: World + ?Sized, K: Keeper + ?Sized>(
     action: &Action,
     at: Time,
-    (world, keeper): (&mut dyn World<Error = E>, &mut dyn Keeper<Error = E>),
+    (world, keeper): (&mut W, &mut K),
     state: &mut State,
     rules: &Rules,
     tell: &mut dyn FnMut(Told<'_>),
-) -> Result<(), E> {
+) -> Result<(), K::Error> {
     tell(Told::Action(action));
     act(action, world, &mut |event: Event| {
         let added = keeper.add(at, &event);
@@ -132,19 +132,24 @@ pub fn carry_out<E>(
 }
 
 /// Carries out an action, giving each answer to `hear` before the next request is made.
-fn act<E>(
+fn act<W: World + ?Sized, E>(
     action: &Action,
-    world: &mut dyn World<Error = E>,
+    world: &mut W,
     hear: &mut dyn FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
     match action {
         Action::Submit(batch) => {
             let prepared = world.prepare(batch);
-            for job in batch.placed() {
-                let news = match &prepared {
-                    Ok(()) => world.submit(batch, job),
-                    Err(message) => News::Unreachable { message: message.clone() },
+            let mut trouble = prepared.err();
+            for &job in &batch.submitted {
+                let news = match &trouble {
+                    None => world.submit(batch, job),
+                    Some(message) => News::Unreachable { message: message.clone() },
                 };
+                // Where one request got lost the next would, too.
+                if trouble.is_none() && matches!(news, News::Unreachable { .. } | News::Unclear { .. }) {
+                    trouble = Some("not tried after what came before".to_owned());
+                }
                 hear(attempt(&batch.jobs[job].name, &batch.run, news))?;
             }
             Ok(())

@@ -22,7 +22,8 @@ impl ExitStatus {
     }
 
     /// Returns whether Slurm says that the memory limit was the end.
-    pub(super) fn is_out_of_memory(self) -> bool {
+    #[must_use]
+    pub fn is_out_of_memory(self) -> bool {
         self.signal == Self::OUT_OF_MEMORY
     }
 }

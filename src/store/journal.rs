@@ -139,7 +139,7 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
                 let gpus = batch.gpus(job).map(|gpus| gpus.to_string());
                 json!({ "action": "submit", "job": batch.jobs[job].name.as_str(), "run": batch.run, "gpus": gpus })
             };
-            batch.placed().iter().map(line).collect()
+            batch.submitted.iter().map(line).collect()
         }
         Action::Stop { job, run, why, .. } => vec![about("stop", job, run, why)],
         Action::Cancel { job, run, why, .. } => vec![about("cancel", job, run, why)],

@@ -142,8 +142,8 @@ pub struct Solved<'a> {
     pub problem: &'a Problem,
     pub plan: &'a CheckedPlan,
     pub policy: &'a str,
-    /// Time that the policy took.
-    pub solve: Seconds,
+    /// Time that the policy took, where somebody looked.
+    pub solve: Option<Seconds>,
     /// What no plan for the placed jobs undercuts, and the time that it took to find out, where it was beside
     /// the policy's.
     pub proven: Option<&'a (Bound, Option<Seconds>)>,
@@ -199,7 +199,7 @@ impl PlanFile {
             proven_optimal: all && quality.is_some_and(Quality::is_optimal),
             certificate: proven.map(|(bound, _)| certificate(problem, plan, bound)),
             categories: plan.plan().categories,
-            solve_s: Some(solve.0),
+            solve_s: solve.map(|time| time.0),
             bound_s: proven.and_then(|(_, time)| *time).map(|time| time.0),
             capacity: capacity.to_owned(),
             pinned,

@@ -67,20 +67,19 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<ReportLine>> {
     Ok(whole.filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// Returns the exit status that the batch script of a Slurm job left when it ended; `None` where it left none.
+/// Returns the last word that a batch script left when it ended: its Slurm job and its exit status. Of one Slurm
+/// job where that is known.
 ///
 /// # Errors
 /// When the file is there and cannot be read.
-pub fn exit_status(folder: &Path, job_id: JobId) -> io::Result<Option<u8>> {
+pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<(JobId, u8)>> {
     let text = read(&folder.join("ends"))?.unwrap_or_default();
-    let own = text.lines().rev().find_map(|line| line.strip_prefix(&format!("{job_id} ")));
-    Ok(own.and_then(|status| status.trim().parse().ok()))
-}
-
-/// Returns whether a batch script has begun there.
-#[must_use]
-pub fn has_begun(folder: &Path) -> bool {
-    folder.is_dir()
+    let line = |line: &str| {
+        let (id, status) = line.split_once(' ')?;
+        Some((JobId(id.parse().ok()?), status.trim().parse().ok()?))
+    };
+    let mut words = text.lines().rev().filter_map(line);
+    Ok(words.find(|(id, _)| job_id.is_none_or(|wanted| wanted == *id)))
 }
 
 fn read(path: &Path) -> io::Result<Option<String>> {
@@ -103,7 +102,10 @@ mod tests {
         };
         let read = |done| epochs(folder.path(), 2, done, Time(9.0)).expect("reads");
         assert!(read(0).is_empty());
-        write(1, "{\"epoch\": 1, \"samples\": 20, \"compute_s\": 2.0}\n{\"epoch\": 2, \"samples\": 21, \"compute_s\": 2.1}\n");
+        write(
+            1,
+            "{\"epoch\": 1, \"samples\": 20, \"compute_s\": 2.0}\n{\"epoch\": 2, \"samples\": 21, \"compute_s\": 2.1}\n",
+        );
         assert!(read(0).is_empty());
         write(
             0,
@@ -120,9 +122,11 @@ mod tests {
     #[test]
     fn a_batch_script_leaves_its_status() {
         let folder = tempfile::tempdir().expect("a directory");
-        assert_eq!(exit_status(folder.path(), JobId(7)).expect("reads"), None);
+        let read = |id: Option<u32>| word(folder.path(), id.map(JobId)).expect("reads");
+        assert_eq!(read(Some(7)), None);
         fs::write(folder.path().join("ends"), "7 1\n17 0\n7 85\n").expect("writes");
-        assert_eq!(exit_status(folder.path(), JobId(7)).expect("reads"), Some(85));
-        assert_eq!(exit_status(folder.path(), JobId(1)).expect("reads"), None);
+        assert_eq!(read(Some(7)), Some((JobId(7), 85)));
+        assert_eq!(read(Some(1)), None);
+        assert_eq!(read(None), Some((JobId(7), 85)));
     }
 }

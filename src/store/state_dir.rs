@@ -184,7 +184,8 @@ impl Keeper for Ledger<'_> {
         let path = self.directory.root.join("journal");
         let lines = events.iter().map(journal::event_line);
         let lines = lines.chain(actions.iter().flat_map(journal::action_lines));
-        self.seq = journal::append(&mut self.journal, self.seq, at, lines, false).map_err(write_error(&path))?;
+        self.seq =
+            journal::append(&mut self.journal, self.seq, at, lines, false).map_err(write_error(&path))?;
         replace(&self.directory.root.join("state.json"), &StateFile::new(state, self.seq).to_json()?)?;
         self.shorten(&path)?;
         self.reserve(&path, actions)
@@ -214,7 +215,7 @@ impl Ledger<'_> {
     /// sbatch's answer and its record.
     fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
         let jobs = actions.iter().map(|action| match action {
-            Action::Submit(batch) => batch.placed().len(),
+            Action::Submit(batch) => batch.submitted.len(),
             _ => 0,
         });
         let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);

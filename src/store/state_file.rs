@@ -137,12 +137,18 @@ impl StateFile {
         let jobs = if specs.is_empty() {
             Vec::new()
         } else {
-            spec::jobs::parse(&json!({ "jobs": specs }).to_string()).map_err(|problems| problems.to_string())?
+            spec::jobs::parse(&json!({ "jobs": specs }).to_string())
+                .map_err(|problems| problems.to_string())?
         };
         Ok(State {
             nodes_down: self.nodes_down.iter().map(node).collect::<Result<_, _>>()?,
             decided: self.decided,
-            jobs: self.jobs.into_iter().zip(jobs).map(|(own, job)| own.tracked(job)).collect::<Result<_, _>>()?,
+            jobs: self
+                .jobs
+                .into_iter()
+                .zip(jobs)
+                .map(|(own, job)| own.tracked(job))
+                .collect::<Result<_, _>>()?,
             cache: crate::throughput::Cache::default(),
         })
     }
