@@ -101,13 +101,11 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     let completed = bench.submit("completed", &["-w", "e2"], "true\n");
     let failed = bench.submit("failed", &[], "exit 9\n");
     let later = bench.submit("later", &["--begin=now+1hour"], "true\n");
-    assert_eq!((bench.stop(later), bench.cancel(later)), (Reply::NotYet, Reply::Done));
-    for (name, place) in [("first", 0), ("second", 1)] {
-        let stopped = bench.submit(name, &[], RANKS);
-        bench.ranks(name);
-        assert_eq!(bench.stop(JobId(stopped.0 + place)), Reply::Done, "{name}");
-        bench.check_end(stopped, 2, &JobState::Failed, Some(85));
-    }
+    assert_eq!((bench.stop(later), bench.cancel(later)), (Reply::Done, Reply::Done));
+    let stopped = bench.submit("stopped", &[], RANKS);
+    bench.ranks("stopped");
+    assert_eq!(bench.stop(stopped), Reply::Done);
+    bench.check_end(stopped, 2, &JobState::Failed, Some(85));
     let cancelled = bench.submit("cancelled", &[], RANKS);
     bench.ranks("cancelled");
     assert_eq!(bench.cancel(cancelled), Reply::Done);
@@ -115,7 +113,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     bench.check_end(completed, 1, &JobState::Completed, Some(0));
     bench.check_end(failed, 1, &JobState::Failed, Some(9));
     check_unheard(&bench, completed);
-    check_forecast(&bench);
+    check_forecast(&bench, cluster);
 }
 
 /// What is said to jobs that are no more, or never were.
@@ -126,14 +124,21 @@ fn check_unheard(bench: &Bench<'_>, ended: JobId) {
     assert_eq!((bench.recall)(&bench.system, never), []);
 }
 
-/// A job that needs what another holds would start when that one's time is over.
-fn check_forecast(bench: &Bench<'_>) {
-    let holder = bench.submit("holder", &["-w", "e1", "-t", "17", "--gres=gpu:v100:2"], "sleep 600\n");
+/// A job that needs what another holds would start when that one's time is over, or its node is back.
+fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
+    let wanted = ["-w", "e1", "--gres=gpu:v100:2"];
+    let holder = bench.submit("holder", &[&wanted[..], &["-t", "17"]].concat(), "sleep 600\n");
     bench.desk.running(&holder.to_string());
     let end = bench.desk.field(&holder.to_string(), "EndTime").remove(0);
-    assert_eq!(bench.forecast(&["-w", "e1", "--gres=gpu:v100:1"]), Forecast::Starts(end));
+    assert_eq!(bench.forecast(&wanted), Forecast::Starts(end.clone()));
     let Forecast::Refused(why) = bench.forecast(&["--gres=gpu:v100:9"]) else { panic!("impossible") };
     assert_eq!(why, "Requested node configuration is not available");
+
+    cluster.node("down", "e1");
+    bench.check_end(holder, 1, &JobState::NodeFail, None);
+    cluster.node("up", "e1");
+    let Forecast::Starts(start) = bench.forecast(&wanted) else { panic!("possible") };
+    assert!(start < end, "{start}, {end}");
 }
 
 /// A zombie does not live: some first processes reap late.
