@@ -14,10 +14,8 @@ use crate::commands::input::{self, Seen};
 use crate::commands::offer::{Capacity, keep_partitions, offer};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, GpuType, Job, Offer, PlacedRank, Seconds};
-use crate::policy::{
-    self, Bound, CheckedPlan, Memory, Objective, Parameters, Placement, Problem, Rank, Verdict,
-};
+use crate::model::{Cluster, GpuType, Job, Offer, Seconds};
+use crate::policy::{self, Bound, CheckedPlan, Memory, Objective, Parameters, Problem, Verdict};
 use crate::spec;
 use crate::store::{PlanFile, Solved};
 use crate::throughput::{Cache, ThroughputMatrix};
@@ -107,18 +105,6 @@ impl Planned {
         let rejected = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject { .. }));
         let placed = verdicts.iter().any(|verdict| verdict.placement().is_some());
         if rejected || !placed { Exit::Unplaced } else { Exit::Done }
-    }
-
-    /// Returns the ranks of a placement with their names.
-    pub(super) fn named_ranks(&self, placement: &Placement) -> Vec<PlacedRank> {
-        let rank = |rank: &Rank| PlacedRank {
-            node: self.problem.nodes[rank.node].name.clone(),
-            gpu_type: self.problem.gpu_types[rank.gpu_type].clone(),
-            local_rank: rank.local_rank,
-            batch: rank.batch,
-            samples: rank.samples,
-        };
-        placement.ranks.iter().map(rank).collect()
     }
 }
 

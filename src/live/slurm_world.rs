@@ -143,7 +143,8 @@ impl<'a> SlurmWorld<'a> {
         for &id in ids {
             match self.ask(&scontrol_job::command(id)) {
                 Ok(printed) => records.extend(scontrol_job::parse(&printed)?.0),
-                Err(error) if scontrol_job::is_unknown(&error) => {}
+                // Not known any more, or nobody to ask: the script's own word is left.
+                Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -223,7 +224,6 @@ impl<'a> SlurmWorld<'a> {
         match scancel::send(self.runner, command) {
             // The end is seen in the queue.
             Ok(Reply::Done | Reply::Ended) => done,
-            Ok(Reply::NotYet) => News::NotStopped { message: "it is only starting or ending".into() },
             Err(CancelError::Unknown { message } | CancelError::Refused { message }) => {
                 News::NotStopped { message }
             }
