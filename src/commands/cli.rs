@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::context::Context;
-use crate::commands::{config, doctor, generate, gpus, init, inventory, plan, submit, write_docs};
+use crate::commands::{config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -31,6 +31,7 @@ enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
+    Watch(watch::Args),
     Gpus(gpus::Args),
     Config(config::Args),
     Doctor(doctor::Args),
@@ -104,6 +105,7 @@ impl Command {
             Self::Inventory(args) => args,
             Self::Plan(args) => args,
             Self::Submit(args) => args,
+            Self::Watch(args) => args,
             Self::Gpus(args) => args,
             Self::Config(args) => args,
             Self::Doctor(args) => args,

@@ -17,6 +17,7 @@ mod planning;
 mod state;
 mod submission;
 mod submit;
+mod watch;
 mod write_docs;
 
 pub use self::cli::{Cli, main};
