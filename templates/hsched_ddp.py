@@ -171,6 +171,14 @@ def stop_requested() -> bool:
     return _asked_to_stop
 
 
+def leave(status: int = 0) -> None:
+    """Ends the program in order, with all ranks."""
+    if torch is not None and dist.is_initialized():
+        dist.barrier()  # nobody's end breaks what another one still exchanges
+        dist.destroy_process_group()
+    sys.exit(status)
+
+
 class BatchSampler:
     """This rank's samples of every global batch, for DataLoader(batch_sampler=...): lists of at most `micro_batch`.
 
@@ -372,7 +380,7 @@ class Training:
             if self.me.rank == 0:
                 self.me.report(line)
             if stopping and self.epoch < self.me.epochs:
-                self._leave()
+                leave(SAVED)
 
     def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None) -> Iterator[Step]:
         """Yields the steps of the epoch that are still to do; `loader` must go by this training's sampler.
@@ -385,7 +393,7 @@ class Training:
         for number in range(self.step, self.sampler.steps):
             if self._stop_agreed():
                 self.save()
-                self._leave()
+                leave(SAVED)
             sizes = self.sampler.parts(number)
             held = [batch for _, batch in zip(sizes, batches)]
             if len(held) < len(sizes):
@@ -495,10 +503,6 @@ class Training:
         (work, asked), self._asked = self._asked, self._sum([float(_asked_to_stop)], later=True)
         work.wait()
         return bool(asked > 0)
-
-    def _leave(self) -> None:
-        dist.destroy_process_group()
-        sys.exit(SAVED)
 
 
 def _random_state(device: Any) -> Dict[str, Any]:

@@ -17,6 +17,9 @@ use crate::spec;
 /// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
 const LENGTH_LIMIT: u64 = 256 << 20;
 
+/// Name of the Python module for training programs, as they import it.
+pub(super) const HELPER: &str = "hsched_ddp.py";
+
 /// Where the cluster comes from.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub(super) struct ClusterArgs {
@@ -136,7 +139,7 @@ pub(super) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
     spec::jobs::parse(text).map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))
 }
 
-/// Returns the template of job scripts: the built-in texts, or those of the settings' directory.
+/// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.
 ///
 /// # Errors
 /// When a file of that directory cannot be read.
@@ -157,6 +160,7 @@ pub(super) fn template(context: &Context) -> Result<Template, Failure> {
     }
     template.rank_functions = own("rank.sh")?.unwrap_or(template.rank_functions);
     template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
+    template.helper = own(HELPER)?.unwrap_or(template.helper);
     Ok(template)
 }
 

@@ -63,7 +63,7 @@ pub(super) fn prepare(
     let settings = &context.settings;
     let defaults = &settings.jobs;
     let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
-    let state = state_dir(context)?;
+    let run_folder = state_dir(context)?.join("runs").join(wish.run);
     let mut prepared = Vec::new();
     let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
     refuse_options(wish.sbatch.iter().chain(&defaults.sbatch).chain(own_options))?;
@@ -95,7 +95,8 @@ pub(super) fn prepare(
             limit: partition_limit(planned, job, defaults.partition.as_deref()),
             epochs_done: 0,
             checkpoint_dir: text(&absolute(&workdir, checkpoints))?,
-            report_dir: text(&state.join("runs").join(wish.run).join("report").join(&name))?,
+            report_dir: text(&run_folder.join("report").join(&name))?,
+            helper_dir: text(&run_folder)?,
             workdir: text(&workdir)?,
             device_order: planned.file.device_order(),
             untyped: untyped.clone(),
@@ -160,7 +161,9 @@ pub(super) fn submit(
     let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     let plan = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     let scripts = prepared.iter().map(|job| (script_name(&job.name), job.script.as_str()));
-    let files: Vec<(String, &str)> = scripts.chain([("plan.json".to_owned(), plan.as_str())]).collect();
+    let helper = input::template(context)?.helper;
+    let others = [("plan.json".to_owned(), plan.as_str()), (input::HELPER.to_owned(), helper.as_str())];
+    let files: Vec<(String, &str)> = scripts.chain(others).collect();
     let mut run = runs.create(wish.run, &plan_id, &files).map_err(|error| nothing_submitted(&error))?;
     let mut answers = vec![Answer::NotTried; prepared.len()];
     let mut tried = 0;

@@ -4,6 +4,7 @@
 //! STATE/lock                 held while a command changes anything here
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
+//! STATE/runs/RUN/hsched_ddp.py  what training programs may import
 //! STATE/runs/RUN/journal     one JSON object a line: what was meant, then what happened
 //! STATE/runs/RUN/report/JOB  where the ranks report
 //! ```

@@ -1,0 +1,1 @@
+//! Real training under a real Slurm.
