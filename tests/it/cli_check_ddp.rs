@@ -33,7 +33,11 @@ fn a_helper_that_does_not_weight_is_wrong() {
     let sandbox = Sandbox::new().file("hsched_ddp.py", helper.replace(weight, "loss"));
     let ran = sandbox.run(&format!("--set templates=. check-ddp --python {python}")).exits(1);
     assert!(ran.stdout.starts_with("wrong: torch "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("gradient float64 off by ") && ran.stdout.lines().count() == 1, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("gradient float64 off by ") && ran.stdout.lines().count() == 1,
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -46,7 +50,10 @@ fn a_python_without_torch_is_told_from_one_that_is_missing() {
     assert!(problem.contains("): no module named torch\nhint: activate the environment"), "{problem}");
 
     let problem = Sandbox::new().run("check-ddp --python none").fails(78);
-    assert!(problem.contains("none: this Python cannot be started") && problem.contains("--python PROGRAM"), "{problem}");
+    assert!(
+        problem.contains("none: this Python cannot be started") && problem.contains("--python PROGRAM"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -56,9 +63,15 @@ fn what_goes_wrong_in_the_checks_is_said() {
         let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert_eq!(answer["error"]["message"], message);
     };
-    check("echo 'Killed by the administrator' >&2; exit 9", "python3: the checks did not run: Killed by the administrator");
+    check(
+        "echo 'Killed by the administrator' >&2; exit 9",
+        "python3: the checks did not run: Killed by the administrator",
+    );
     // Words of Slurm's programs mean nothing here.
-    check("echo 'RuntimeError: connection refused' >&2; exit 1", "python3: the checks did not run: RuntimeError: connection refused");
+    check(
+        "echo 'RuntimeError: connection refused' >&2; exit 1",
+        "python3: the checks did not run: RuntimeError: connection refused",
+    );
     check("echo hello", "python3: the checks did not run: it printed something else than an answer");
     let dead = r#"{"python": "3.9.1", "torch": null, "problem": "rank 2: no", "checks": []}"#;
     check(&format!("echo warning; echo '{dead}'"), "python3 (Python 3.9.1): rank 2: no");
