@@ -341,14 +341,11 @@ class Training:
         self._asked = self._sum([0.0], later=True)
         if isinstance(model, DistributedDataParallel):
             from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-            exchange = comm_hook or (lambda _, bucket: allreduce_hook(me.group, bucket))
-            model.register_comm_hook(None, self._hook(exchange))
 
-    def _hook(self, exchange: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        def marked(state, bucket):  # type: ignore[no-untyped-def]  # DDP takes no types that are words
-            self.timer.mark()
-            return exchange(state, bucket)
-        return marked
+            def marked(state, bucket):  # type: ignore[no-untyped-def]  # DDP wants no types, or its own
+                self.timer.mark()
+                return comm_hook(state, bucket) if comm_hook else allreduce_hook(me.group, bucket)
+            model.register_comm_hook(None, marked)
 
     @property
     def global_step(self) -> int:
@@ -389,7 +386,10 @@ class Training:
         When a rank was asked to stop, all ranks save after the same step and exit with status 85.
         """
         self.sampler.set_epoch(self.epoch + 1, self.step)
+        state = _random_state(self.me.device)
         batches = iter(loader)
+        if self.step > 0:  # beginning to load draws a random number, which was drawn before the stop
+            _set_random_state(state, self.me.device)
         for number in range(self.step, self.sampler.steps):
             if self._stop_agreed():
                 self.save()
@@ -425,7 +425,7 @@ class Training:
                     self.timer.start()
                     loss_of(batch).backward()
                     self.timer.stop(size)
-                pairs += self.timer.flush()[:again]  # not the first one, which warms up
+                pairs += [(size, round(seconds, 9)) for _, seconds in self.timer.flush()[:again]]  # the first one warms up
         for parameter, gradient in zip(module.parameters(), gradients):
             parameter.grad = gradient
         for buffer, before in zip(module.buffers(), buffers):

@@ -1,4 +1,4 @@
-//! `hsched check-ddp`: whether the user's PyTorch trains rightly with unequal ranks.
+//! `hsched check-ddp`: whether the user's torch trains rightly with unequal ranks.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::settings::process_environment;
 use crate::slurm::{CommandError, CommandLine, Runner, System};
 
-/// Check that your PyTorch trains rightly with unequal ranks
+/// Check that your torch trains rightly with unequal ranks
 ///
 /// Starts four ranks on this machine with the Python of your training and the module `hsched_ddp` that jobs can import.
 /// With shares as unequal as 1:31, means and sums, whole batches and micro-batches, the averaged gradient must be
