@@ -432,6 +432,7 @@ class Training:
             buffer.copy_(before)
         _set_random_state(state, self.me.device)
         self.me.report({"probe": pairs, "rank": self.me.rank})
+        self._sum([0.0])  # so that no epoch begins with the wait for a slower rank's probe
         return pairs
 
     def save(self) -> None:

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::python;
 use crate::real_cluster::repository;
 use crate::real_desk::{Desk, Done, desk, job, wait_for};
+use crate::sandbox::Sandbox;
 
 const EPOCHS: usize = 16;
 
@@ -56,6 +57,19 @@ fn a_training_that_was_stopped_ends_as_one_process_would() {
     check_surroundings(&desk, &run.display().to_string(), done);
     let (together, alone) = (weights(&desk.read("ddp.out")), weights(&train_alone(&desk, &python)));
     assert!((together / alone - 1.0).abs() < 1e-5, "weights {together}, by one process {alone}");
+}
+
+#[test]
+fn the_example_is_a_job_over_two_types() {
+    let folder = repository().join("examples/ddp").display().to_string();
+    let plan = Sandbox::new()
+        .run(&format!("plan {folder}/jobs.yaml --cluster {folder}/cluster.yaml --format json"))
+        .json();
+    let placed: Vec<(&Value, &Value)> =
+        ranks(&plan).iter().map(|rank| (&rank["type"], &rank["batch"])).collect();
+    let expected =
+        [("v100", 24), ("v100", 24), ("t4", 8), ("t4", 8)].map(|(ty, batch)| (json!(ty), json!(batch)));
+    assert_eq!(placed, expected.iter().map(|(ty, batch)| (ty, batch)).collect::<Vec<_>>());
 }
 
 fn ranks(plan: &Value) -> &Vec<Value> {
