@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::context::Context;
-use crate::commands::{config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs};
+use crate::commands::{
+    check_ddp, config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
+};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -37,6 +39,7 @@ enum Command {
     Doctor(doctor::Args),
     Init(init::Args),
     Generate(generate::Args),
+    CheckDdp(check_ddp::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
 }
@@ -111,6 +114,7 @@ impl Command {
             Self::Doctor(args) => args,
             Self::Init(args) => args,
             Self::Generate(args) => args,
+            Self::CheckDdp(args) => args,
             Self::WriteDocs(args) => args,
         }
     }

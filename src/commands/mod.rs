@@ -1,5 +1,6 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod check_ddp;
 mod cli;
 mod config;
 mod context;
