@@ -23,6 +23,7 @@ mod cli_plan_file;
 mod cli_state;
 mod cli_submit;
 mod docs;
+mod engine_rules;
 mod explain;
 mod layers;
 mod modules;
