@@ -1,12 +1,12 @@
 //! The runs under the state directory: one folder per submission, with its plan, scripts and journal.
 //!
 //! ```text
-//! STATE/lock                    held while a command changes anything here
-//! STATE/runs/RUN/plan.json      the plan as it was submitted
-//! STATE/runs/RUN/JOB.sbatch     the script of each job, as sbatch got it
+//! STATE/lock                 held while a command changes anything here
+//! STATE/runs/RUN/plan.json   the plan as it was submitted
+//! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_ddp.py  what training programs may import
-//! STATE/runs/RUN/journal        one JSON object a line: what was meant, then what happened
-//! STATE/runs/RUN/report/JOB     where the ranks report
+//! STATE/runs/RUN/journal     one JSON object a line: what was meant, then what happened
+//! STATE/runs/RUN/report/JOB  where the ranks report
 //! ```
 //!
 //! Folders are for their owner alone (0700), files too (0600).
