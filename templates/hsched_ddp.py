@@ -30,8 +30,7 @@ try:
 except ModuleNotFoundError:
     torch = None  # type: ignore[assignment]
 
-SAVED = 85
-"""The exit status of a rank that saved its state and wants to be continued."""
+SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
 
 _asked_to_stop = False
 
@@ -44,10 +43,8 @@ class Rank:
     world_size: int
     local_rank: int
     local_world_size: int
-    batches: Tuple[int, ...]
-    """Samples of a global batch that each rank takes, by rank."""
-    micro_batch: int
-    """Most samples of one forward and backward pass of this rank."""
+    batches: Tuple[int, ...]  # samples of a global batch that each rank takes, by rank
+    micro_batch: int  # most samples of one forward and backward pass of this rank
     epochs: int
     epochs_done: int
     job: str
@@ -55,14 +52,10 @@ class Rank:
     plan: str
     gpu_type: str
     checkpoint_dir: str
-    report_file: str
-    """Where this rank reports; empty: nowhere."""
-    grace_s: float
-    """Seconds between the request to stop and the end."""
-    device: Any = None
-    """The torch.device to compute on."""
-    group: Any = None
-    """The ranks' process group; None is torch's default."""
+    report_file: str  # where this rank reports; empty: nowhere
+    grace_s: float  # seconds between the request to stop and the end
+    device: Any = None  # the torch.device to compute on
+    group: Any = None  # the ranks' process group; None is torch's default
 
     @property
     def batch(self) -> int:
@@ -246,8 +239,7 @@ class Step:
     """One step of the optimiser: iterate over it for this rank's micro-batches; the last one's backward synchronises."""
 
     def __init__(self, training: Training, batches: List[Any], sizes: List[int], counts: List[float], total: float) -> None:
-        self.total = total
-        """What the losses of all ranks are taken over: samples, or the sum of the counts."""
+        self.total = total  # what the losses of all ranks are taken over: samples, or the sum of the counts
         self._training, self._batches, self._sizes, self._counts = training, batches, sizes, counts
         self._count = 0.0
 
@@ -281,8 +273,7 @@ class Timer:
         self._begin: Any = None
         self._end: Any = None
         self._running: Deque[Tuple[Any, Any, int]] = deque()
-        self.passes: List[Tuple[int, float]] = []
-        """Samples and seconds of each pass that has ended."""
+        self.passes: List[Tuple[int, float]] = []  # samples and seconds of each pass that has ended
 
     def _now(self) -> Any:
         if not self._cuda:
@@ -329,14 +320,12 @@ class Training:
         """
         self.me, self.sampler, self.model, self.save_every = me, sampler, model, save_every
         self.timer = Timer(me.device)
-        self.epoch = 0
-        """Epochs done."""
-        self.step = 0
-        """Steps done of the epoch after those."""
-        self.metrics: Dict[str, float] = {}
-        """Reported with the epoch, beside the loss; the same on all ranks, please."""
+        self.epoch = 0  # epochs done
+        self.step = 0  # steps done of the epoch after those
+        self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
+        # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
         self.loss, self.counted, self._samples = 0.0, 0.0, 0
-        """The epoch's loss so far on this rank, as a sum over what is counted, and the count."""
+        self.path = os.path.join(me.checkpoint_dir, "hsched-ddp.pt")
         self._stateful = dict(stateful, model=getattr(model, "module", model))
         self._asked = self._sum([0.0], later=True)
         if isinstance(model, DistributedDataParallel):
@@ -351,11 +340,6 @@ class Training:
     def global_step(self) -> int:
         """Steps done over all epochs."""
         return self.epoch * self.sampler.steps + self.step
-
-    @property
-    def path(self) -> str:
-        """The checkpoint's file."""
-        return os.path.join(self.me.checkpoint_dir, "hsched-ddp.pt")
 
     def epochs(self) -> Iterator[int]:
         """Yields the epochs still to do, from 1; after each one saves and reports it.
