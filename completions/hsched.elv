@@ -27,6 +27,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand plan 'Plan which GPUs each job gets, and how its batch is split over them'
             cand submit 'Write a job script for each placed job and give it to sbatch'
             cand gpus 'Show what is known about GPU models: memory, speed, MIG slices, names'
+            cand cache 'Show, correct and share the measured speeds'
             cand config 'Show the settings'
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to begin with'
@@ -60,6 +61,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
             cand --use-all 'optimal: leave no GPU idle that the jobs can use'
+            cand --no-cache 'Plan by the job file''s speeds alone, not by those measured'
             cand --no-bound 'Do not work out how near the optimum the plan of another policy is'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
@@ -86,6 +88,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --dry-run 'Print the scripts and submit nothing'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
             cand --use-all 'optimal: leave no GPU idle that the jobs can use'
+            cand --no-cache 'Plan by the job file''s speeds alone, not by those measured'
             cand --no-bound 'Do not work out how near the optimum the plan of another policy is'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
@@ -93,6 +96,47 @@ set edit:completion:arg-completer[hsched] = {|@words|
         &'hsched;gpus'= {
             cand --format 'How to print it'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;cache'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand show 'Show the measured speeds, how sure they are, and where they come from'
+            cand set 'Say how fast a model is on a GPU type, until it is measured'
+            cand forget 'Forget what is known of a model, on one GPU type or all'
+            cand export 'Print all measured speeds, for `hsched cache import`'
+            cand import 'Take in the speeds that somebody exported'
+        }
+        &'hsched;cache;show'= {
+            cand --format 'How to print them'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;cache;set'= {
+            cand --precision 'The precision of jobs that name one'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Say what would change, and change nothing'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'hsched;cache;forget'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Say what would be forgotten, and change nothing'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'hsched;cache;export'= {
+            cand --format 'In which form: JSON has everything, CSV is for spreadsheets'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;cache;import'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Say what would change, and change nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::context::Context;
-use crate::commands::{config, doctor, generate, gpus, init, inventory, plan, submit, write_docs};
+use crate::commands::{cache, config, doctor, generate, gpus, init, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -32,6 +32,7 @@ enum Command {
     Plan(plan::Args),
     Submit(submit::Args),
     Gpus(gpus::Args),
+    Cache(cache::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
@@ -105,6 +106,7 @@ impl Command {
             Self::Plan(args) => args,
             Self::Submit(args) => args,
             Self::Gpus(args) => args,
+            Self::Cache(args) => args,
             Self::Config(args) => args,
             Self::Doctor(args) => args,
             Self::Init(args) => args,

@@ -1,5 +1,6 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod cache;
 mod cli;
 mod config;
 mod context;
@@ -14,6 +15,7 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod speeds;
 mod submission;
 mod submit;
 mod write_docs;

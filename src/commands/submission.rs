@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::commands::context::{Context, slurm_failure};
-use crate::commands::input;
 use crate::commands::planning::Planned;
+use crate::commands::{input, speeds};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, Seconds, Selector};
@@ -63,7 +63,7 @@ pub(super) fn prepare(
     let settings = &context.settings;
     let defaults = &settings.jobs;
     let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
-    let state = state_dir(context)?;
+    let state = speeds::state_dir(context)?;
     let mut prepared = Vec::new();
     let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
     refuse_options(wish.sbatch.iter().chain(&defaults.sbatch).chain(own_options))?;
@@ -154,7 +154,7 @@ pub(super) fn submit(
     wish: Wish<'_>,
     tell: &dyn Fn(&Prepared, &Answer),
 ) -> Result<Outcome, Failure> {
-    let state = state_dir(context)?;
+    let state = speeds::state_dir(context)?;
     let runs = Runs::open(&state).map_err(|error| nothing_submitted(&error))?;
     refuse_queued(context, prepared)?;
     let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
@@ -256,20 +256,12 @@ fn partition_limit(planned: &Planned, job: &Job, setting: Option<&str>) -> Optio
     names.iter().filter_map(limit).min_by(f64::total_cmp).map(Seconds)
 }
 
-fn state_dir(context: &Context) -> Result<PathBuf, Failure> {
-    let directory = context.settings.state_dir.clone();
-    directory.map(|path| absolute(&context.directory, &path)).ok_or_else(|| {
-        Failure::new(Exit::BadInput, "no state directory: HOME is not set")
-            .hint("name one that all nodes see: --set state_dir=DIR")
-    })
-}
-
 fn script_name(job: &str) -> String {
     format!("{job}.sbatch")
 }
 
 /// Returns the path from `base`, with a leading `./` or a lone `.` resolved.
-fn absolute(base: &Path, path: impl AsRef<Path>) -> PathBuf {
+pub(super) fn absolute(base: &Path, path: impl AsRef<Path>) -> PathBuf {
     base.join(path).components().collect()
 }
 
@@ -279,7 +271,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-fn state_failure(error: &RunError) -> Failure {
+pub(super) fn state_failure(error: &RunError) -> Failure {
     let exit = if matches!(error, RunError::Locked { .. }) { Exit::Locked } else { Exit::Failed };
     Failure::from_error(exit, error)
 }

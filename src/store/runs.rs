@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! STATE/lock                 held while a command changes anything here
+//! STATE/throughput.json      the measured speeds
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/journal     one JSON object a line: what was meant, then what happened
@@ -23,6 +24,8 @@ use nix::fcntl::{FallocateFlags, FcntlArg, FdFlag, fallocate, fcntl};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 use thiserror::Error;
+
+use super::speeds::SpeedFile;
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -117,6 +120,11 @@ impl Runs {
             let _ = std::fs::remove_dir_all(&folder);
         }
         filled
+    }
+
+    /// Replaces the file of measured speeds.
+    pub(super) fn replace_speeds(&self, text: &str) -> Result<(), RunError> {
+        replace(&SpeedFile::path(&self.root), text)
     }
 
     fn fill(id: &str, folder: &Path, plan: &str, files: &[(String, &str)]) -> Result<Run, RunError> {
