@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::commands::context::Context;
 use crate::commands::{
-    check_ddp, config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
+    cache, check_ddp, config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -35,6 +35,7 @@ enum Command {
     Submit(submit::Args),
     Watch(watch::Args),
     Gpus(gpus::Args),
+    Cache(cache::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
@@ -110,6 +111,7 @@ impl Command {
             Self::Submit(args) => args,
             Self::Watch(args) => args,
             Self::Gpus(args) => args,
+            Self::Cache(args) => args,
             Self::Config(args) => args,
             Self::Doctor(args) => args,
             Self::Init(args) => args,

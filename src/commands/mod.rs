@@ -1,5 +1,6 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod cache;
 mod check_ddp;
 mod cli;
 mod config;
@@ -15,6 +16,7 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod speeds;
 mod state;
 mod submission;
 mod submit;

@@ -35,7 +35,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
                 return None;
             }
             let samples = tracked.hear(at, news, rules);
-            let rule = LearnRule { weight: rules.learning_rate, contributor: &rules.contributor };
+            let rule = LearnRule { weight: rules.learning_rate, contributor: &state.contributor };
             for sample in &samples {
                 state.cache.learn(sample, rule);
             }

@@ -264,7 +264,7 @@ impl World for SlurmWorld<'_> {
         let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
         let files: Vec<(String, &str)> =
             texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
-        let folder = self.directory.create_run(&batch.run, &files).map_err(|error| chain(&error))?;
+        let folder = self.directory.create_run(&batch.run, &files).map_err(|error| error.in_one_line())?;
         self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
         Ok(())
     }
@@ -304,15 +304,4 @@ fn script_name(job: &JobName) -> String {
 fn moment(time: Time) -> DateTime<Utc> {
     #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
     DateTime::from_timestamp(time.0 as i64, 0).unwrap_or_default()
-}
-
-/// Returns an error with all its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -59,7 +59,6 @@ fn rules(moves: Moves) -> Rules {
         restart_cost: Seconds(5.0),
         retry_delay: Seconds(30.0),
         learning_rate: 0.3,
-        contributor: "test".into(),
     }
 }
 
