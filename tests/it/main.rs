@@ -49,6 +49,8 @@ mod real_ranks;
 mod real_records;
 mod real_setup;
 mod real_stop;
+mod real_watch;
 mod sandbox;
 mod speed_cache;
+mod story;
 mod throughput_names;
