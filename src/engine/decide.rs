@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::engine::moves;
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::state::Then;
-use crate::engine::{Action, Attempt, Moves, Phase, Rules, State, Tracked};
+use crate::engine::{Action, Attempt, Gpus, Moves, Phase, Rules, State, Tracked};
 use crate::model::{Availability, Cluster, GpuType, Offer, Seconds, Time};
 use crate::policy::{Problem, Verdict};
 
@@ -94,6 +94,10 @@ fn choose(
         let wait = |tracked: &&Tracked| Action::Wait { job: tracked.job.name.clone(), why: why.clone() };
         return (ready.iter().map(wait).collect(), None);
     }
+    let late = detours(state, group, at, (rules, planner));
+    if !late.is_empty() {
+        return (late, None);
+    }
     let offer = plan::offer(state, group, &[], rules);
     let base =
         (!ready.is_empty()).then(|| plan::draft(&ready, offer, group, state, (rules, planner))).flatten();
@@ -104,6 +108,41 @@ fn choose(
         }
     }
     (Vec::new(), base)
+}
+
+/// Returns how to take back attempts that wait in the queue for long while other GPUs are free that serve the job nearly
+/// as well.
+fn detours(
+    state: &State,
+    group: &Group<'_>,
+    at: Time,
+    (rules, planner): (&Rules, &Planner<'_>),
+) -> Vec<Action> {
+    let detour = |tracked: &&Tracked| {
+        let Phase::Pending(attempt) = &tracked.phase else { return None };
+        let offer = plan::offer(state, group, &[tracked], rules);
+        if !is_late(tracked, at) || attempt.gpus.fit_in(&offer) {
+            return None;
+        }
+        let draft = plan::draft(&[tracked], offer, group, state, (rules, planner))?;
+        let (_, placement) = draft.placement(&tracked.job.name)?;
+        let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
+        let gpus = Gpus::of(&draft.ranks(placement));
+        let why = format!("it waits in the queue for {}, and {gpus} are free", attempt.gpus);
+        (placement.epoch.total() <= Rules::DETOUR * attempt.epoch.0).then_some(Action::Cancel {
+            job,
+            run,
+            job_id,
+            why,
+        })
+    };
+    // One at a time: what is free serves only one of them.
+    group.jobs.iter().find_map(detour).into_iter().collect()
+}
+
+/// Returns whether a job has waited in the queue for long.
+fn is_late(tracked: &Tracked, at: Time) -> bool {
+    matches!(&tracked.phase, Phase::Pending(attempt) if at.since(attempt.meant) >= Rules::QUEUE_PATIENCE)
 }
 
 /// Writes down in the state which jobs of a draft are about to be submitted, and why others wait.
@@ -137,7 +176,7 @@ fn fingerprint(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> u64
     let mut hasher = DefaultHasher::new();
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
         (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at)).hash(&mut hasher);
-        moves::is_movable(tracked).hash(&mut hasher);
+        (moves::is_movable(tracked), is_late(tracked, at)).hash(&mut hasher);
         tracked.phase.attempt().map(|attempt| &attempt.run).hash(&mut hasher);
     }
     for group in plan::groups(state, cluster, rules) {

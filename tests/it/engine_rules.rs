@@ -331,6 +331,24 @@ fn what_can_never_start_is_taken_back() {
 }
 
 #[test]
+fn who_waits_long_in_the_queue_takes_what_is_free() {
+    let nodes = |used| cluster(&[("v1", "v100", 2, used, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let check = |at: f64, used: u32, t4: &str, expected: &[&str]| {
+        let pending = Tracked {
+            phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
+            ..Tracked::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
+        };
+        let done = take(state(vec![pending]), at, &nodes(used), &rules(Moves::Never));
+        assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
+    };
+    // An epoch was to take 10 s; on 2 t4 of 50 samples a second it takes as long, on slower ones 50 s.
+    check(600.0, 2, "50", &["cancel a"]);
+    check(599.0, 2, "50", &[]);
+    check(600.0, 2, "10", &[]);
+    check(600.0, 0, "50", &[]);
+}
+
+#[test]
 fn a_cancelled_job_is_never_submitted_again() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     let asked = Event::CancelAsked { job: name("a") };

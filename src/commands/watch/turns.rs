@@ -1,5 +1,6 @@
 //! The turns of `watch`: each with the lock, from the state on disk, and back to it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -13,7 +14,9 @@ use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, Seconds};
 use crate::policy::{self, Objective, Parameters};
+use crate::spec;
 use crate::store::new_run_id;
+use crate::ui::Progress;
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {
@@ -28,6 +31,18 @@ struct Left {
     busy: bool,
     /// Whether any job ended otherwise than completed.
     failed: bool,
+    /// How many jobs are in each phase, for people.
+    summary: String,
+}
+
+/// Returns how many jobs are in each phase: `2 running, 1 waiting`.
+fn summary(state: &State) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for tracked in &state.jobs {
+        *counts.entry(tracked.phase.word()).or_default() += 1;
+    }
+    let count = |(word, count): (&&str, &usize)| format!("{count} {word}");
+    counts.iter().map(count).collect::<Vec<_>>().join(", ")
 }
 
 /// The longest pause while Slurm does not answer.
@@ -62,18 +77,24 @@ impl Watch<'_> {
     /// When the state cannot be used; that Slurm does not answer is waited for.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
+        let mut summary = String::new();
         loop {
             match self.turn() {
                 Ok(left) if !left.busy && !self.args.forever => {
                     return Ok(if left.failed { Exit::Failed } else { Exit::Done });
                 }
-                Ok(_) => pause = self.args.interval,
+                Ok(left) => {
+                    pause = self.args.interval;
+                    summary = left.summary;
+                }
                 Err(failure) if matches!(failure.exit, Exit::SlurmUnavailable | Exit::Locked) => {
                     self.context.terminal.say(&format!("{}; trying again", failure.message));
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
                 Err(failure) => return Err(failure),
             }
+            let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
+            let _status = Progress::start(format!("{summary}; looks every {seconds}"));
             self.context.clock.sleep(pause);
         }
     }
@@ -84,7 +105,8 @@ impl Watch<'_> {
             let failed = |phase: &Phase| {
                 matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
             };
-            Ok(Left { busy: !state.is_over(), failed: state.jobs.iter().any(|tracked| failed(&tracked.phase)) })
+            let failed = state.jobs.iter().any(|tracked| failed(&tracked.phase));
+            Ok(Left { busy: !state.is_over(), failed, summary: summary(state) })
         })
     }
 
