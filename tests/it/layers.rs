@@ -16,6 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("throughput", &["model", "catalogue"]),
     ("policy", &["model", "throughput", "solve"]),
     ("engine", &["model", "policy", "throughput"]),
+    ("simulate", &["model", "engine", "policy", "throughput"]),
     ("render", &["model"]),
     ("spec", &["model"]),
     ("generate", &["model"]),

@@ -44,5 +44,7 @@ mod real_ranks;
 mod real_setup;
 mod real_stop;
 mod sandbox;
+mod simulate;
+mod simulate_stories;
 mod speed_cache;
 mod throughput_names;
