@@ -47,6 +47,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             accumulate: true,
             types: RATES[kind].iter().map(|own| Some(model(own))).collect(),
             unusable: Vec::new(),
+            sources: Vec::new(),
             notes: Vec::new(),
         }
     };

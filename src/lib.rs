@@ -10,6 +10,7 @@ pub mod engine;
 pub mod error;
 pub mod exit;
 pub mod generate;
+pub mod live;
 pub mod manual;
 pub mod model;
 pub mod policy;

@@ -43,17 +43,22 @@ hs_trap_signals() {
 
 hs_end() {
   trap - EXIT
-  hs_clean_up
-  exit "$1"
+  hs_leave "$1"
 }
 
 # Reached by hs_fail, by a failed line of setup, or by an "exit" in one, which must not look like success.
 hs_on_exit() {
   local status=$?
   trap - EXIT
-  hs_clean_up
   ((status != 0)) || hs_say "error: a line of setup ended the script"
-  exit $((status == 0 ? 1 : status))
+  hs_leave $((status == 0 ? 1 : status))
+}
+
+# Leaves word of the end, for sites where Slurm forgets it.
+hs_leave() {
+  hs_clean_up
+  if [[ -n ${SLURM_JOB_ID-} && -d $hs_report_dir ]]; then printf '%s %s\n' "$SLURM_JOB_ID" "$1" >>"$hs_report_dir/ends"; fi
+  exit "$1"
 }
 
 hs_clean_up() {

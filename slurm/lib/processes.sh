@@ -33,7 +33,7 @@ daemon_pid() {
 
 # Prints every process of this cluster, one pid a line, but not this script and its ancestors.
 cluster_processes() {
-  { recorded_processes; marked_processes; steps; job_processes; } | sort -un | with_descendants | without_ancestors
+  { recorded_processes; marked_processes; steps "$DIR/*"; job_processes; } | sort -un | with_descendants | without_ancestors
 }
 
 recorded_processes() {
@@ -48,18 +48,32 @@ marked_processes() {
   { grep -lzxF -- "$MARKER=$DIR" /proc/[0-9]*/environ 2>/dev/null || true; } | pids_of_paths
 }
 
+# Prints every process that runs on node $1: its slurmd, the steps that this started, and their ranks.
+node_processes() {
+  {
+    daemon_pid "slurmd-$1" || true
+    steps "$DIR/log/slurmd-$1.log"
+    with_configuration | with_variable "SLURMD_NODENAME=$1"
+  } | sort -un | with_descendants | without_ancestors
+}
+
+# Prints Slurm's processes that keep a file open whose path is like $1.
 steps() {
   local pid name
-  { find /proc/[0-9]*/fd -lname "$DIR/*" 2>/dev/null || true; } | pids_of_paths | sort -u | while read -r pid; do
+  { find /proc/[0-9]*/fd -lname "$1" 2>/dev/null || true; } | pids_of_paths | sort -u | while read -r pid; do
     { read -r name <"/proc/$pid/comm"; } 2>/dev/null || continue
     case $name in slurm*) printf '%s\n' "$pid" ;; esac
   done
 }
 
 # A user's shell has SLURM_CONF as well, but no SLURMD_NODENAME.
-job_processes() {
-  with_configuration | while read -r pid; do
-    grep -qz '^SLURMD_NODENAME=' "/proc/$pid/environ" 2>/dev/null && printf '%s\n' "$pid"
+job_processes() { with_configuration | with_variable 'SLURMD_NODENAME=.*'; }
+
+# Passes on the pids on stdin whose environment has a variable like $1.
+with_variable() {
+  local pid
+  while read -r pid; do
+    if grep -qzx -- "$1" "/proc/$pid/environ" 2>/dev/null; then printf '%s\n' "$pid"; fi
   done
 }
 

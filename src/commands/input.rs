@@ -78,16 +78,21 @@ pub(super) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, 
     Ok(completed(Seen { cluster, notes }, context))
 }
 
-/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes.
 fn completed(mut seen: Seen, context: &Context) -> Seen {
-    let named = slurm::name_types(&mut seen.cluster, &context.settings.untyped_gpus);
+    let named = complete(&mut seen.cluster, context);
     // An inventory brings its notes along.
     seen.notes.retain(|note| !named.contains(note));
     seen.notes.extend(named);
-    for node in &mut seen.cluster.nodes {
+    seen
+}
+
+/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes.
+pub(super) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
+    let notes = slurm::name_types(cluster, &context.settings.untyped_gpus);
+    for node in &mut cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
     }
-    seen
+    notes
 }
 
 fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {

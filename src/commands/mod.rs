@@ -14,6 +14,7 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod state;
 mod submission;
 mod submit;
 mod write_docs;

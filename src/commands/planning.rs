@@ -14,10 +14,8 @@ use crate::commands::input::{self, Seen};
 use crate::commands::offer::{Capacity, keep_partitions, offer};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, GpuType, Job, Offer, PlacedRank, Seconds};
-use crate::policy::{
-    self, Bound, CheckedPlan, Memory, Objective, Parameters, Placement, Problem, Rank, Verdict,
-};
+use crate::model::{Cluster, GpuType, Job, Offer, Seconds};
+use crate::policy::{self, Bound, CheckedPlan, Memory, Objective, Parameters, Problem, Verdict};
 use crate::spec;
 use crate::store::{PlanFile, Solved};
 use crate::throughput::{Cache, ThroughputMatrix};
@@ -108,18 +106,6 @@ impl Planned {
         let placed = verdicts.iter().any(|verdict| verdict.placement().is_some());
         if rejected || !placed { Exit::Unplaced } else { Exit::Done }
     }
-
-    /// Returns the ranks of a placement with their names.
-    pub(super) fn named_ranks(&self, placement: &Placement) -> Vec<PlacedRank> {
-        let rank = |rank: &Rank| PlacedRank {
-            node: self.problem.nodes[rank.node].name.clone(),
-            gpu_type: self.problem.gpu_types[rank.gpu_type].clone(),
-            local_rank: rank.local_rank,
-            batch: rank.batch,
-            samples: rank.samples,
-        };
-        placement.ranks.iter().map(rank).collect()
-    }
 }
 
 /// Jobs and GPUs, ready to be planned by any policy.
@@ -145,8 +131,13 @@ pub(super) fn plan(
     let (plan, solve) = solve(&args.policy, args, context, &problem)?;
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let specs = jobs.iter().map(spec::jobs::to_json).collect();
-    let solved =
-        Solved { problem: &problem, plan: &plan, policy: &args.policy, solve, proven: proven.as_ref() };
+    let solved = Solved {
+        problem: &problem,
+        plan: &plan,
+        policy: &args.policy,
+        solve: Some(solve),
+        proven: proven.as_ref(),
+    };
     let file = PlanFile::new(solved, specs, &offer, &cluster, (capacity.name(), args.pin));
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }

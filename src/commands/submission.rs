@@ -1,114 +1,47 @@
-//! From a checked plan to jobs in Slurm's queue: prepare everything, record what is meant, then act.
+//! From a checked plan to jobs in Slurm's queue: bring the state up to date, write down what is meant, then act.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use nix::sys::signal::{SigSet, Signal};
-
-use crate::commands::context::{Context, slurm_failure};
-use crate::commands::input;
+use crate::commands::context::Context;
 use crate::commands::planning::Planned;
+use crate::commands::state::{self, live_failure};
+use crate::engine::{
+    Action, Attempt, Batch, Event, Gpus, Keeper, News, Phase, State, Told, apply, carry_out, named_ranks,
+    notice,
+};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Job, Seconds, Selector};
-use crate::render::{Batch, Facts, is_constraint, render};
-use crate::slurm::{JobId, QueuedJob, SubmitError, Submitted, Tag, sbatch};
-use crate::store::{Entry, Run, RunError, Runs};
+use crate::live::{Script, SlurmWorld, absolute, scripts};
+use crate::model::{Job, JobId, JobName, Offer, Seconds, Time};
+use crate::slurm::QueuedJob;
+use crate::store::{StateError, run_folder};
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish<'a> {
     pub run: &'a str,
+    /// Places in the plan of the jobs to submit.
+    pub chosen: &'a [usize],
     pub pin: bool,
     /// Options for sbatch, as they are.
     pub sbatch: &'a [String],
 }
 
-/// A job ready to be given to sbatch.
-#[derive(Clone, Debug)]
-pub(super) struct Prepared {
-    pub name: String,
-    pub script: String,
-}
-
 /// What came of a job's submission.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    Submitted(Submitted),
+    Submitted(JobId),
     Refused(String),
     /// sbatch gave no clear answer, and the queue does not show the job.
     Unknown(String),
     Unreachable(String),
-    /// Not tried, for an answer before it.
-    NotTried,
 }
 
 /// What came of all submissions.
 pub(super) struct Outcome {
     pub folder: PathBuf,
-    pub answers: Vec<Answer>,
-}
-
-/// Returns the scripts of the chosen jobs that the plan places.
-///
-/// # Errors
-/// When a template is wrong or the site cannot start such a placement.
-pub(super) fn prepare(
-    context: &Context,
-    planned: &Planned,
-    chosen: &[usize],
-    wish: Wish<'_>,
-) -> Result<Vec<Prepared>, Failure> {
-    let template = input::template(context)?;
-    let settings = &context.settings;
-    let defaults = &settings.jobs;
-    let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
-    let state = state_dir(context)?;
-    let mut prepared = Vec::new();
-    let own_options = chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
-    refuse_options(wish.sbatch.iter().chain(&defaults.sbatch).chain(own_options))?;
-    let mut untyped = planned.file.untyped();
-    if wish.sbatch.iter().any(|word| is_constraint(word)) {
-        for selector in untyped.values_mut() {
-            *selector = Selector::Name;
-        }
-    }
-    for &index in chosen {
-        // From the checked plan, never from the file that it was read from.
-        let Some(placement) = planned.plan.verdicts()[index].placement() else { continue };
-        let job = &planned.jobs[index];
-        let ranks = planned.named_ranks(placement);
-        let name = job.name.to_string();
-        let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));
-        if !workdir.is_dir() {
-            context.note(&format!("{name}: workdir {} does not exist here", workdir.display()));
-        }
-        let checkpoints = format!("checkpoints/{name}");
-        let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
-        let facts = Facts {
-            run: wish.run,
-            plan: &plan_id,
-            comment: Tag { run: wish.run.to_owned(), job: name.clone() }.to_comment(),
-            ranks: &ranks,
-            pinned: wish.pin || planned.file.pinned,
-            predicted: placement.jct(job.epochs),
-            limit: partition_limit(planned, job, defaults.partition.as_deref()),
-            epochs_done: 0,
-            checkpoint_dir: text(&absolute(&workdir, checkpoints))?,
-            report_dir: text(&state.join("runs").join(wish.run).join("report").join(&name))?,
-            workdir: text(&workdir)?,
-            device_order: planned.file.device_order(),
-            untyped: untyped.clone(),
-        };
-        let batch = Batch::new(job, defaults, facts).map_err(|error| {
-            Failure::from_error(Exit::BadInput, &error)
-                .hint("submit the others with --job, or keep this job to one type with gpu_types")
-        })?;
-        let script =
-            render(&template, &batch).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
-        prepared.push(Prepared { name, script });
-    }
-    Ok(prepared)
+    pub answers: Vec<(JobName, Answer)>,
 }
 
 /// What sbatch must not be told: the option, the shortest form that it understands, and why.
@@ -119,6 +52,56 @@ const REFUSED: [(&str, &str, &str); 5] = [
     ("--wait", "--wait", "hsched does not wait for its jobs"),
     ("--wrap", "--wr", "the script is hsched's"),
 ];
+
+/// Returns the chosen jobs of a plan as what is to be submitted, their epochs as if none was done.
+///
+/// # Errors
+/// When an option for sbatch would lose the job.
+pub(super) fn batch(context: &Context, planned: &Planned, wish: Wish<'_>) -> Result<Batch, Failure> {
+    let own = wish.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
+    refuse_options(wish.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
+    let placed = planned.plan.placed();
+    Ok(Batch {
+        run: wish.run.to_owned(),
+        jobs: planned.jobs.clone(),
+        submitted: wish.chosen.iter().copied().filter(|index| placed.contains(index)).collect(),
+        epochs_done: vec![0; planned.jobs.len()],
+        problem: planned.problem.clone(),
+        plan: planned.plan.clone(),
+        offer: Offer::default(),
+        cluster: crate::model::Cluster::default(),
+        policy: planned.file.policy.clone(),
+    })
+}
+
+/// Returns the scripts of a batch.
+///
+/// # Errors
+/// When a template is wrong or the site cannot start such a placement.
+pub(super) fn prepare(
+    context: &Context,
+    batch: &Batch,
+    planned: &Planned,
+    wish: Wish<'_>,
+) -> Result<Vec<(JobName, String)>, Failure> {
+    let bad = |message: String| Failure::new(Exit::BadInput, message);
+    let site = state::site(context, wish.sbatch)?;
+    let scripts = scripts(batch, &plan_file(planned, wish), &site).map_err(bad)?;
+    let text = |script: Script| {
+        script.notes.iter().for_each(|note| context.note(note));
+        let text = script.text.map_err(|message| {
+            bad(message).hint("submit the others with --job, or keep this job to one type with gpu_types")
+        })?;
+        Ok((script.name, text))
+    };
+    scripts.into_iter().map(text).collect()
+}
+
+fn plan_file(planned: &Planned, wish: Wish<'_>) -> crate::store::PlanFile {
+    let mut file = planned.file.clone();
+    file.pinned |= wish.pin;
+    file
+}
 
 /// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
 fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
@@ -139,101 +122,142 @@ fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), F
     Ok(())
 }
 
-/// Submits the prepared jobs one after the other, telling each answer as it comes.
+/// Submits the jobs of a batch one after the other, telling each answer as it comes, and adds those that wait for
+/// GPUs to the state.
 ///
 /// Everything is on disk before the first is submitted. A refused job does not keep the others back; an
-/// unclear answer does.
+/// unclear answer does. A job that the state knows as stopped goes on after its last epoch.
 ///
 /// # Errors
 /// When nothing was submitted: a job is in the queue already, the state cannot be written, Slurm does not
 /// answer.
 pub(super) fn submit(
     context: &Context,
+    mut batch: Batch,
     planned: &Planned,
-    prepared: &[Prepared],
     wish: Wish<'_>,
-    tell: &dyn Fn(&Prepared, &Answer),
+    tell: &dyn Fn(&JobName, &Answer),
 ) -> Result<Outcome, Failure> {
-    let state = state_dir(context)?;
-    let runs = Runs::open(&state).map_err(|error| nothing_submitted(&error))?;
-    refuse_queued(context, prepared)?;
-    let plan_id = planned.file.id().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
-    let plan = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
-    let scripts = prepared.iter().map(|job| (script_name(&job.name), job.script.as_str()));
-    let files: Vec<(String, &str)> = scripts.chain([("plan.json".to_owned(), plan.as_str())]).collect();
-    let mut run = runs.create(wish.run, &plan_id, &files).map_err(|error| nothing_submitted(&error))?;
-    let mut answers = vec![Answer::NotTried; prepared.len()];
-    let mut tried = 0;
-    for (job, slot) in prepared.iter().zip(&mut answers) {
-        // A signal that came in between sbatch's answer and its record would lose the job.
-        let held = hold_signals();
-        let (answer, recorded) = submit_one(context, &mut run, job, wish);
-        *slot = answer;
-        tried += 1;
-        tell(job, slot);
-        drop(held);
-        if let Err(error) = recorded {
-            context.terminal.say(&format!("{}: {}: {slot}", state_failure(&error), job.name));
-            break;
-        }
-        if !matches!(slot, Answer::Submitted(_) | Answer::Refused(_)) {
-            break;
-        }
+    let nothing = |failure: Failure| failure.hint("nothing was submitted");
+    let directory = state::open(context).map_err(nothing)?;
+    let rules = state::rules(context);
+    let (mut state, mut ledger) =
+        directory.ledger(&rules).map_err(|error| nothing(state::failure(&error)))?;
+    let complete = |cluster: &mut crate::model::Cluster| state::complete(context, cluster);
+    let site = state::site(context, wish.sbatch)?;
+    let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
+    world.plan = Some(plan_file(planned, wish));
+    let (seen, queue) = world.observe_jobs(&state).map_err(|error| live_failure(&error))?;
+    let mut events = notice(&state, &seen);
+    for event in &events {
+        apply(&mut state, seen.at, event, &rules);
     }
-    prepared.iter().zip(&answers).skip(tried).for_each(|(job, answer)| tell(job, answer));
-    Ok(Outcome { folder: run.folder().to_owned(), answers })
+    let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
+    refuse_queued(&names, &queue, &state)?;
+
+    let before = state.clone();
+    let added = added(context, &batch, planned, wish);
+    for event in &added {
+        apply(&mut state, seen.at, event, &rules);
+    }
+    mean(&mut state, &mut batch, seen.at);
+    events.extend(added);
+    let action = Action::Submit(Box::new(batch));
+    ledger
+        .keep(seen.at, &state, &events, std::slice::from_ref(&action))
+        .map_err(|error| nothing(state::failure(&error)))?;
+    let mut answers = Vec::new();
+    let kept = carry_out(&action, seen.at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
+        if let Told::Event(Event::Attempt { job, news, .. }) = told {
+            let answer = Answer::of(news);
+            tell(job, &answer);
+            answers.push((job.clone(), answer));
+        }
+    });
+    if let Err(error) = kept {
+        // What became of the jobs has been told.
+        context.terminal.say(&state::failure(&error).to_string());
+    } else if let Err(error) = forget_refused(&mut state, &before, &answers, seen.at, &mut ledger) {
+        context.terminal.say(&state::failure(&error).to_string());
+    }
+    Ok(Outcome { folder: run_folder(&state::root(context)?, wish.run), answers })
 }
 
-fn submit_one(
-    context: &Context,
-    run: &mut Run,
-    job: &Prepared,
-    wish: Wish<'_>,
-) -> (Answer, Result<(), RunError>) {
-    let name = job.name.as_str();
-    if let Err(error) = run.record(&Entry::Intent { job: name }) {
-        return (Answer::NotTried, Err(error));
-    }
-    let script = run.folder().join(script_name(name)).display().to_string();
-    let answer = match sbatch::submit(&context.slurm, &sbatch::command(&script, wish.sbatch)) {
-        Ok(submitted) => Answer::Submitted(submitted),
-        Err(SubmitError::Refused { message }) => Answer::Refused(message),
-        Err(SubmitError::Unreachable { source }) => Answer::Unreachable(slurm_failure(&source).message),
-        Err(SubmitError::Unknown { message }) => match find_queued(context, wish.run, name) {
-            Some(id) => Answer::Submitted(Submitted { id, cluster: None }),
-            None => Answer::Unknown(message),
-        },
-    };
-    let entry = match &answer {
-        Answer::Submitted(submitted) => {
-            let job_id = submitted.id.to_string();
-            return (answer.clone(), run.record(&Entry::Submitted { job: name, job_id: &job_id }));
-        }
-        Answer::Refused(message) | Answer::Unreachable(message) => Entry::Refused { job: name, message },
-        Answer::Unknown(message) => Entry::Unknown { job: name, message },
-        Answer::NotTried => return (answer, Ok(())),
-    };
-    let recorded = run.record(&entry);
-    (answer, recorded)
+/// Returns the events by which the chosen jobs become known: those that are submitted, and those that wait.
+fn added(context: &Context, batch: &Batch, planned: &Planned, wish: Wish<'_>) -> Vec<Event> {
+    let rejected =
+        |index: usize| matches!(planned.plan.verdicts()[index], crate::policy::Verdict::Reject { .. });
+    let chosen = wish.chosen.iter().copied().filter(|&index| !rejected(index));
+    chosen
+        .map(|index| Event::Added { job: Box::new(settled(context, &batch.jobs[index], wish.sbatch)) })
+        .collect()
 }
 
-/// Looks for a job whose submission had no clear answer.
-fn find_queued(context: &Context, run: &str, name: &str) -> Option<JobId> {
-    let (queue, _) = input::queue(context).ok()?;
-    let wanted = Tag { run: run.to_owned(), job: name.to_owned() };
-    let own = queue.into_iter().filter(|queued| queued.tag().as_ref() == Some(&wanted));
-    own.map(|queued| queued.id).min()
+/// Returns a job with what only this command line knows of it, so that a later submission is the same.
+pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
+    let mut job = job.clone();
+    let launch = &mut job.launch;
+    let workdir = absolute(&context.directory, launch.workdir.as_deref().unwrap_or("."));
+    launch.workdir = workdir.to_str().map(str::to_owned).or(launch.workdir.take());
+    let defaults = &context.settings.jobs;
+    launch.account = launch.account.take().or_else(|| defaults.account.clone());
+    launch.partition = launch.partition.take().or_else(|| defaults.partition.clone());
+    launch.qos = launch.qos.take().or_else(|| defaults.qos.clone());
+    launch.sbatch.extend_from_slice(sbatch);
+    job
+}
+
+/// Marks the jobs of a batch as about to be submitted; those that have epochs behind them go on from there.
+fn mean(state: &mut State, batch: &mut Batch, at: Time) {
+    for &index in &batch.submitted {
+        let Some(tracked) = state.find_mut(&batch.jobs[index].name) else { continue };
+        let Some(placement) = batch.plan.verdicts()[index].placement() else { continue };
+        let done = tracked.epochs_done;
+        batch.epochs_done[index] = done;
+        batch.jobs[index].epochs = tracked.rest().epochs;
+        let ranks = named_ranks(&batch.problem, placement);
+        let attempt = Attempt::new(&batch.run, ranks, Seconds(placement.epoch.total()), done, at);
+        tracked.last = (at, format!("to be submitted on {}", Gpus::of(&attempt.ranks)));
+        tracked.phase = Phase::Meant(attempt);
+    }
+}
+
+/// Takes jobs out of the state that were new and that Slurm did not take: whoever submits them by hand mends them.
+fn forget_refused(
+    state: &mut State,
+    before: &State,
+    answers: &[(JobName, Answer)],
+    at: Time,
+    ledger: &mut dyn Keeper<Error = StateError>,
+) -> Result<(), StateError> {
+    let failed = |name: &JobName| {
+        let refused = |answer: &Answer| matches!(answer, Answer::Refused(_) | Answer::Unreachable(_));
+        answers.iter().any(|(own, answer)| own == name && refused(answer))
+    };
+    let mut kept = Vec::new();
+    for tracked in state.jobs.drain(..) {
+        if failed(&tracked.job.name) {
+            kept.extend(before.find(&tracked.job.name).cloned());
+        } else {
+            kept.push(tracked);
+        }
+    }
+    state.jobs = kept;
+    ledger.keep(at, state, &[], &[])
 }
 
 /// Refuses everything when one of the jobs is in the queue already: nothing is ever submitted twice.
-fn refuse_queued(context: &Context, prepared: &[Prepared]) -> Result<(), Failure> {
-    let (queue, _) = input::queue(context)?;
+fn refuse_queued(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Result<(), Failure> {
     let active = |queued: &&QueuedJob| !queued.state.is_final();
-    let twice = prepared.iter().filter_map(|job| {
-        let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == job.name);
+    let twice = names.iter().filter_map(|name| {
+        let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == name.as_str());
         // Components of a heterogeneous job have the same tag; the first is the job.
-        let queued = queue.iter().filter(active).filter(same).min_by_key(|queued| queued.id)?;
-        Some(format!("{} (job {}, {})", job.name, queued.id, queued.state))
+        if let Some(queued) = queue.iter().filter(active).filter(same).min_by_key(|queued| queued.id) {
+            return Some(format!("{name} (job {}, {})", queued.id, queued.state));
+        }
+        let attempt = state.find(name)?.phase.attempt()?;
+        let id = attempt.job_id.map_or_else(|| "no clear answer yet".to_owned(), |id| format!("job {id}"));
+        Some(format!("{name} ({id}, which Slurm does not show now)"))
     });
     let twice: Vec<String> = twice.collect();
     if twice.is_empty() {
@@ -241,90 +265,32 @@ fn refuse_queued(context: &Context, prepared: &[Prepared]) -> Result<(), Failure
     }
     let message = format!("in the queue already: {}; nothing was submitted", twice.join(", "));
     Err(Failure::new(Exit::Failed, message)
-        .hint("cancel it with scancel, give the new job another name, or choose others with --job"))
-}
-
-/// Returns the least walltime limit of the partitions that a job may go to, where all are known.
-fn partition_limit(planned: &Planned, job: &Job, setting: Option<&str>) -> Option<Seconds> {
-    let partitions = &planned.file.partitions;
-    let named = job.launch.partition.as_deref().or(setting);
-    let names: Vec<&str> = match named {
-        Some(names) => names.split(',').map(str::trim).collect(),
-        None => partitions.iter().filter(|own| own.default).map(|own| own.name.as_str()).collect(),
-    };
-    let limit = |name: &&str| partitions.iter().find(|own| own.name == *name)?.max_time_s;
-    names.iter().filter_map(limit).min_by(f64::total_cmp).map(Seconds)
-}
-
-fn state_dir(context: &Context) -> Result<PathBuf, Failure> {
-    let directory = context.settings.state_dir.clone();
-    directory.map(|path| absolute(&context.directory, &path)).ok_or_else(|| {
-        Failure::new(Exit::BadInput, "no state directory: HOME is not set")
-            .hint("name one that all nodes see: --set state_dir=DIR")
-    })
-}
-
-fn script_name(job: &str) -> String {
-    format!("{job}.sbatch")
-}
-
-/// Returns the path from `base`, with a leading `./` or a lone `.` resolved.
-fn absolute(base: &Path, path: impl AsRef<Path>) -> PathBuf {
-    base.join(path).components().collect()
-}
-
-fn text(path: &Path) -> Result<String, Failure> {
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(Exit::BadInput, format!("{}: a path in a job script must be UTF-8", path.display()))
-    })
-}
-
-fn state_failure(error: &RunError) -> Failure {
-    let exit = if matches!(error, RunError::Locked { .. }) { Exit::Locked } else { Exit::Failed };
-    Failure::from_error(exit, error)
-}
-
-/// Returns the failure of a state that could not be prepared, before anything was submitted.
-fn nothing_submitted(error: &RunError) -> Failure {
-    state_failure(error).hint(match error {
-        RunError::Locked { .. } => "nothing was submitted; try again when it has ended",
-        RunError::Exists { .. } => "nothing was submitted; give another --run-id",
-        RunError::Write { .. } => "nothing was submitted; name another directory with --set state_dir=DIR",
-    })
-}
-
-/// Holds back the signals that end a process, until the returned value is dropped.
-fn hold_signals() -> Option<HeldSignals> {
-    let mut signals = SigSet::empty();
-    signals.extend([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
-    signals.thread_block().ok()?;
-    Some(HeldSignals(signals))
-}
-
-/// Signals held back.
-struct HeldSignals(SigSet);
-
-impl Drop for HeldSignals {
-    fn drop(&mut self) {
-        // Cannot fail for signals that exist; nothing could be done about it here either.
-        let _ = self.0.thread_unblock();
-    }
+        .hint("cancel it with hsched cancel, give the new job another name, or choose others with --job"))
 }
 
 impl Answer {
+    fn of(news: &News) -> Self {
+        match news {
+            News::Submitted { job_id } => Self::Submitted(*job_id),
+            News::Refused { message } => Self::Refused(message.clone()),
+            News::Unreachable { message } => Self::Unreachable(message.clone()),
+            News::Unclear { message } => Self::Unknown(message.clone()),
+            other => Self::Unknown(format!("{other:?}")),
+        }
+    }
+
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Submitted(_) => "submitted",
             Self::Refused(_) => "refused",
             Self::Unknown(_) => "unknown",
             Self::Unreachable(_) => "unreachable",
-            Self::NotTried => "not_tried",
         }
     }
 
     pub(super) fn job_id(&self) -> Option<String> {
         match self {
-            Self::Submitted(submitted) => Some(submitted.id.to_string()),
+            Self::Submitted(job_id) => Some(job_id.to_string()),
             _ => None,
         }
     }
@@ -332,7 +298,7 @@ impl Answer {
     pub(super) fn message(&self) -> Option<&str> {
         match self {
             Self::Refused(message) | Self::Unknown(message) | Self::Unreachable(message) => Some(message),
-            Self::Submitted(_) | Self::NotTried => None,
+            Self::Submitted(_) => None,
         }
     }
 }
@@ -340,12 +306,11 @@ impl Answer {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Submitted(submitted) => write!(f, "submitted as job {}", submitted.id),
+            Self::Submitted(job_id) => write!(f, "submitted as job {job_id}"),
             Self::Unknown(message) => {
                 write!(f, "nobody knows whether it was submitted ({message}); look at squeue --me")
             }
             Self::Refused(message) | Self::Unreachable(message) => write!(f, "not submitted: {message}"),
-            Self::NotTried => write!(f, "not submitted: not tried after what came before"),
         }
     }
 }
@@ -353,9 +318,9 @@ impl fmt::Display for Answer {
 impl Outcome {
     /// Returns the exit code: 4 when some were submitted and others not.
     pub(super) fn exit(&self) -> Exit {
-        let submitted = |answer: &&Answer| matches!(answer, Answer::Submitted(_));
+        let submitted = |(_, answer): &&(JobName, Answer)| matches!(answer, Answer::Submitted(_));
         let count = self.answers.iter().filter(submitted).count();
-        let unreachable = self.answers.iter().any(|answer| matches!(answer, Answer::Unreachable(_)));
+        let unreachable = self.answers.iter().any(|(_, answer)| matches!(answer, Answer::Unreachable(_)));
         match count {
             _ if count == self.answers.len() => Exit::Done,
             0 if unreachable => Exit::SlurmUnavailable,

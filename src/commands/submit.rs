@@ -10,15 +10,16 @@ use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::planning::Planned;
-use crate::commands::submission::{self, Answer, Outcome, Prepared, Wish};
+use crate::commands::submission::{self, Answer, Outcome, Wish};
 use crate::commands::{input, planning};
+use crate::engine::Batch;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::JobName;
 use crate::policy;
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::{PlanFile, PlanFileError, Run};
+use crate::store::{PlanFile, PlanFileError, new_run_id};
 
 /// Write a job script for each placed job and give it to sbatch
 ///
@@ -87,11 +88,12 @@ impl Subcommand for Args {
             Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
                 Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id"))
             })?,
-            None => Run::new_id(context.clock.now()),
+            None => new_run_id(context.clock.now()),
         };
         let chosen = choose(&planned, &self.jobs)?;
-        let wish = Wish { run: &run_id, pin: self.planning.pin, sbatch: &self.sbatch };
-        let prepared = submission::prepare(context, &planned, &chosen, wish)?;
+        let wish = Wish { run: &run_id, chosen: &chosen, pin: self.planning.pin, sbatch: &self.sbatch };
+        let batch = submission::batch(context, &planned, wish)?;
+        let scripts = submission::prepare(context, &batch, &planned, wish)?;
         for &index in &chosen {
             if let Some(reason) = planned.plan.verdicts()[index].reason() {
                 context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
@@ -105,10 +107,10 @@ impl Subcommand for Args {
         let mut jobs: Vec<Value> = chosen.iter().filter_map(unplaced).collect();
         let (mut folder, mut exit) = (None, planned.exit());
         if self.dry_run {
-            jobs.extend(dry_run(self, context, &prepared)?);
-        } else if !prepared.is_empty() {
-            let outcome = submit(self, context, &planned, &prepared, wish)?;
-            jobs.extend(prepared.iter().zip(&outcome.answers).map(job_json));
+            jobs.extend(dry_run(self, context, &scripts)?);
+        } else if !scripts.is_empty() {
+            let outcome = submit(self, context, batch, &planned, wish)?;
+            jobs.extend(outcome.answers.iter().map(job_json));
             exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
             folder = Some(outcome.folder);
         }
@@ -122,25 +124,25 @@ impl Subcommand for Args {
 }
 
 /// Prints the scripts, or returns them for JSON.
-fn dry_run(args: &Args, context: &Context, prepared: &[Prepared]) -> Result<Vec<Value>, Failure> {
-    let json = |Prepared { name, script }: &Prepared| json!({ "name": name, "state": "dry_run", "job_id": null, "message": null, "script": script });
+fn dry_run(args: &Args, context: &Context, scripts: &[(JobName, String)]) -> Result<Vec<Value>, Failure> {
+    let json = |(name, script): &(JobName, String)| json!({ "name": name.as_str(), "state": "dry_run", "job_id": null, "message": null, "script": script });
     if args.format == Format::Table {
-        prepared.iter().try_for_each(|job| print(context, &job.script))?;
+        scripts.iter().try_for_each(|(_, script)| print(context, script))?;
     }
-    Ok(prepared.iter().map(json).collect())
+    Ok(scripts.iter().map(json).collect())
 }
 
 /// Submits, printing each answer as it comes unless JSON is to follow.
 fn submit(
     args: &Args,
     context: &Context,
+    batch: Batch,
     planned: &Planned,
-    prepared: &[Prepared],
     wish: Wish<'_>,
 ) -> Result<Outcome, Failure> {
     let unprinted = RefCell::new(None);
-    let tell = |job: &Prepared, answer: &Answer| {
-        let line = format!("{}: {answer}", job.name);
+    let tell = |job: &JobName, answer: &Answer| {
+        let line = format!("{job}: {answer}");
         if args.format == Format::Table
             && let Err(failure) = print(context, &format!("{line}\n"))
         {
@@ -148,13 +150,13 @@ fn submit(
             unprinted.replace(Some(failure));
         }
     };
-    let outcome = submission::submit(context, planned, prepared, wish, &tell)?;
+    let outcome = submission::submit(context, batch, planned, wish, &tell)?;
     unprinted.into_inner().map_or(Ok(outcome), Err)
 }
 
-fn job_json((job, answer): (&Prepared, &Answer)) -> Value {
+fn job_json((name, answer): &(JobName, Answer)) -> Value {
     json!({
-        "name": job.name, "state": answer.word(), "job_id": answer.job_id(), "message": answer.message(),
+        "name": name.as_str(), "state": answer.word(), "job_id": answer.job_id(), "message": answer.message(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! What is to be done, for whoever can.
 
+use crate::engine::{Gpus, named_ranks};
 use crate::model::{Cluster, Job, JobId, JobName, Offer};
 use crate::policy::{CheckedPlan, Problem};
 use crate::throughput::Sample;
@@ -24,8 +25,10 @@ pub enum Action {
 pub struct Batch {
     /// Unique id of the run.
     pub run: String,
-    /// The jobs of the plan as they are still to be trained; those that it places are submitted.
+    /// The jobs of the plan as they are still to be trained.
     pub jobs: Vec<Job>,
+    /// The places in `jobs` of those that are submitted; the plan gives each of them GPUs.
+    pub submitted: Vec<usize>,
     /// The epochs of each that are done, by job.
     pub epochs_done: Vec<u64>,
     pub problem: Problem,
@@ -38,9 +41,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns the places in `jobs` of those that are submitted.
+    /// Returns the GPUs that the plan gives a job.
     #[must_use]
-    pub fn placed(&self) -> Vec<usize> {
-        self.plan.placed()
+    pub fn gpus(&self, job: usize) -> Option<Gpus> {
+        let placement = self.plan.verdicts().get(job)?.placement()?;
+        Some(Gpus::of(&named_ranks(&self.problem, placement)))
     }
 }

@@ -5,7 +5,7 @@ use crate::engine::{
     Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, RankReport, Rules, State,
     Tracked,
 };
-use crate::model::{Time, hostlist};
+use crate::model::{JobId, NodeName, Time, hostlist};
 use crate::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 
 /// Changes the state by an event; returns what was learnt from it.
@@ -84,7 +84,7 @@ impl Tracked {
             News::Queued { job_id, submit_time } => {
                 if let Some(attempt) = self.phase.attempt_mut() {
                     let new = attempt.job_id != Some(*job_id) || attempt.missing.is_some();
-                    attempt.identify(*job_id, submit_time);
+                    attempt.identify(*job_id, submit_time.as_ref());
                     if new || matches!(self.phase, Phase::Meant(_)) {
                         self.advance(at, Phase::Pending, format!("in the queue as job {job_id}"));
                     }
@@ -92,12 +92,12 @@ impl Tracked {
             }
             News::Started { job_id, submit_time, at: since, gpus } => {
                 if let Some(attempt) = self.phase.attempt_mut() {
-                    attempt.identify(*job_id, submit_time);
+                    attempt.identify(*job_id, submit_time.as_ref());
                     attempt.started = Some(*since);
                     if let Some(gpus) = gpus {
                         attempt.gpus = gpus.clone();
                     }
-                    let nodes = hostlist::compress(attempt.gpus.0.keys().map(|node| node.as_str()));
+                    let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
                     let said = format!("runs as job {job_id} on {} ({nodes})", attempt.gpus);
                     self.advance(*since, Phase::Running, said);
                 }
@@ -232,9 +232,9 @@ impl Tracked {
 }
 
 impl Attempt {
-    fn identify(&mut self, job_id: crate::model::JobId, submit_time: &Option<String>) {
+    fn identify(&mut self, job_id: JobId, submit_time: Option<&String>) {
         self.job_id = Some(job_id);
-        self.submit_time = submit_time.clone().or(self.submit_time.take());
+        self.submit_time = submit_time.cloned().or(self.submit_time.take());
         self.missing = None;
     }
 }
@@ -253,7 +253,7 @@ fn sample(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -
     let job = &tracked.job;
     let memory = job.max_batch.get(&rank.gpu_type).copied().unwrap_or(rank.batch).max(1);
     let batch = rank.batch.div_ceil(rank.batch.div_ceil(memory).max(1)).max(1);
-    if report.samples == 0 || !(report.compute.0 > 0.0) {
+    if report.samples == 0 || report.compute.0 <= 0.0 {
         return None;
     }
     #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]

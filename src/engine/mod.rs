@@ -29,4 +29,4 @@ pub use self::plan::{Planner, named_ranks};
 pub use self::rules::{Moves, Rules};
 pub use self::state::{Outcome, PastAttempt, Phase, State, Then, Tracked};
 pub use self::step::{Step, step};
-pub use self::turn::{Keeper, Told, Turn, World, look, turn};
+pub use self::turn::{Keeper, Told, Turn, World, carry_out, look, turn};

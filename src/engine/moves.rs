@@ -88,7 +88,7 @@ impl<'a> Scene<'a> {
         let running = self.stays.iter().map(|stay| (stay.tracked, Some(stay.rest())));
         let ready =
             self.ready.iter().map(|&tracked| (tracked, self.base.and_then(|base| rest_in(base, tracked))));
-        self.value(running.chain(ready).collect())
+        self.value(&running.chain(ready).collect::<Vec<_>>())
     }
 
     /// Returns what comes of it when these jobs may move; those that end up where they are do not.
@@ -124,7 +124,7 @@ impl<'a> Scene<'a> {
             (stay.tracked, rest)
         });
         let ready = self.ready.iter().map(|&tracked| (tracked, rest_in(&draft, tracked)));
-        let value = self.value(running.chain(ready).collect());
+        let value = self.value(&running.chain(ready).collect::<Vec<_>>());
         let cost = |stay: &&Stay<'_>| {
             let own = stay.tracked.job.launch.checkpoint.restart_cost.unwrap_or(self.rules.restart_cost).0;
             self.weight(stay.tracked) * own
@@ -160,7 +160,7 @@ impl<'a> Scene<'a> {
 
     /// Returns the sum of the jobs' times to come, or the longest. A job without a place waits for the first to end
     /// and then takes as long as the longest of all.
-    fn value(&self, jobs: Vec<(&Tracked, Option<f64>)>) -> f64 {
+    fn value(&self, jobs: &[(&Tracked, Option<f64>)]) -> f64 {
         let known = || jobs.iter().filter_map(|(_, rest)| *rest);
         let first = known().min_by(f64::total_cmp).unwrap_or(0.0);
         let longest = known().max_by(f64::total_cmp).unwrap_or(0.0);

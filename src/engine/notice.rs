@@ -70,11 +70,15 @@ fn missing(tracked: &Tracked, seen: &Observation) -> Option<News> {
     let for_long = seen.at.since(since);
     match attempt.job_id {
         None => (for_long >= Rules::UNCLEAR).then_some(News::NeverSubmitted),
-        Some(_) => (for_long >= Rules::VANISHED).then(|| News::Ended { end: End::Vanished, at: seen.at }),
+        Some(_) => (for_long >= Rules::VANISHED).then_some(News::Ended { end: End::Vanished, at: seen.at }),
     }
 }
 
+/// Returns which nodes went and came; none where the cluster was not looked at.
 fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
+    if seen.cluster.nodes.is_empty() {
+        return Vec::new();
+    }
     let usable = |node: &Node| node.state.availability() == Availability::Up;
     let down: Vec<&Node> =
         seen.cluster.nodes.iter().filter(|node| !usable(node) && !node.gpus.is_empty()).collect();

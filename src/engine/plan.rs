@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Batch, Phase, Rules, State, Tracked};
+use crate::engine::{Batch, Gpus, Phase, Rules, State, Tracked};
 use crate::model::{Cluster, GpuType, Held, Holdings, Job, JobName, Offer, PlacedRank, RankNeeds, Seconds};
 use crate::policy::{CheckedPlan, Memory, Objective, Placement, Policy, Problem, Rank, verify};
 use crate::throughput::ThroughputMatrix;
@@ -65,7 +65,7 @@ pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules
     let mut mine = Holdings::new();
     for tracked in movers {
         let gpus = tracked.phase.attempt().map(|attempt| &attempt.gpus);
-        for (node, gpu_type, count) in gpus.into_iter().flat_map(|gpus| gpus.iter()) {
+        for (node, gpu_type, count) in gpus.into_iter().flat_map(Gpus::iter) {
             let held: &mut Held = mine.entry(node.clone()).or_default();
             *held.gpus.entry(gpu_type.clone()).or_default() += count;
             held.cpus += u64::from(count) * cpus(&tracked.job);
@@ -157,7 +157,8 @@ impl Draft {
     pub(super) fn into_batch(self, run: String, planner: &Planner<'_>, cluster: Cluster) -> Batch {
         let Self { jobs, epochs_done, problem, plan, offer } = self;
         let policy = planner.policy.name().to_owned();
-        Batch { run, jobs, epochs_done, problem, plan, offer, cluster, policy }
+        let submitted = plan.placed();
+        Batch { run, jobs, submitted, epochs_done, problem, plan, offer, cluster, policy }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::plan::Planner;
 use crate::engine::{Action, Batch, Event, News, Observation, Rules, State, Step, apply, notice, step};
-use crate::model::{JobId, JobName};
+use crate::model::{JobId, JobName, Time};
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {
@@ -38,13 +38,19 @@ pub trait Keeper {
     ///
     /// # Errors
     /// When it cannot be written: then nothing may be done.
-    fn keep(&mut self, state: &State, events: &[Event], actions: &[Action]) -> Result<(), Self::Error>;
+    fn keep(
+        &mut self,
+        at: Time,
+        state: &State,
+        events: &[Event],
+        actions: &[Action],
+    ) -> Result<(), Self::Error>;
 
     /// Adds one event, which follows from something that was done.
     ///
     /// # Errors
     /// When it cannot be written.
-    fn add(&mut self, event: &Event) -> Result<(), Self::Error>;
+    fn add(&mut self, at: Time, event: &Event) -> Result<(), Self::Error>;
 }
 
 /// What a turn saw and is about to do.
@@ -67,11 +73,11 @@ pub enum Told<'a> {
 ///
 /// # Errors
 /// When the world shows nothing.
-pub fn look<E>(
-    world: &mut dyn World<Error = E>,
+pub fn look<W: World + ?Sized>(
+    world: &mut W,
     state: &State,
     rules: (&Rules, &Planner<'_>),
-) -> Result<Turn, E> {
+) -> Result<Turn, W::Error> {
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     let step = step(state.clone(), seen.at, &events, &seen.cluster, rules);
@@ -84,9 +90,9 @@ pub fn look<E>(
 ///
 /// # Errors
 /// When the world shows nothing or the state cannot be kept.
-pub fn turn<E>(
-    world: &mut dyn World<Error = E>,
-    keeper: &mut dyn Keeper<Error = E>,
+pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::Error>>(
+    world: &mut W,
+    keeper: &mut K,
     state: &mut State,
     rules: (&Rules, &Planner<'_>),
     tell: &mut dyn FnMut(Told<'_>),
@@ -94,35 +100,56 @@ pub fn turn<E>(
     let turn = look(world, state, rules)?;
     turn.events.iter().for_each(|event| tell(Told::Event(event)));
     if turn.step.state != *state {
-        keeper.keep(&turn.step.state, &turn.events, &turn.step.actions)?;
+        keeper.keep(turn.seen.at, &turn.step.state, &turn.events, &turn.step.actions)?;
         state.clone_from(&turn.step.state);
     }
     for action in &turn.step.actions {
-        tell(Told::Action(action));
-        act(action, world, &mut |event: Event| {
-            keeper.add(&event)?;
-            tell(Told::Event(&event));
-            apply(state, turn.seen.at, &event, rules.0);
-            Ok(())
-        })?;
+        carry_out(action, turn.seen.at, (world, keeper), state, rules.0, tell)?;
     }
     Ok(turn)
 }
 
-/// Carries out an action, giving each answer to `hear` before the next request is made.
-fn act<E>(
+/// Carries out an action that is written down; each answer changes the state and is written down before the next
+/// request is made.
+///
+/// # Errors
+/// When an answer cannot be written down: then nothing more may be done.
+pub fn carry_out<W: World + ?Sized, K: Keeper + ?Sized>(
     action: &Action,
-    world: &mut dyn World<Error = E>,
+    at: Time,
+    (world, keeper): (&mut W, &mut K),
+    state: &mut State,
+    rules: &Rules,
+    tell: &mut dyn FnMut(Told<'_>),
+) -> Result<(), K::Error> {
+    tell(Told::Action(action));
+    act(action, world, &mut |event: Event| {
+        let added = keeper.add(at, &event);
+        apply(state, at, &event, rules);
+        tell(Told::Event(&event));
+        added
+    })
+}
+
+/// Carries out an action, giving each answer to `hear` before the next request is made.
+fn act<W: World + ?Sized, E>(
+    action: &Action,
+    world: &mut W,
     hear: &mut dyn FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
     match action {
         Action::Submit(batch) => {
             let prepared = world.prepare(batch);
-            for job in batch.placed() {
-                let news = match &prepared {
-                    Ok(()) => world.submit(batch, job),
-                    Err(message) => News::Unreachable { message: message.clone() },
+            let mut trouble = prepared.err();
+            for &job in &batch.submitted {
+                let news = match &trouble {
+                    None => world.submit(batch, job),
+                    Some(message) => News::Unreachable { message: message.clone() },
                 };
+                // Where one request got lost the next would, too.
+                if trouble.is_none() && matches!(news, News::Unreachable { .. } | News::Unclear { .. }) {
+                    trouble = Some("not tried after what came before".to_owned());
+                }
                 hear(attempt(&batch.jobs[job].name, &batch.run, news))?;
             }
             Ok(())

@@ -1,5 +1,7 @@
 //! How fast a job runs on one GPU: step time as a function of the local batch (planner, section 1).
 
+use std::fmt;
+
 use crate::model::Seconds;
 
 /// The speed of one job on one GPU of a type; every number finite, rates and slopes above zero.
@@ -75,6 +77,41 @@ impl Speed {
     }
 }
 
+/// As people read it: `644 samples/s`, or `80 ms + 4.21 ms a sample`.
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Rate { samples_per_second } => write!(f, "{} samples/s", digits(samples_per_second)),
+            Self::Affine { alpha, beta } => {
+                write!(f, "{} ms + {} ms a sample", digits(alpha.0 * 1e3), digits(beta.0 * 1e3))
+            }
+        }
+    }
+}
+
+/// Returns a number with at least three digits that count, and no zeros behind them.
+fn digits(number: f64) -> String {
+    let text = match number.abs() {
+        size if size >= 99.95 || size == 0.0 => return format!("{number:.0}"),
+        size if size >= 9.995 => format!("{number:.1}"),
+        size if size >= 0.9995 => format!("{number:.2}"),
+        size if size >= 1e-6 => format!("{number:.*}", decimals(size)),
+        _ => return format!("{number:.2e}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Returns the decimals that show three digits of a number below 1.
+fn decimals(number: f64) -> usize {
+    let mut count = 3;
+    let mut scaled = number * 10.0;
+    while scaled < 0.9995 {
+        scaled *= 10.0;
+        count += 1;
+    }
+    count
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +124,18 @@ mod tests {
         check(64, None, 0.08 + 0.256);
         check(64, Some(64), 0.08 + 0.256);
         check(65, Some(64), 0.16 + 0.26);
+    }
+
+    #[test]
+    fn speeds_read_well() {
+        let check = |speed: Option<Speed>, text: &str| assert_eq!(speed.expect("valid").to_string(), text);
+        check(Speed::rate(643.6), "644 samples/s");
+        check(Speed::rate(27.53), "27.5 samples/s");
+        check(Speed::rate(3.0), "3 samples/s");
+        check(Speed::rate(0.001_234_4), "0.00123 samples/s");
+        check(Speed::rate(2e-9), "2.00e-9 samples/s");
+        check(Speed::affine(Seconds(0.0804), Seconds(0.00421)), "80.4 ms + 4.21 ms a sample");
+        check(Speed::affine(Seconds(0.0), Seconds(2e-5)), "0 ms + 0.02 ms a sample");
     }
 
     #[test]

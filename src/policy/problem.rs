@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::model::{BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, Speed};
-use crate::throughput::{Cell, Known, ThroughputMatrix, Unusable};
+use crate::throughput::{Cell, Known, Source, ThroughputMatrix, Unusable};
 
 /// The jobs, the GPUs that they may get, and what is to be minimised.
 ///
@@ -61,6 +61,8 @@ pub struct JobModel {
     pub types: Vec<Option<TypeModel>>,
     /// Types on offer that the job cannot use, by index, each with the reason.
     pub unusable: Vec<(usize, String)>,
+    /// Where the speeds on types on offer come from, by index, if not simply from the job file.
+    pub sources: Vec<(usize, Source)>,
     /// What its reader should know of the types on offer, one sentence each.
     pub notes: Vec<String>,
 }
@@ -165,12 +167,15 @@ impl JobModel {
         speeds: &ThroughputMatrix,
         index: usize,
     ) -> Self {
-        let (mut notes, mut unusable) = (Vec::new(), Vec::new());
+        let (mut notes, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         let types = gpu_types.iter().zip(speeds.row(index)).enumerate().map(|(column, (ty, cell))| {
             match cell {
-                Cell::Known(Known { speed, max_batch, remarks, .. }) => {
+                Cell::Known(Known { speed, source, max_batch, remarks }) => {
                     if offered[column] > 0 {
                         notes.extend(remarks.iter().cloned());
+                        if *source != Source::JobFile {
+                            sources.push((column, source.clone()));
+                        }
                     }
                     let single_rank = ty.is_mig_slice();
                     return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
@@ -187,6 +192,7 @@ impl JobModel {
             None
         });
         let types = types.collect();
+        notes.extend(measured(&sources, gpu_types));
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
         #[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^52")]
         let (model_bytes, syncs_per_epoch) = (job.model_size.0 as f64, job.syncs_per_epoch as f64);
@@ -205,9 +211,18 @@ impl JobModel {
             accumulate: job.accumulate,
             types,
             unusable,
+            sources,
             notes,
         }
     }
+}
+
+/// Returns a note that names the types whose speeds were measured, and how sure they are.
+fn measured(sources: &[(usize, Source)], gpu_types: &[GpuType]) -> Option<String> {
+    let measured = sources.iter().filter(|(_, source)| matches!(source, Source::Measured(_)));
+    let types: Vec<String> =
+        measured.map(|(column, source)| format!("{} {source}", gpu_types[*column])).collect();
+    (!types.is_empty()).then(|| format!("speeds from the cache: {}", types.join(", ")))
 }
 
 impl Objective {

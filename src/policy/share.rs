@@ -242,6 +242,7 @@ mod tests {
             accumulate,
             types: types.into_iter().map(Some).collect(),
             unusable: Vec::new(),
+            sources: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -26,6 +26,10 @@ pub struct Settings {
     pub capacity: BTreeMap<GpuType, u32>,
     /// Types of GPUs that Slurm knows without one, by node names, feature or partition.
     pub untyped_gpus: BTreeMap<String, GpuType>,
+    /// What stopping and starting again costs, for jobs that do not say.
+    pub restart_cost: Seconds,
+    /// The wait before a failed job is tried again.
+    pub retry_delay: Seconds,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// Directory for state; `None` only where no home directory is known either.
@@ -156,6 +160,8 @@ impl Settings {
             node_rates: BTreeMap::new(),
             capacity: BTreeMap::new(),
             untyped_gpus: BTreeMap::new(),
+            restart_cost: Seconds(0.0),
+            retry_delay: Seconds(0.0),
             templates: None,
             state_dir: None,
             slurm_timeout: Seconds(0.0),

@@ -28,7 +28,7 @@ pub struct Key {
 }
 
 /// All keys.
-pub static KEYS: [Key; 20] = [
+pub static KEYS: [Key; 22] = [
     Key {
         name: "account",
         help: "Slurm account that jobs are charged to",
@@ -170,6 +170,24 @@ pub static KEYS: [Key; 20] = [
         ..TEXT
     },
     Key {
+        name: "restart_cost",
+        form: "duration, such as 60s",
+        default: "60s",
+        help: "What stopping a run and starting it again costs, for jobs that do not say",
+        set: |settings, given| given.duration().map(|duration| settings.restart_cost = duration),
+        show: |settings| one(&duration_text(settings.restart_cost)),
+        ..TEXT
+    },
+    Key {
+        name: "retry_delay",
+        form: "duration, such as 30s",
+        default: "30s",
+        help: "Wait before a failed job is tried again; doubles while no epoch is done",
+        set: |settings, given| given.duration().map(|duration| settings.retry_delay = duration),
+        show: |settings| one(&duration_text(settings.retry_delay)),
+        ..TEXT
+    },
+    Key {
         name: "het_steps",
         form: "true or false",
         default: "true",
@@ -189,7 +207,7 @@ pub static KEYS: [Key; 20] = [
     Key {
         name: "state_dir",
         form: "directory",
-        help: "Directory for runs: plans, scripts, journals, reports; empty: hsched in the XDG state directory",
+        help: "Directory for state: jobs, runs, reports, measured speeds; empty: hsched in the XDG state directory",
         // Whoever wrote the project must not choose where the user's journal is read and written.
         in_project: false,
         set: |settings, given| {

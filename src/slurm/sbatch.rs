@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::slurm::record::excerpt;
-use crate::slurm::{CommandError, CommandLine, JobId, Output, Runner};
+use crate::slurm::request::{Denial, said};
+use crate::slurm::{CommandError, CommandLine, JobId, Output, Runner, time};
 
 /// A job that Slurm accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +32,17 @@ pub enum SubmitError {
     Unknown { message: String },
 }
 
-/// Phrases after which the controller may have taken the job although no answer came, in lower case.
-const MAY_BE_HEARD: [&str; 3] =
-    ["socket timed out", "zero bytes were transmitted or received", "transport endpoint is not connected"];
+/// What Slurm says of a job that it was only asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forecast {
+    /// When the job would start, in local time, `2026-11-21T06:13:16`: as things stand, the running jobs
+    /// using all their time.
+    Starts(String),
+    /// Slurm would refuse the job.
+    Refused(String),
+    /// Slurm would take the job and does not say when it starts.
+    Unknown,
+}
 
 /// Returns the command line that submits a script file.
 #[must_use]
@@ -47,11 +56,14 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 /// # Errors
 /// When Slurm refuses the job or gives no clear answer.
 pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, SubmitError> {
-    let answer = runner.run(command).map_err(classify)?;
+    let answer = runner.run(command).map_err(|error| Denial::of(command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
         let Output { stdout, stderr } = answer;
-        let message =
-            format!("sbatch printed {:?} and no job number{}", excerpt(&stdout), after(&said(&stderr)));
+        let message = format!(
+            "sbatch printed {:?} and no job number{}",
+            excerpt(&stdout),
+            after(&said(command.program, &stderr))
+        );
         SubmitError::Unknown { message }
     })
 }
@@ -71,40 +83,43 @@ pub fn parse(stdout: &str) -> Option<Submitted> {
     })
 }
 
-fn classify(error: CommandError) -> SubmitError {
-    match error {
-        CommandError::Unreachable { ref stderr, .. } => {
-            let printed = stderr.to_lowercase();
-            if MAY_BE_HEARD.iter().any(|phrase| printed.contains(phrase)) {
-                SubmitError::Unknown { message: said(stderr) }
-            } else {
-                SubmitError::Unreachable { source: error }
-            }
+/// Returns the command line that asks when a script file would start, and submits nothing.
+///
+/// Slurm takes a job id for the answer. Limits of partitions are not looked at.
+#[must_use]
+pub fn test_command(script: &str, options: &[String]) -> CommandLine {
+    let fixed = ["--test-only".to_owned()];
+    CommandLine::new("sbatch", fixed.iter().chain(options).cloned().chain([script.to_owned()]))
+}
+
+/// Asks with [`test_command`].
+///
+/// # Errors
+/// When Slurm gives no answer.
+pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<Forecast, CommandError> {
+    match runner.run(command) {
+        Ok(answer) => Ok(expected_start(&answer.stderr).map_or(Forecast::Unknown, Forecast::Starts)),
+        Err(CommandError::Failed { status, stderr, .. }) if status.starts_with("exit status") => {
+            Ok(Forecast::Refused(said(command.program, &stderr)))
         }
-        CommandError::NotFound { .. }
-        | CommandError::Unconfigured { .. }
-        | CommandError::Start { .. }
-        | CommandError::Unexpected { .. } => SubmitError::Unreachable { source: error },
-        CommandError::Failed { ref status, ref stderr, .. } if status.starts_with("exit status") => {
-            let said = said(stderr);
-            let message = if said.is_empty() { format!("sbatch gave no reason ({status})") } else { said };
-            SubmitError::Refused { message }
-        }
-        CommandError::Failed { .. } | CommandError::TimedOut { .. } | CommandError::TooMuchOutput { .. } => {
-            SubmitError::Unknown { message: error.to_string() }
-        }
+        Err(error) => Err(error),
     }
 }
 
-/// Returns what sbatch said in one line, without the words it puts before everything.
-fn said(stderr: &str) -> String {
-    let bare = |line: &str| {
-        let line = line.trim();
-        let line = line.strip_prefix("sbatch: ").unwrap_or(line);
-        let line = line.strip_prefix("error: ").unwrap_or(line);
-        line.strip_prefix("Batch job submission failed: ").unwrap_or(line).to_owned()
-    };
-    stderr.lines().map(bare).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+/// Returns the date in `sbatch: Job 7 to start at 2026-11-21T06:13:16 using …`, which is on stderr.
+fn expected_start(stderr: &str) -> Option<String> {
+    let date = |line: &str| line.split_once(" to start at ")?.1.split_whitespace().next().map(str::to_owned);
+    stderr.lines().find_map(date).filter(|date| time::unix(date).is_some())
+}
+
+impl From<Denial> for SubmitError {
+    fn from(denial: Denial) -> Self {
+        match denial {
+            Denial::Refused(message) => Self::Refused { message },
+            Denial::Unreachable(source) => Self::Unreachable { source },
+            Denial::Unknown(message) => Self::Unknown { message },
+        }
+    }
 }
 
 /// Returns the text as the last part of a message; nothing where there is none.
@@ -166,5 +181,39 @@ mod tests {
         let expected =
             "it is not known whether the job was submitted: sbatch printed \"queued\" and no job number; hm";
         assert_eq!(error.to_string(), expected);
+    }
+
+    fn forecast(answer: Result<&str, &str>) -> Result<Forecast, CommandError> {
+        let command = test_command("job.sh", &["-w".to_owned(), "v1".to_owned()]);
+        assert_eq!(command.to_string(), "sbatch --test-only -w v1 job.sh");
+        let answer = answer
+            .map(|stderr| Output { stdout: String::new(), stderr: stderr.to_owned() })
+            .map_err(|stderr| CommandError::failed(&command, "exit status: 1", stderr));
+        test(&Recorded::new([(command.clone(), answer)]), &command)
+    }
+
+    #[test]
+    fn a_forecast_is_a_date_or_a_refusal() {
+        let starts = |stderr: &str| {
+            let expected = Forecast::Starts("2026-11-21T15:00:35".to_owned());
+            assert_eq!(forecast(Ok(stderr)).expect("an answer"), expected, "{stderr}");
+        };
+        starts(
+            "sbatch: Job 15 to start at 2026-11-21T15:00:35 using 1 processors on nodes m1 in partition gpu\n",
+        );
+        starts(
+            "sbatch: lua: hello\nsbatch: Job 17 to start at 2026-11-21T15:00:35 using 2 processors on m1,v1\n",
+        );
+        assert_eq!(
+            forecast(Ok("sbatch: Job 17 to start at some time")).expect("an answer"),
+            Forecast::Unknown
+        );
+        let stderr = "sbatch: error: invalid partition specified: nope\n\
+            allocation failure: Invalid partition name specified\n";
+        let why = "invalid partition specified: nope; Invalid partition name specified".to_owned();
+        assert_eq!(forecast(Err(stderr)).expect("an answer"), Forecast::Refused(why));
+        let silent =
+            forecast(Err("allocation failure: Unable to contact slurm controller (connect failure)"));
+        assert!(matches!(silent, Err(CommandError::Unreachable { .. })), "{silent:?}");
     }
 }

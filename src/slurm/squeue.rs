@@ -2,7 +2,7 @@
 
 use crate::model::Seconds;
 use crate::slurm::record::{excerpt, format, one_line, records, unreadable, value};
-use crate::slurm::{CommandLine, JobId, JobState, ParseError, Tag, amount};
+use crate::slurm::{CommandLine, ExitStatus, JobId, JobState, ParseError, Tag, amount};
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
 const FIELDS: [&str; 21] = [
@@ -66,14 +66,6 @@ pub struct QueuedJob {
     pub comment: Option<String>,
 }
 
-/// How a batch script ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExitStatus {
-    pub code: u8,
-    /// The signal that ended it; 0 for none.
-    pub signal: u8,
-}
-
 /// Returns the command line that prints the user's jobs, those included that ended a short while ago
 /// and that Slurm still remembers (`MinJobAge`).
 #[must_use]
@@ -126,7 +118,7 @@ fn job(record: &[&str]) -> Option<QueuedJob> {
         shown_id: one_line(shown_id),
         het: number(leader).map(JobId).zip(number(offset)),
         name: one_line(&name.concat()),
-        exit: state.is_final().then(|| exit_status(exit)).flatten(),
+        exit: state.is_final().then(|| ExitStatus::parse(exit)).flatten(),
         state,
         reason: value(reason).map(one_line),
         partition: one_line(partition),
@@ -147,15 +139,6 @@ fn job(record: &[&str]) -> Option<QueuedJob> {
 
 fn number(text: &str) -> Option<u32> {
     text.trim().parse().ok()
-}
-
-/// Reads the exit status: the number that `wait` gives, or `code:signal`.
-fn exit_status(text: &str) -> Option<ExitStatus> {
-    if let Some((code, signal)) = text.trim().split_once(':') {
-        return Some(ExitStatus { code: code.parse().ok()?, signal: signal.parse().ok()? });
-    }
-    let [low, code, ..] = number(text)?.to_le_bytes();
-    Some(ExitStatus { code, signal: low & 0x7f })
 }
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
-//! Everything on disk: the plan file, the runs under the state directory, and their lock.
+//! Everything on disk: the plan file, and the state directory with its lock, snapshot, journal and runs.
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
+mod journal;
 mod place;
 mod plan_check;
 mod plan_file;
-mod runs;
+mod plan_speed;
+pub mod reports;
+mod state_dir;
+mod state_file;
 
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
-pub use self::runs::{Entry, Run, RunError, Runs};
+pub use self::plan_speed::PlanSpeed;
+pub use self::state_dir::{Ledger, StateDir, StateError, new_run_id, report_folder, run_folder};

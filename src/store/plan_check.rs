@@ -33,8 +33,9 @@ impl PlanFile {
         }
         let types = offer.nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
         let types: Vec<GpuType> = types.collect::<BTreeSet<_>>().into_iter().collect();
-        let speeds = ThroughputMatrix::new(jobs, &types, &Cache::default());
-        let problem = Problem::new(&Cluster::default(), &offer, jobs, &speeds, (network, network));
+        let jobs = self.with_speeds(jobs)?;
+        let speeds = ThroughputMatrix::new(&jobs, &types, &Cache::default());
+        let problem = Problem::new(&Cluster::default(), &offer, &jobs, &speeds, (network, network));
         problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
     }
 
@@ -65,6 +66,20 @@ impl PlanFile {
             }
         }
         Ok(())
+    }
+
+    /// Returns the jobs with the speeds that the plan used: those of the cache may have changed since.
+    fn with_speeds(&self, jobs: &[Job]) -> Result<Vec<Job>, PlanFileError> {
+        let mut jobs = jobs.to_vec();
+        for (index, (job, planned)) in jobs.iter_mut().zip(&self.jobs).enumerate() {
+            for own in &planned.speeds {
+                let what =
+                    "speeds has an impossible GPU type, or neither samples_per_s nor alpha_s and beta_s";
+                let (gpu_type, speed) = own.speed().ok_or_else(|| wrong(planned.place(index), what))?;
+                job.throughput.insert(gpu_type, speed);
+            }
+        }
+        Ok(jobs)
     }
 
     fn offer(&self) -> Result<Offer, PlanFileError> {

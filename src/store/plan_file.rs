@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use super::plan_speed::PlanSpeed;
 use crate::model::{Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds, Selector};
 use crate::policy::{Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, heterogeneity};
 
@@ -67,6 +68,9 @@ pub struct PlannedJob {
     pub sharing: Option<String>,
     pub gpus: Vec<PlanGpus>,
     pub ranks: Vec<PlanRank>,
+    /// Speeds that the plan used on the types on offer, where they are not simply those of `spec`.
+    #[serde(default)]
+    pub speeds: Vec<PlanSpeed>,
     pub notes: Vec<String>,
     /// The job as a job file would say it, every default filled in.
     pub spec: Value,
@@ -138,8 +142,8 @@ pub struct Solved<'a> {
     pub problem: &'a Problem,
     pub plan: &'a CheckedPlan,
     pub policy: &'a str,
-    /// Time that the policy took.
-    pub solve: Seconds,
+    /// Time that the policy took, where somebody looked.
+    pub solve: Option<Seconds>,
     /// What no plan for the placed jobs undercuts, and the time that it took to find out, where it was beside
     /// the policy's.
     pub proven: Option<&'a (Bound, Option<Seconds>)>,
@@ -195,7 +199,7 @@ impl PlanFile {
             proven_optimal: all && quality.is_some_and(Quality::is_optimal),
             certificate: proven.map(|(bound, _)| certificate(problem, plan, bound)),
             categories: plan.plan().categories,
-            solve_s: Some(solve.0),
+            solve_s: solve.map(|time| time.0),
             bound_s: proven.and_then(|(_, time)| *time).map(|time| time.0),
             capacity: capacity.to_owned(),
             pinned,
@@ -332,6 +336,7 @@ impl PlannedJob {
             sharing: placement.map(|placement| placement.sharing.name().to_owned()),
             gpus: placement.map(|p| p.slots.iter().map(gpus).collect()).unwrap_or_default(),
             ranks: placement.map(|p| p.ranks.iter().enumerate().map(rank).collect()).unwrap_or_default(),
+            speeds: PlanSpeed::of(problem, job),
             notes: model.notes.clone(),
             spec,
         }

@@ -1,6 +1,7 @@
 //! The speeds that were measured, by model, GPU type and precision, and by who measured them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::fit::{Reading, fit};
 use super::record::{Point, Record, batch_size};
@@ -216,4 +217,21 @@ fn stated(records: &Records) -> Option<Measured> {
         last_seen: last.at,
         source: SampleSource::User,
     })
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.count == 0 {
+            return f.write_str("set by hand");
+        }
+        let plural = if self.count == 1 { "" } else { "s" };
+        write!(f, "±{:.0} %, {} sample{plural}", 100.0 * self.error, self.count)?;
+        if self.source == SampleSource::Epoch {
+            f.write_str(" inferred from whole epochs")?;
+        }
+        match self.batch {
+            Some(batch) if self.batches == 1 => write!(f, " of batch {batch} alone"),
+            _ => Ok(()),
+        }
+    }
 }

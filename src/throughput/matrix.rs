@@ -155,22 +155,8 @@ fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option
     let (own, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
     let differs = (own / other - 1.0).abs() > NOTABLE;
     let how = if measured.batch.is_some() { "measured" } else { "set by hand" };
-    differs.then(|| {
-        format!(
-            "{gpu_type}: {} samples/s {how}, used instead of the job file's {}",
-            digits(own),
-            digits(other)
-        )
-    })
-}
-
-/// Returns a number with three digits that count.
-fn digits(number: f64) -> String {
-    match number {
-        _ if number >= 100.0 => format!("{number:.0}"),
-        _ if number >= 10.0 => format!("{number:.1}"),
-        _ => format!("{number:.3}"),
-    }
+    let (own, other) = (Speed::rate(own)?, Speed::rate(other)?);
+    differs.then(|| format!("{gpu_type}: {own} {how}, used instead of the job file's {other}"))
 }
 
 /// Returns the limit on a batch; by another name only where both names say the same memory.
@@ -211,6 +197,17 @@ fn other_names<'a>(
     let mut found: Vec<(usize, &GpuType)> = others.filter_map(open).collect();
     found.sort_unstable();
     found.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What the source is worth, in parentheses: how sure the speed is, and by what.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::JobFile => f.write_str("(the job file says so)"),
+            Self::OtherName(name) => write!(f, "(as {name}, the same model)"),
+            Self::Measured(own) => write!(f, "({own})"),
+        }
+    }
 }
 
 impl fmt::Display for Unusable {

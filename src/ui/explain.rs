@@ -7,6 +7,7 @@ use crate::policy::{
     Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Obstacle,
     Problem, Verdict,
 };
+use crate::throughput::Source;
 use crate::ui::quantity::duration;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
@@ -142,7 +143,7 @@ impl Explained<'_> {
         }
         text.push_str(&table.render(terminal.width(), terminal.colour()));
         text.push('\n');
-        for sentence in self.sentences(job).iter().chain(&self.unused(job)) {
+        for sentence in self.sentences(job).iter().chain(&self.unused(job)).chain(&self.speeds(job)) {
             let _ = writeln!(text, "{}", wrap(&format!("- {sentence}"), terminal.width(), "  "));
         }
         let _ = write!(text, "\n{}", self.instead(job, jct, terminal));
@@ -287,6 +288,16 @@ impl Explained<'_> {
             Some(format!("{} not used: {}", self.problem.gpu_types[ty], own.alone.as_ref().err()?))
         };
         unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
+    }
+
+    /// Returns the speeds that are not simply the job file's, with how sure they are.
+    fn speeds(&self, job: &JobExplanation) -> Vec<String> {
+        let model = &self.problem.jobs[job.job];
+        let speed = |(column, source): &(usize, Source)| {
+            let speed = model.types[*column]?.speed;
+            Some(format!("{} runs it at {speed} {source}", self.problem.gpu_types[*column]))
+        };
+        model.sources.iter().filter_map(speed).collect()
     }
 
     /// Returns what a line on a job begins with: its name, or that it waits and why.

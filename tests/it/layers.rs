@@ -22,10 +22,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("generate", &["model"]),
     ("slurm", &["model", "catalogue", "clock"]),
     ("probe", &["model"]),
-    ("store", &["model", "policy", "throughput"]),
+    ("store", &["model", "policy", "throughput", "engine", "spec"]),
+    ("live", &["model", "policy", "throughput", "engine", "render", "slurm", "store", "clock"]),
     ("settings", &["model", "spec"]),
     ("manual", &["exit", "spec", "settings"]),
-    ("ui", &["model", "catalogue", "policy", "error"]),
+    ("ui", &["model", "catalogue", "throughput", "policy", "error"]),
     (
         "commands",
         &[
@@ -36,6 +37,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "clock",
             "throughput",
             "policy",
+            "engine",
+            "live",
             "render",
             "generate",
             "spec",

@@ -41,6 +41,7 @@ mod real_doctor;
 mod real_failures;
 mod real_main_job;
 mod real_ranks;
+mod real_records;
 mod real_setup;
 mod real_stop;
 mod sandbox;

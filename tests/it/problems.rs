@@ -30,6 +30,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         accumulate: true,
         types: rates.iter().map(|rate| Some(model(rate))).collect(),
         unusable: Vec::new(),
+        sources: Vec::new(),
         notes: Vec::new(),
     }
 }

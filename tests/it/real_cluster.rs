@@ -25,7 +25,7 @@ const WISH: &str = "HSCHED_TEST_SLURM";
 const JANITOR: &str = r#"cat; "$1" down --dir "$2/cluster"; rm -rf "$2""#;
 
 static SHARED: LazyLock<Result<Cluster, String>> =
-    LazyLock::new(|| Cluster::start(&repository().join("tests/it/real.nodes"), "5/10/2"));
+    LazyLock::new(|| Cluster::start(&repository().join("tests/it/real.nodes"), "5/10/2", &[]));
 
 /// Returns the cluster of `real.nodes` that all tests share; `None`, and says so, where there can be none.
 pub fn shared() -> Option<&'static Cluster> {
@@ -36,7 +36,12 @@ pub fn shared() -> Option<&'static Cluster> {
 ///
 /// `timeouts` are Slurm's for nodes, messages and connections, in seconds.
 pub fn start(nodes: &Path, timeouts: &str) -> Option<Cluster> {
-    Cluster::start(nodes, timeouts).map_err(|why| skip(&why)).ok()
+    Cluster::start(nodes, timeouts, &[]).map_err(|why| skip(&why)).ok()
+}
+
+/// Starts a cluster for one test alone that has a database of jobs.
+pub fn start_with_accounting(nodes: &Path, timeouts: &str) -> Option<Cluster> {
+    Cluster::start(nodes, timeouts, &["--accounting"]).map_err(|why| skip(&why)).ok()
 }
 
 /// Says that this test is skipped, or fails it where that was asked for.
@@ -54,7 +59,7 @@ pub fn repository() -> &'static Path {
 }
 
 impl Cluster {
-    fn start(nodes: &Path, timeouts: &str) -> Result<Self, String> {
+    fn start(nodes: &Path, timeouts: &str, options: &[&str]) -> Result<Self, String> {
         // Short, for the sake of Unix sockets.
         let short = Path::new("/tmp");
         let mut folder = tempfile::Builder::new();
@@ -80,6 +85,7 @@ impl Cluster {
             .arg("--nodes")
             .arg(nodes)
             .args(["--timeouts", timeouts])
+            .args(options)
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("{}: {error}", script.display()))?;
@@ -98,6 +104,14 @@ impl Cluster {
     /// Returns the configuration for Slurm's programs.
     pub fn configuration(&self) -> PathBuf {
         self.directory().join("etc/slurm.conf")
+    }
+
+    /// Does `action` (`down`, `up`, `kill`) to a node.
+    pub fn node(&self, action: &str, name: &str) {
+        let mut command = Command::new(repository().join("slurm/dev-cluster"));
+        command.args(["node", action, name, "--dir"]).arg(self.directory()).stdin(Stdio::null());
+        let output = command.output().expect("dev-cluster starts");
+        assert!(output.status.success(), "node {action} {name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Returns a new directory that goes with the cluster.

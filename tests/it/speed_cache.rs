@@ -177,7 +177,9 @@ fn any_sample() -> impl Strategy<Value = (usize, Sample)> {
 
 fn merged(caches: &[&Cache]) -> Cache {
     let mut all = Cache::default();
-    caches.iter().for_each(|cache| all.merge(cache));
+    for cache in caches {
+        all.merge(cache);
+    }
     all
 }
 

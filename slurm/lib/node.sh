@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# One node of the running cluster: set down, brought back, or killed as when its machine loses power.
+# shellcheck disable=SC2153 # dev-cluster and nodes.sh set the names in capitals
+
+# Sets node $1 down, as an administrator does: Slurm ends its jobs, and it stays down until `node up`.
+node_down() { scontrol update nodename="$1" state=down reason=dev-cluster; }
+
+# Brings node $1 back, whatever was done to it, and returns when it takes jobs.
+node_up() {
+  local pid
+  # Before the slurmd registers: a node that is resumed later waits for the controller's next question.
+  case $(node_state "$1") in
+    *down* | *drain* | *fail*) scontrol update nodename="$1" state=resume ;;
+  esac
+  if pid=$(daemon_pid "slurmd-$1"); then
+    kill -HUP "$pid"
+  else
+    prepare_host_view
+    start_daemon "slurmd-$1" "${HOST_VIEW[@]}" slurmd -D -N "$1"
+  fi
+  AWAITED=$1
+  wait_for awaited_node_ready "slurmd-$1" 15
+}
+
+# Ends everything that runs on node $1 at once; Slurm has to notice by itself.
+node_kill() {
+  local round pids
+  for ((round = 0; round < 40; round++)); do
+    pids=$(node_processes "$1")
+    [[ -n $pids ]] || break
+    # All stand still before the first dies, so that none lives to tell of it.
+    signal_all STOP "$pids"
+    signal_all KILL "$pids"
+    sleep 0.02
+  done
+  [[ -z $pids ]] || fail "node $1: still running: ${pids//$'\n'/ }"
+  rm -f "$DIR/run/slurmd-$1.pid"
+}
+
+# Prints the state of node $1 with its flags, such as `idle+drain`.
+node_state() { node_states | awk -F'|' -v node="$1" '$1 == node { print $2; exit }'; }
+
+awaited_node_ready() {
+  case $(node_state "$AWAITED") in
+    '' | *not_responding* | *unknown* | inval* | *down* | *drain* | *fail*) return 1 ;;
+  esac
+}

@@ -1,0 +1,119 @@
+//! The state directory as commands use it: opened with patience, its failures with hints.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::commands::context::{Context, slurm_failure};
+use crate::commands::input;
+use crate::engine::{Moves, Rules};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::{LiveError, Site, absolute};
+use crate::model::{Cluster, Time};
+use crate::store::{StateDir, StateError};
+
+/// How long another hsched at work is waited for: a turn of `watch` takes seconds at most.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Returns the state directory's path, absolute.
+///
+/// # Errors
+/// When there is none because no home directory is known.
+pub(super) fn root(context: &Context) -> Result<PathBuf, Failure> {
+    let directory = context.settings.state_dir.clone();
+    directory.map(|path| absolute(&context.directory, path)).ok_or_else(|| {
+        Failure::new(Exit::BadInput, "no state directory: HOME is not set")
+            .hint("name one that all nodes see: --set state_dir=DIR")
+    })
+}
+
+/// Opens and locks the state directory, after a short wait for another hsched that holds it.
+///
+/// # Errors
+/// When it is still held, or cannot be made.
+pub(super) fn open(context: &Context) -> Result<StateDir, Failure> {
+    let root = root(context)?;
+    let begin = context.clock.elapsed();
+    loop {
+        match StateDir::open(&root) {
+            Err(StateError::Locked { .. }) if context.clock.elapsed().saturating_sub(begin) < PATIENCE => {
+                context.clock.sleep(PAUSE);
+            }
+            other => return other.map_err(|error| failure(&error)),
+        }
+    }
+}
+
+/// Returns the engine's rules as the settings say, without moves.
+pub(super) fn rules(context: &Context) -> Rules {
+    let settings = &context.settings;
+    Rules {
+        moves: Moves::Never,
+        defaults: settings.jobs.clone(),
+        network: settings.network,
+        intra_node: settings.intra_node,
+        capacity: settings.capacity.clone(),
+        restart_cost: settings.restart_cost,
+        retry_delay: settings.retry_delay,
+        learning_rate: 0.3,
+        contributor: String::new(),
+    }
+}
+
+/// Returns what job scripts need to know of this user and site.
+///
+/// # Errors
+/// When a template cannot be read or no state directory is known.
+pub(super) fn site(context: &Context, sbatch: &[String]) -> Result<Site, Failure> {
+    Ok(Site {
+        defaults: context.settings.jobs.clone(),
+        template: input::template(context)?,
+        state: root(context)?,
+        directory: context.directory.clone(),
+        sbatch: sbatch.to_vec(),
+    })
+}
+
+/// Adds what a cluster itself does not say; returns notes.
+pub(super) fn complete(context: &Context, cluster: &mut Cluster) -> Vec<String> {
+    input::complete(cluster, context)
+}
+
+/// Returns the present moment.
+pub(super) fn now(context: &Context) -> Time {
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
+    let seconds = context.clock.now().timestamp_millis() as f64 / 1000.0;
+    Time(seconds)
+}
+
+/// Returns the failure of a state that cannot be used.
+pub(super) fn failure(error: &StateError) -> Failure {
+    let exit = match error {
+        StateError::Locked { .. } => Exit::Locked,
+        StateError::Damaged { .. } => Exit::BadInput,
+        _ => Exit::Failed,
+    };
+    let failure = Failure::from_error(exit, error);
+    match error {
+        StateError::Locked { .. } => failure.hint("try again when it has ended"),
+        StateError::Exists { .. } => failure.hint("give another --run-id"),
+        StateError::Write { .. } => failure.hint("name another directory with --set state_dir=DIR"),
+        StateError::Damaged { .. } => {
+            failure.hint("it is left as it is; move it away to begin anew, the jobs in Slurm's queue go on")
+        }
+        StateError::Read { .. } | StateError::Json { .. } => failure,
+    }
+}
+
+/// Returns the failure of a fault between hsched and the cluster.
+pub(super) fn live_failure(error: &LiveError) -> Failure {
+    match error {
+        LiveError::Slurm(error) => slurm_failure(error),
+        LiveError::State(error) => failure(error),
+        other => Failure::from_error(Exit::Failed, other),
+    }
+}

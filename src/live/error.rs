@@ -1,0 +1,26 @@
+//! Why the real cluster shows nothing, or nothing may be done.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::slurm::{CommandError, ParseError};
+use crate::store::StateError;
+
+/// A fault between hsched and the cluster.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    #[error(transparent)]
+    Slurm(#[from] CommandError),
+    #[error(transparent)]
+    Output(#[from] ParseError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("cannot read the reports in {}", folder.display())]
+    Reports {
+        folder: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}

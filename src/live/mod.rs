@@ -1,0 +1,12 @@
+//! The real cluster as an [`engine::World`](crate::engine::World): what Slurm and the ranks' reports show, and
+//! requests to Slurm. It decides nothing.
+
+mod error;
+mod observe;
+mod scripts;
+mod signals;
+mod slurm_world;
+
+pub use self::error::LiveError;
+pub use self::scripts::{Script, Site, absolute, scripts};
+pub use self::slurm_world::SlurmWorld;

@@ -1,0 +1,316 @@
+//! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::clock::Clock;
+use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
+use crate::live::scripts::{Script, Site, scripts};
+use crate::live::{LiveError, observe, signals};
+use crate::model::{Cluster, JobId, JobName, Seconds, Time};
+use crate::slurm::{
+    CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, Tag,
+    read, sacct, sbatch, scancel, scontrol_job, sinfo, squeue, time,
+};
+use crate::spec;
+use crate::store::{PlanFile, Solved, StateDir, report_folder, reports};
+
+/// How much longer than the job itself accounting is asked about.
+const SACCT_MARGIN_S: i64 = 3600;
+
+/// The real cluster.
+pub struct SlurmWorld<'a> {
+    pub runner: &'a dyn Runner,
+    pub clock: &'a dyn Clock,
+    pub directory: &'a StateDir,
+    pub site: Site,
+    /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
+    pub complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+    /// Whether jobs must run on the very nodes of the plan.
+    pub pinned: bool,
+    /// The plan file of the batch that comes, where its user has one.
+    pub plan: Option<PlanFile>,
+    /// What was prepared, by the run's id.
+    prepared: BTreeMap<String, Prepared>,
+    /// Signals held back until the answer of the last request is written down.
+    held: Option<signals::Held>,
+}
+
+/// A run on disk.
+struct Prepared {
+    folder: PathBuf,
+    scripts: Vec<Script>,
+}
+
+impl<'a> SlurmWorld<'a> {
+    /// Returns the cluster that `runner` speaks to.
+    pub fn new(
+        runner: &'a dyn Runner,
+        clock: &'a dyn Clock,
+        directory: &'a StateDir,
+        site: Site,
+        complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+    ) -> Self {
+        Self {
+            runner,
+            clock,
+            directory,
+            site,
+            complete,
+            pinned: false,
+            plan: None,
+            prepared: BTreeMap::new(),
+            held: None,
+        }
+    }
+
+    /// Returns what the queue, accounting and reports show, without a look at the nodes, and the queue itself.
+    ///
+    /// # Errors
+    /// When Slurm does not answer or prints nonsense.
+    pub fn observe_jobs(&self, state: &State) -> Result<(Observation, Vec<QueuedJob>), LiveError> {
+        let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
+        let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
+        Ok((seen, queue))
+    }
+
+    fn observe_queue(
+        &self,
+        state: &State,
+        queue: &[QueuedJob],
+        cluster: Cluster,
+        at: Time,
+        notes: &mut Vec<String>,
+    ) -> Result<Observation, LiveError> {
+        let (mut sightings, mut left) = (Vec::new(), Vec::new());
+        for tracked in state.jobs.iter().filter(|tracked| tracked.phase.attempt().is_some()) {
+            match observe::sighting(tracked, queue, &cluster) {
+                Some(sighting) => sightings.push(sighting),
+                None => left.push(tracked),
+            }
+        }
+        sightings.extend(self.endings(&left, notes)?);
+        let mut epochs = Vec::new();
+        for tracked in &state.jobs {
+            let Some(attempt) = tracked.phase.attempt() else { continue };
+            let folder = report_folder(&self.site.state, &attempt.run, tracked.job.name.as_str());
+            let new = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, at)
+                .map_err(|source| LiveError::Reports { folder, source })?;
+            epochs
+                .extend(new.into_iter().map(|epoch| (tracked.job.name.clone(), attempt.run.clone(), epoch)));
+        }
+        Ok(Observation { at, cluster, sightings, epochs, notes: std::mem::take(notes) })
+    }
+
+    /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that
+    /// the script left.
+    fn endings(&self, left: &[&Tracked], notes: &mut Vec<String>) -> Result<Vec<Sighting>, LiveError> {
+        let attempts = left.iter().filter_map(|tracked| tracked.phase.attempt());
+        let ids: Vec<JobId> = attempts.clone().filter_map(|attempt| attempt.job_id).collect();
+        let first = attempts.map(|attempt| attempt.meant.0).min_by(f64::total_cmp);
+        let records = match (ids.is_empty(), first) {
+            (false, Some(first)) => self.records(&ids, Time(first), notes)?,
+            _ => Vec::new(),
+        };
+        let ending = |tracked: &&Tracked| {
+            observe::recorded(tracked, &records).map(Ok).or_else(|| self.word_of(tracked).transpose())
+        };
+        left.iter().filter_map(ending).collect()
+    }
+
+    /// Returns what Slurm remembers of these jobs.
+    fn records(
+        &self,
+        ids: &[JobId],
+        first: Time,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<JobRecord>, LiveError> {
+        let since = moment(first) - chrono::TimeDelta::seconds(SACCT_MARGIN_S);
+        match self.ask(&sacct::command(ids, since)) {
+            Ok(printed) => {
+                let (records, unread) = sacct::parse(&printed)?;
+                notes.extend(unread);
+                return Ok(records);
+            }
+            // There is no accounting, or not for this user.
+            Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut records = Vec::new();
+        for &id in ids {
+            match self.ask(&scontrol_job::command(id)) {
+                Ok(printed) => records.extend(scontrol_job::parse(&printed)?.0),
+                // Not known any more, or nobody to ask: the script's own word is left.
+                Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(records)
+    }
+
+    fn word_of(&self, tracked: &Tracked) -> Result<Option<Sighting>, LiveError> {
+        let Some(attempt) = tracked.phase.attempt() else { return Ok(None) };
+        let folder = report_folder(&self.site.state, &attempt.run, tracked.job.name.as_str());
+        let word =
+            reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
+        Ok(word.and_then(|(job_id, status)| observe::left_word(tracked, job_id, status)))
+    }
+
+    fn ask(&self, command: &CommandLine) -> Result<String, CommandError> {
+        read(self.runner, command, &|pause: Duration| self.clock.sleep(pause)).map(|output| output.stdout)
+    }
+
+    fn now(&self) -> Time {
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
+        let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
+        Time(seconds)
+    }
+
+    /// Returns how long a job of a batch would wait in the queue, as `sbatch --test-only` says.
+    pub fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
+        let file = self.plan_file(batch);
+        let scripts = scripts(batch, &file, &self.site).ok()?;
+        let text = scripts.into_iter().find(|script| script.job == job)?.text.ok()?;
+        let command = CommandLine { stdin: Some(text), ..sbatch::test_command("-", &self.site.sbatch) };
+        let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
+        Some(Time(time::unix(&date)?).since(self.now()))
+    }
+
+    /// Returns the file of a batch's plan: the user's own, or a new one.
+    fn plan_file(&self, batch: &Batch) -> PlanFile {
+        if let Some(file) = &self.plan {
+            return file.clone();
+        }
+        let solved = Solved {
+            problem: &batch.problem,
+            plan: &batch.plan,
+            policy: &batch.policy,
+            solve: None,
+            proven: None,
+        };
+        let specs = batch.jobs.iter().map(spec::jobs::to_json).collect();
+        PlanFile::new(solved, specs, &batch.offer, &batch.cluster, ("free", self.pinned))
+    }
+
+    /// Looks for a job whose submission had no clear answer.
+    fn find(&self, run: &str, name: &JobName) -> Option<JobId> {
+        let printed = self.ask(&squeue::command()).ok()?;
+        let wanted = Tag { run: run.to_owned(), job: name.to_string() };
+        let (queue, _) = squeue::parse(&printed).ok()?;
+        queue
+            .into_iter()
+            .filter(|queued| queued.tag().as_ref() == Some(&wanted))
+            .map(|queued| queued.id)
+            .min()
+    }
+
+    /// Gives way to signals; the answer of the last request must be written down by then.
+    pub fn let_go(&mut self) {
+        self.held = None;
+    }
+
+    /// Holds back signals that end a process: one that came in between sbatch's answer and its record would lose the
+    /// job. Those that came since the last request are heard first.
+    fn hold(&mut self) {
+        self.let_go();
+        self.held = signals::hold();
+    }
+
+    fn signal(&mut self, command: &CommandLine, done: News) -> News {
+        self.hold();
+        match scancel::send(self.runner, command) {
+            // The end is seen in the queue.
+            Ok(Reply::Done | Reply::Ended) => done,
+            Err(CancelError::Unknown { message } | CancelError::Refused { message }) => {
+                News::NotStopped { message }
+            }
+            Err(CancelError::Unreachable { source }) => News::NotStopped { message: source.to_string() },
+        }
+    }
+}
+
+impl Prepared {
+    /// Returns the path of a job's script, and its text or why there is none.
+    fn script(&self, job: usize) -> Option<(String, Result<String, String>)> {
+        let script = self.scripts.iter().find(|script| script.job == job)?;
+        Some((self.folder.join(script_name(&script.name)).display().to_string(), script.text.clone()))
+    }
+}
+
+impl World for SlurmWorld<'_> {
+    type Error = LiveError;
+
+    fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
+        self.let_go();
+        // The queue first: what it shows as ended has given its GPUs back by the time of the second look.
+        let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
+        let (mut cluster, unread) = sinfo::parse(&self.ask(&sinfo::command())?)?;
+        notes.extend(unread);
+        notes.extend((self.complete)(&mut cluster));
+        let at = self.now();
+        self.observe_queue(state, &queue, cluster, at, &mut notes)
+    }
+
+    fn prepare(&mut self, batch: &Batch) -> Result<(), String> {
+        let file = self.plan_file(batch);
+        let scripts = scripts(batch, &file, &self.site)?;
+        let plan = file.to_json().map_err(|error| error.to_string())?;
+        let texts = scripts
+            .iter()
+            .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
+        let files: Vec<(String, &str)> = texts.chain([("plan.json".to_owned(), plan.as_str())]).collect();
+        let folder = self.directory.create_run(&batch.run, &files).map_err(|error| chain(&error))?;
+        self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
+        Ok(())
+    }
+
+    fn submit(&mut self, batch: &Batch, job: usize) -> News {
+        let Some((path, text)) = self.prepared.get(&batch.run).and_then(|run| run.script(job)) else {
+            return News::Refused { message: "it was not prepared".into() };
+        };
+        if let Err(message) = text {
+            return News::Refused { message };
+        }
+        self.hold();
+        match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
+            Ok(submitted) => News::Submitted { job_id: submitted.id },
+            Err(SubmitError::Refused { message }) => News::Refused { message },
+            Err(SubmitError::Unreachable { source }) => News::Unreachable { message: source.to_string() },
+            Err(SubmitError::Unknown { message }) => match self.find(&batch.run, &batch.jobs[job].name) {
+                Some(job_id) => News::Submitted { job_id },
+                None => News::Unclear { message },
+            },
+        }
+    }
+
+    fn stop(&mut self, job_id: JobId) -> News {
+        self.signal(&scancel::stop(job_id), News::Stopped)
+    }
+
+    fn cancel(&mut self, job_id: JobId) -> News {
+        self.signal(&scancel::cancel(job_id), News::Killed)
+    }
+}
+
+fn script_name(job: &JobName) -> String {
+    format!("{job}.sbatch")
+}
+
+fn moment(time: Time) -> DateTime<Utc> {
+    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
+    DateTime::from_timestamp(time.0 as i64, 0).unwrap_or_default()
+}
+
+/// Returns an error with all its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

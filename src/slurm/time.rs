@@ -1,0 +1,61 @@
+//! Slurm's dates, which are in the time zone of the machine that prints them.
+
+use chrono::{DateTime, Local, NaiveDateTime, TimeZone, Utc};
+
+/// The format that `SLURM_TIME_FORMAT=standard` stands for.
+const FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
+
+/// Returns the seconds since 1970 (UTC) of a date such as `2026-11-21T06:13:16`; `None` for `Unknown`, `N/A` and the like.
+///
+/// Of an hour that the end of summer time repeats it is the first.
+#[must_use]
+pub fn unix(text: &str) -> Option<f64> {
+    unix_in(&Local, text)
+}
+
+/// Returns the date as Slurm prints and reads it on this machine, in whole seconds.
+#[must_use]
+pub fn text(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format(FORMAT).to_string()
+}
+
+fn unix_in<Z: TimeZone>(zone: &Z, text: &str) -> Option<f64> {
+    let local = NaiveDateTime::parse_from_str(text.trim(), FORMAT).ok()?;
+    let time = zone.from_local_datetime(&local).earliest()?;
+    #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
+    Some(time.timestamp() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::FixedOffset;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_date_is_of_its_zone() {
+        let east = FixedOffset::east_opt(2 * 3600).expect("a zone");
+        assert_eq!(unix_in(&Utc, "1970-01-01T00:00:10"), Some(10.0));
+        assert_eq!(unix_in(&Utc, " 2026-11-21T06:13:16 "), Some(1_795_241_596.0));
+        assert_eq!(unix_in(&east, "2026-11-21T08:13:16"), Some(1_795_241_596.0));
+        for text in ["", "Unknown", "N/A", "None", "(null)", "06:13:16", "2026-13-01T00:00:00", "0"] {
+            assert_eq!(unix_in(&Utc, text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        /// Even where it is repeated, an hour is at most an hour off.
+        #[test]
+        fn what_is_printed_is_read(seconds: u32) {
+            let time = DateTime::from_timestamp(seconds.into(), 0).expect("a date");
+            let difference = unix(&text(time)).expect("a date") - f64::from(seconds);
+            prop_assert!(difference == 0.0 || (-7200.0..0.0).contains(&difference), "{difference}");
+        }
+
+        #[test]
+        fn no_text_panics(text in "[0-9T:+-]{0,30}|.*") {
+            let _ = unix(&text);
+        }
+    }
+}

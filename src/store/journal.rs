@@ -1,0 +1,151 @@
+//! The journal: a JSON object a line for everything that happened, was meant and was answered.
+//!
+//! The snapshot names the last line that it takes in. Of later lines those count that answer something hsched
+//! did; whatever else happened is noticed again.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::engine::{Action, End, Event, News};
+use crate::model::{JobId, JobName, Time};
+
+/// A line's frame.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    seq: u64,
+    /// Unix seconds.
+    at: f64,
+    #[serde(flatten)]
+    what: Map<String, Value>,
+}
+
+/// Appends lines to the file and returns the number of the last; `sync` waits until they are on the disk.
+pub(super) fn append(
+    file: &mut File,
+    mut seq: u64,
+    at: Time,
+    lines: impl IntoIterator<Item = Value>,
+    sync: bool,
+) -> io::Result<u64> {
+    let mut text = Vec::new();
+    for value in lines {
+        let Value::Object(what) = value else { continue };
+        seq += 1;
+        serde_json::to_writer(&mut text, &Line { seq, at: at.0, what }).map_err(io::Error::other)?;
+        text.push(b'\n');
+    }
+    file.write_all(&text)?;
+    if sync {
+        file.sync_data()?;
+    }
+    Ok(seq)
+}
+
+/// Returns the answers after line `seq`, each with its time, and the number of the last line.
+///
+/// Lines that cannot be read are passed over: the last may have been cut off.
+pub(super) fn answers(text: &str, seq: u64) -> (Vec<(Time, Event)>, u64) {
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let (mut events, mut last) = (Vec::new(), seq);
+    for line in lines.filter(|line| line.seq > seq) {
+        last = last.max(line.seq);
+        events.extend(answer(&line.what).map(|event| (Time(line.at), event)));
+    }
+    (events, last)
+}
+
+fn answer(what: &Map<String, Value>) -> Option<Event> {
+    let text = |key: &str| what.get(key).and_then(Value::as_str);
+    let message = || text("message").unwrap_or_default().to_owned();
+    let news = match text("event")? {
+        "submitted" => News::Submitted { job_id: JobId(what.get("job_id")?.as_u64()?.try_into().ok()?) },
+        "refused" => News::Refused { message: message() },
+        "unreachable" => News::Unreachable { message: message() },
+        "unclear" => News::Unclear { message: message() },
+        "stopped" => News::Stopped,
+        "killed" => News::Killed,
+        "not_stopped" => News::NotStopped { message: message() },
+        _ => return None,
+    };
+    Some(Event::Attempt { job: JobName::new(text("job")?).ok()?, run: text("run")?.to_owned(), news })
+}
+
+/// Returns an event as a line of the journal.
+pub(super) fn event_line(event: &Event) -> Value {
+    match event {
+        Event::Added { job } => json!({ "event": "added", "job": job.name.as_str() }),
+        Event::CancelAsked { job } => json!({ "event": "cancel_asked", "job": job.as_str() }),
+        Event::NodeDown { node, reason } => {
+            json!({ "event": "node_down", "node": node.as_str(), "reason": reason })
+        }
+        Event::NodeBack { node } => json!({ "event": "node_back", "node": node.as_str() }),
+        Event::Attempt { job, run, news } => {
+            let mut line = news_line(news);
+            if let Value::Object(line) = &mut line {
+                line.insert("job".into(), job.as_str().into());
+                line.insert("run".into(), run.as_str().into());
+            }
+            line
+        }
+    }
+}
+
+fn news_line(news: &News) -> Value {
+    let message = |word: &str, message: &str| json!({ "event": word, "message": message });
+    match news {
+        News::Submitted { job_id } => json!({ "event": "submitted", "job_id": job_id.0 }),
+        News::Refused { message: text } => message("refused", text),
+        News::Unreachable { message: text } => message("unreachable", text),
+        News::Unclear { message: text } => message("unclear", text),
+        News::Missing => json!({ "event": "missing" }),
+        News::NeverSubmitted => json!({ "event": "never_submitted" }),
+        News::Queued { job_id, submit_time } => {
+            json!({ "event": "queued", "job_id": job_id.0, "submit_time": submit_time })
+        }
+        News::Started { job_id, submit_time, at, gpus } => json!({
+            "event": "started", "job_id": job_id.0, "submit_time": submit_time, "start": at.0,
+            "gpus": gpus.as_ref().map(ToString::to_string),
+        }),
+        News::Epoch(report) => json!({
+            "event": "epoch", "epoch": report.epoch, "epoch_s": report.length.map(|length| length.0),
+        }),
+        News::Ended { end, at } => {
+            json!({ "event": "ended", "end": end.to_string(), "exit": exit(end), "end_time": at.0 })
+        }
+        News::Stopped => json!({ "event": "stopped" }),
+        News::Killed => json!({ "event": "killed" }),
+        News::NotStopped { message: text } => message("not_stopped", text),
+    }
+}
+
+fn exit(end: &End) -> Option<u8> {
+    match end {
+        End::Completed => Some(0),
+        End::Saved => Some(85),
+        End::Failed { exit, .. } => Some(*exit),
+        _ => None,
+    }
+}
+
+/// Returns what is meant as lines of the journal: one for each job that it concerns.
+pub(super) fn action_lines(action: &Action) -> Vec<Value> {
+    let about = |word: &str, job: &JobName, run: &str, why: &str| json!({ "action": word, "job": job.as_str(), "run": run, "why": why });
+    match action {
+        Action::Submit(batch) => {
+            let line = |&job: &usize| {
+                let gpus = batch.gpus(job).map(|gpus| gpus.to_string());
+                json!({ "action": "submit", "job": batch.jobs[job].name.as_str(), "run": batch.run, "gpus": gpus })
+            };
+            batch.submitted.iter().map(line).collect()
+        }
+        Action::Stop { job, run, why, .. } => vec![about("stop", job, run, why)],
+        Action::Cancel { job, run, why, .. } => vec![about("cancel", job, run, why)],
+        Action::Wait { job, why } => vec![json!({ "action": "wait", "job": job.as_str(), "why": why })],
+        Action::Learn { job, samples } => {
+            vec![json!({ "action": "learn", "job": job.as_str(), "samples": samples.len() })]
+        }
+    }
+}

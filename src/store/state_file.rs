@@ -1,0 +1,349 @@
+//! The state as JSON: the snapshot `state.json` (schema `hsched.state/1`), and back.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::engine::{Attempt, End, Gpus, Outcome, PastAttempt, Phase, State, Then, Tracked};
+use crate::model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
+use crate::spec;
+use crate::store::StateError;
+
+/// The schema that this version writes and reads.
+const SCHEMA: &str = "hsched.state/1";
+
+/// A snapshot of the state. Times are Unix seconds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StateFile {
+    schema: String,
+    /// The last line of the journal that it takes in.
+    pub seq: u64,
+    decided: Option<u64>,
+    nodes_down: Vec<String>,
+    jobs: Vec<StateJob>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StateJob {
+    /// As a job file would say it.
+    spec: Value,
+    #[serde(flatten)]
+    phase: StatePhase,
+    epochs_done: u64,
+    failures: u32,
+    fruitless: u32,
+    epoch_s: Option<f64>,
+    added: f64,
+    last: (f64, String),
+    past: Vec<StatePast>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+enum StatePhase {
+    Waiting { not_before: Option<f64>, reason: String },
+    Meant { attempt: StateAttempt },
+    Pending { attempt: StateAttempt },
+    Running { attempt: StateAttempt },
+    Stopping { attempt: StateAttempt, since: f64, cancel: bool, killed: bool },
+    Completed { at: f64 },
+    Failed { at: f64, reason: String },
+    Cancelled { at: f64 },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StateAttempt {
+    run: String,
+    job_id: Option<u32>,
+    submit_time: Option<String>,
+    meant: f64,
+    started: Option<f64>,
+    missing: Option<f64>,
+    epoch_s: f64,
+    epochs_before: u64,
+    ranks: Vec<StateRank>,
+    /// Node, then type.
+    gpus: BTreeMap<String, BTreeMap<String, u32>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StateRank {
+    node: String,
+    #[serde(rename = "type")]
+    gpu_type: String,
+    local_rank: u32,
+    batch: u64,
+    samples: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StatePast {
+    attempt: StateAttempt,
+    ended: f64,
+    end: StateEnd,
+    epochs: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StateEnd {
+    Completed,
+    Saved,
+    TimedOut,
+    Failed { exit: u8, signal: u8 },
+    OutOfMemory,
+    NodeFailed,
+    BootFailed,
+    Preempted,
+    Deadline,
+    Cancelled,
+    Vanished,
+    Other(String),
+}
+
+impl StateFile {
+    pub(super) fn new(state: &State, seq: u64) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            seq,
+            decided: state.decided,
+            nodes_down: state.nodes_down.iter().map(ToString::to_string).collect(),
+            jobs: state.jobs.iter().map(StateJob::new).collect(),
+        }
+    }
+
+    /// Reads a snapshot.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing");
+        if schema != SCHEMA {
+            return Err(format!("its schema is {schema}, this version reads {SCHEMA}"));
+        }
+        // From the text again: its errors name line and column.
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Returns the state, with an empty cache.
+    ///
+    /// # Errors
+    /// What in it cannot be.
+    pub(super) fn into_state(self) -> Result<State, String> {
+        let node = |name: &String| NodeName::new(name).map_err(|error| error.to_string());
+        let specs: Vec<&Value> = self.jobs.iter().map(|job| &job.spec).collect();
+        let jobs = if specs.is_empty() {
+            Vec::new()
+        } else {
+            spec::jobs::parse(&json!({ "jobs": specs }).to_string())
+                .map_err(|problems| problems.to_string())?
+        };
+        Ok(State {
+            nodes_down: self.nodes_down.iter().map(node).collect::<Result<_, _>>()?,
+            decided: self.decided,
+            jobs: self
+                .jobs
+                .into_iter()
+                .zip(jobs)
+                .map(|(own, job)| own.tracked(job))
+                .collect::<Result<_, _>>()?,
+            cache: crate::throughput::Cache::default(),
+        })
+    }
+
+    /// Returns the file's text.
+    ///
+    /// # Errors
+    /// When a number is not finite.
+    pub(super) fn to_json(&self) -> Result<String, StateError> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|source| StateError::Json { source })?;
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+impl StateJob {
+    fn new(tracked: &Tracked) -> Self {
+        let past = |past: &PastAttempt| StatePast {
+            attempt: StateAttempt::new(&past.attempt),
+            ended: past.ended.0,
+            end: StateEnd::new(&past.end),
+            epochs: past.epochs,
+        };
+        Self {
+            spec: spec::jobs::to_json(&tracked.job),
+            phase: StatePhase::new(&tracked.phase),
+            epochs_done: tracked.epochs_done,
+            failures: tracked.failures,
+            fruitless: tracked.fruitless,
+            epoch_s: tracked.epoch.map(|epoch| epoch.0),
+            added: tracked.added.0,
+            last: (tracked.last.0.0, tracked.last.1.clone()),
+            past: tracked.past.iter().map(past).collect(),
+        }
+    }
+
+    fn tracked(self, job: Job) -> Result<Tracked, String> {
+        let name: &JobName = &job.name;
+        let named = |what: String| format!("job {name}: {what}");
+        let past = |past: StatePast| {
+            let (ended, end, epochs) = (Time(past.ended), past.end.end(), past.epochs);
+            Ok(PastAttempt { attempt: past.attempt.attempt()?, ended, end, epochs })
+        };
+        let past: Result<Vec<PastAttempt>, String> = self.past.into_iter().map(past).collect();
+        Ok(Tracked {
+            phase: self.phase.phase().map_err(named)?,
+            epochs_done: self.epochs_done,
+            failures: self.failures,
+            fruitless: self.fruitless,
+            epoch: self.epoch_s.map(Seconds),
+            added: Time(self.added),
+            last: (Time(self.last.0), self.last.1),
+            past: past.map_err(named)?,
+            job,
+        })
+    }
+}
+
+impl StatePhase {
+    fn new(phase: &Phase) -> Self {
+        let attempt = |attempt: &Attempt| StateAttempt::new(attempt);
+        match phase {
+            Phase::Waiting { not_before, reason } => {
+                Self::Waiting { not_before: not_before.map(|time| time.0), reason: reason.clone() }
+            }
+            Phase::Meant(own) => Self::Meant { attempt: attempt(own) },
+            Phase::Pending(own) => Self::Pending { attempt: attempt(own) },
+            Phase::Running(own) => Self::Running { attempt: attempt(own) },
+            Phase::Stopping { attempt: own, since, then, killed } => Self::Stopping {
+                attempt: attempt(own),
+                since: since.0,
+                cancel: *then == Then::Cancel,
+                killed: *killed,
+            },
+            Phase::Ended { at, outcome } => match outcome {
+                Outcome::Completed => Self::Completed { at: at.0 },
+                Outcome::Failed { reason } => Self::Failed { at: at.0, reason: reason.clone() },
+                Outcome::Cancelled => Self::Cancelled { at: at.0 },
+            },
+        }
+    }
+
+    fn phase(self) -> Result<Phase, String> {
+        let ended = |at: f64, outcome| Phase::Ended { at: Time(at), outcome };
+        Ok(match self {
+            Self::Waiting { not_before, reason } => {
+                Phase::Waiting { not_before: not_before.map(Time), reason }
+            }
+            Self::Meant { attempt } => Phase::Meant(attempt.attempt()?),
+            Self::Pending { attempt } => Phase::Pending(attempt.attempt()?),
+            Self::Running { attempt } => Phase::Running(attempt.attempt()?),
+            Self::Stopping { attempt, since, cancel, killed } => Phase::Stopping {
+                attempt: attempt.attempt()?,
+                since: Time(since),
+                then: if cancel { Then::Cancel } else { Then::GoOn },
+                killed,
+            },
+            Self::Completed { at } => ended(at, Outcome::Completed),
+            Self::Failed { at, reason } => ended(at, Outcome::Failed { reason }),
+            Self::Cancelled { at } => ended(at, Outcome::Cancelled),
+        })
+    }
+}
+
+impl StateAttempt {
+    fn new(attempt: &Attempt) -> Self {
+        let rank = |rank: &PlacedRank| StateRank {
+            node: rank.node.to_string(),
+            gpu_type: rank.gpu_type.to_string(),
+            local_rank: rank.local_rank,
+            batch: rank.batch,
+            samples: rank.samples,
+        };
+        let mut gpus: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
+        for (node, gpu_type, count) in attempt.gpus.iter() {
+            gpus.entry(node.to_string()).or_default().insert(gpu_type.to_string(), count);
+        }
+        Self {
+            run: attempt.run.clone(),
+            job_id: attempt.job_id.map(|id| id.0),
+            submit_time: attempt.submit_time.clone(),
+            meant: attempt.meant.0,
+            started: attempt.started.map(|time| time.0),
+            missing: attempt.missing.map(|time| time.0),
+            epoch_s: attempt.epoch.0,
+            epochs_before: attempt.epochs_before,
+            ranks: attempt.ranks.iter().map(rank).collect(),
+            gpus,
+        }
+    }
+
+    fn attempt(self) -> Result<Attempt, String> {
+        let place = |node: &str, gpu_type: &str| {
+            let name = NodeName::new(node).map_err(|error| error.to_string())?;
+            let own = GpuType::new(gpu_type).ok_or_else(|| format!("{gpu_type:?} is no GPU type"))?;
+            Ok::<_, String>((name, own))
+        };
+        let rank = |rank: StateRank| {
+            let (node, gpu_type) = place(&rank.node, &rank.gpu_type)?;
+            let (local_rank, batch, samples) = (rank.local_rank, rank.batch, rank.samples);
+            Ok(PlacedRank { node, gpu_type, local_rank, batch, samples })
+        };
+        let ranks = self.ranks.into_iter().map(rank).collect::<Result<Vec<_>, String>>()?;
+        let mut gpus = Gpus::default();
+        for (node, own) in &self.gpus {
+            for (gpu_type, count) in own {
+                let (node, gpu_type) = place(node, gpu_type)?;
+                gpus.add(&node, &gpu_type, *count);
+            }
+        }
+        let attempt =
+            Attempt::new(&self.run, ranks, Seconds(self.epoch_s), self.epochs_before, Time(self.meant));
+        Ok(Attempt {
+            job_id: self.job_id.map(JobId),
+            submit_time: self.submit_time,
+            started: self.started.map(Time),
+            missing: self.missing.map(Time),
+            gpus,
+            ..attempt
+        })
+    }
+}
+
+impl StateEnd {
+    fn new(end: &End) -> Self {
+        match end {
+            End::Completed => Self::Completed,
+            End::Saved => Self::Saved,
+            End::TimedOut => Self::TimedOut,
+            End::Failed { exit, signal } => Self::Failed { exit: *exit, signal: *signal },
+            End::OutOfMemory => Self::OutOfMemory,
+            End::NodeFailed => Self::NodeFailed,
+            End::BootFailed => Self::BootFailed,
+            End::Preempted => Self::Preempted,
+            End::Deadline => Self::Deadline,
+            End::Cancelled => Self::Cancelled,
+            End::Vanished => Self::Vanished,
+            End::Other(text) => Self::Other(text.clone()),
+        }
+    }
+
+    fn end(self) -> End {
+        match self {
+            Self::Completed => End::Completed,
+            Self::Saved => End::Saved,
+            Self::TimedOut => End::TimedOut,
+            Self::Failed { exit, signal } => End::Failed { exit, signal },
+            Self::OutOfMemory => End::OutOfMemory,
+            Self::NodeFailed => End::NodeFailed,
+            Self::BootFailed => End::BootFailed,
+            Self::Preempted => End::Preempted,
+            Self::Deadline => End::Deadline,
+            Self::Cancelled => End::Cancelled,
+            Self::Vanished => End::Vanished,
+            Self::Other(text) => End::Other(text),
+        }
+    }
+}
