@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::context::Context;
-use crate::commands::{config, doctor, generate, gpus, init, inventory, plan, submit, write_docs};
+use crate::commands::{config, demo, doctor, generate, gpus, init, inventory, plan, submit, write_docs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -36,6 +36,7 @@ enum Command {
     Doctor(doctor::Args),
     Init(init::Args),
     Generate(generate::Args),
+    Demo(demo::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
 }
@@ -109,6 +110,7 @@ impl Command {
             Self::Doctor(args) => args,
             Self::Init(args) => args,
             Self::Generate(args) => args,
+            Self::Demo(args) => args,
             Self::WriteDocs(args) => args,
         }
     }

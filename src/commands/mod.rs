@@ -3,6 +3,7 @@
 mod cli;
 mod config;
 mod context;
+mod demo;
 mod doctor;
 mod explain;
 mod generate;

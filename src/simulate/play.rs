@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 
-use crate::engine::{self, Action, Event, Keeper, Planner, Rules, State, Told, apply, turn};
+use crate::engine::{Action, Event, Keeper, Planner, Rules, State, Told, apply, turn};
 use crate::model::{Seconds, Time};
 use crate::policy::{Objective, Policy};
 use crate::simulate::World;
@@ -67,7 +67,7 @@ impl<'a> Play<'a> {
             queue_wait: &|batch, job| before.queue_wait(batch, job),
         };
         let ways = (self.ways.rules, &planner);
-        let Ok(_) = turn(&mut self.world, &mut Nowhere, &mut self.state, ways, tell);
+        let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut Nowhere, &mut self.state, ways, tell);
     }
 
     /// Takes turns until all is over, at most until a moment; returns whether all is over.
@@ -91,11 +91,11 @@ impl<'a> Play<'a> {
 impl Keeper for Nowhere {
     type Error = Infallible;
 
-    fn keep(&mut self, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
+    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
         Ok(())
     }
 
-    fn add(&mut self, _: &engine::Event) -> Result<(), Infallible> {
+    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
         Ok(())
     }
 }

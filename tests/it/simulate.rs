@@ -76,6 +76,7 @@ fn batch(run: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Batch 
     Batch {
         run: run.to_owned(),
         jobs: jobs.to_vec(),
+        submitted: plan.placed(),
         epochs_done: vec![epochs_done; jobs.len()],
         problem,
         plan,

@@ -183,7 +183,7 @@ impl Watch {
                 self.live.remove(job);
             }
             Told::Action(Action::Submit(batch)) => {
-                let names = batch.placed().into_iter().map(|job| batch.jobs[job].name.clone());
+                let names = batch.submitted.iter().map(|&job| batch.jobs[job].name.clone());
                 self.acted_on.extend(names);
             }
             Told::Action(
