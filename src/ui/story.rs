@@ -39,7 +39,9 @@ pub enum Topic {
     Queue,
     Start,
     Epoch,
-    /// An attempt ended, and the job goes on.
+    /// An attempt was asked to end, or for another reason saved what it did, and the job goes on.
+    Saved,
+    /// An attempt failed, and the job goes on.
     End,
     Completed,
     /// The job is over without being complete.
@@ -65,6 +67,7 @@ impl Topic {
             Self::Queue => "queue",
             Self::Start => "start",
             Self::Epoch => "epoch",
+            Self::Saved => "saved",
             Self::End => "end",
             Self::Completed => "completed",
             Self::GivenUp => "given_up",
@@ -151,7 +154,7 @@ impl Story {
                 open.map(|&job| planned(batch, job)).collect()
             }
             Action::Stop { job, why, .. } => {
-                vec![line(job, Topic::Stop, format!("stops to go on elsewhere: {why}"))]
+                vec![line(job, Topic::Stop, format!("stops to move: {why}"))]
             }
             Action::Cancel { job, why, .. } => vec![line(job, Topic::Cancel, format!("is ended: {why}"))],
             Action::Wait { job, why } => {
@@ -287,7 +290,10 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
             let length = report.length.map_or(String::new(), |length| format!(" ({})", duration(length)));
             (Topic::Epoch, format!("epoch {} of {} done{length}", report.epoch, tracked.job.epochs))
         }
-        News::Ended { end, .. } => (fate(tracked), ended(end, tracked)),
+        News::Ended { end, .. } => {
+            let saved = *end == End::Saved && !tracked.phase.is_over();
+            (if saved { Topic::Saved } else { fate(tracked) }, ended(end, tracked))
+        }
         News::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
         News::Stopped | News::Killed => return None,
     };

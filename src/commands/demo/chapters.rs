@@ -83,6 +83,9 @@ const REMARKS: [(Topic, &str); 6] = [
     (Topic::Wait, "Nothing is free that it could use."),
 ];
 
+/// What stands before a remark.
+const MARGIN: &str = "         # ";
+
 fn inventory(scene: &Scene, terminal: Terminal) -> Vec<String> {
     let needs = RankNeeds { cpus: 1, memory: 0 };
     lines(&inventory_table(&scene.cluster, needs, &Holdings::new(), terminal))
@@ -93,13 +96,14 @@ fn log(lines: &[&(Seconds, StoryLine)], terminal: Terminal) -> Vec<String> {
     let mut remarks = REMARKS.to_vec();
     let mut log = Vec::new();
     for (at, line) in lines {
-        if matches!(line.topic, Topic::Epoch | Topic::Queue | Topic::Start) {
+        if matches!(line.topic, Topic::Epoch | Topic::Queue | Topic::Start | Topic::Saved) {
             continue;
         }
         log.push(shown(line, &stamp(*at), terminal));
         if let Some(place) = remarks.iter().position(|(topic, _)| *topic == line.topic) {
             let (_, remark) = remarks.remove(place);
-            log.push(wrap(&format!("         # {remark}"), terminal.width(), "         # "));
+            let remark = wrap(remark, terminal.width() - MARGIN.len(), "");
+            log.extend(remark.lines().map(|line| format!("{MARGIN}{line}")));
         }
     }
     log

@@ -2,7 +2,7 @@
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
 use crate::engine::{Action, Batch, Moves, Outcome, Phase, State, Told, Tracked};
-use crate::model::{Cluster, Seconds};
+use crate::model::Seconds;
 use crate::policy::{Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Verdict};
 use crate::simulate::{Play, Ways};
 use crate::ui::{Story, StoryLine};
@@ -14,8 +14,6 @@ pub(super) struct Performance {
     /// Each line with the time since the beginning.
     pub lines: Vec<(Seconds, StoryLine)>,
     pub state: State,
-    /// The cluster at the end.
-    pub cluster: Cluster,
 }
 
 /// A policy's plans with batches in equal parts: what plain data-parallel training does on the same GPUs.
@@ -45,7 +43,7 @@ pub(super) fn perform(scene: &Scene, policy: &dyn Policy) -> Performance {
         });
         lines.extend(story.lines(&play.state).into_iter().map(|line| (now.since(BEGIN), line)));
         if play.is_over() || now.since(BEGIN) >= LONGEST {
-            return Performance { first, lines, cluster: play.world.cluster(), state: play.state };
+            return Performance { first, lines, state: play.state };
         }
         play.world.pass(POLL);
     }

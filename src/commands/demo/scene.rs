@@ -98,7 +98,7 @@ impl Scene {
             network: self.network,
             intra_node: self.intra_node,
             capacity: BTreeMap::new(),
-            restart_cost: Seconds(30.0),
+            restart_cost: Seconds(300.0),
             retry_delay: Seconds(30.0),
             learning_rate: 0.3,
             contributor: "demo".to_owned(),
