@@ -232,7 +232,7 @@ fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
     let (before, after) = (stay.epoch, placement.epoch.total());
     let others = if after > before { "others gain more: " } else { "" };
     let why = format!(
-        "{others}epochs take {} on {gpus} instead of {}; {} are left",
+        "{others}{} an epoch on {gpus} instead of {}, {} left",
         seconds(after),
         seconds(before),
         stay.tracked.epochs_left()

@@ -217,7 +217,7 @@ fn planned(batch: &Batch, job: usize) -> StoryLine {
     let placement = batch.plan.verdicts().get(job).and_then(|verdict| verdict.placement());
     let epoch = placement.map_or(Seconds(0.0), |placement| Seconds(placement.epoch.total()));
     let gpus = batch.gpus(job).map_or(String::new(), |gpus| gpus.to_string());
-    let text = format!("to be submitted to {gpus}; an epoch should take {}", duration(epoch));
+    let text = format!("to be submitted to {gpus}; {} an epoch", duration(epoch));
     line(name, Topic::Submission, text)
 }
 
@@ -275,7 +275,8 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
             let Some(attempt) = attempt else {
                 return Some((Topic::Submission, format!("submitted as job {job_id}")));
             };
-            (Topic::Submission, format!("submitted as job {job_id} to {}", expectation(attempt)))
+            let (place, epoch) = (place(attempt), duration(attempt.epoch));
+            (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch"))
         }
         News::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
         News::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
@@ -303,13 +304,6 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
 /// Returns the GPUs of an attempt and their nodes.
 fn place(attempt: &Attempt) -> String {
     format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
-}
-
-/// Returns where an attempt goes and what is expected of it.
-fn expectation(attempt: &Attempt) -> String {
-    let before = attempt.epochs_before;
-    let on = if before > 0 { format!("; it goes on after epoch {before}") } else { String::new() };
-    format!("{}; an epoch should take {}{on}", place(attempt), duration(attempt.epoch))
 }
 
 /// Returns the topic of an attempt's end, by what it means for the job.

@@ -50,7 +50,7 @@ pub(super) fn chapters(
         submitted.map(|(_, line)| shown(line, "", terminal)).collect(),
     );
     add(WATCH, Some("hsched watch --moves auto"), log(&watched, terminal));
-    add(SUMMARY, None, summary(&played.state.jobs, terminal));
+    add(outcome(played), None, summary(&played.state.jobs, terminal));
     add(WAYS, None, lines(&ways_table(ways).render(terminal.width(), terminal.colour())));
     add(NEXT, None, Vec::new());
     Ok(chapters)
@@ -61,22 +61,18 @@ const WELCOME: &str = "Five machines with three kinds of GPU, and four jobs to t
 const PLAN: &str = "jobs.yaml says of each job how many samples a second it trains on one GPU of each kind. Who should \
     get what, so that the jobs are done soonest on average?";
 const SCRIPT: &str = "A batch is split so that all GPUs are done with their part at the same time. The last lines are \
-    the ranks: node, local rank, batch, micro-batch, accumulation steps, GPU.";
+    the ranks with their parts: node, local rank, batch, micro-batch, steps, GPU.";
 const SUBMIT: &str = "Slurm gets one job for each; nothing else is needed on the cluster.";
 const WATCH: &str = "Now we watch (single epochs are left out here). One figure of jobs.yaml is far off, one job will \
     fail, and a node will die.";
-const SUMMARY: &str = "Every epoch was done exactly once:";
-const WAYS: &str = "The same days in the same cluster, lived through in other ways:";
+const WAYS: &str = "The same hours in the same cluster, lived through in other ways:";
 const NEXT: &str = "Your turn: `hsched doctor` looks at your cluster, `hsched init` writes a job file to begin with; \
     without Slurm, `hsched generate` makes up a cluster and jobs to plan.";
 
 /// What the reader is told when something happens for the first time.
 const REMARKS: [(Topic, &str); 6] = [
-    (
-        Topic::Speed,
-        "The ranks report how long they compute, without waiting. The job file is no longer believed.",
-    ),
-    (Topic::Stop, "It is moved because what it gains is worth more than the restart costs."),
+    (Topic::Speed, "Its ranks measured it. From now on that counts, not the job file."),
+    (Topic::Stop, "What the moves gain is worth more than the restarts cost."),
     (Topic::End, "It is tried again after a short wait, and no finished epoch is lost."),
     (Topic::NodeDown, "Its job is not to blame and loses no retry; it gets other GPUs."),
     (Topic::Completed, "Its GPUs are free for others."),
@@ -120,6 +116,24 @@ fn stamp(time: Seconds) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
     let whole = time.0 as u64;
     format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+}
+
+/// Says in a sentence what became of the jobs.
+fn outcome(played: &Performance) -> &'static str {
+    let reports = |tracked: &Tracked| {
+        let own = |(_, line): &&(Seconds, StoryLine)| {
+            line.topic == Topic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
+        };
+        played.lines.iter().filter(own).count() as u64
+    };
+    let is_whole =
+        |tracked: &Tracked| completion(tracked).is_some() && reports(tracked) == tracked.job.epochs;
+    if played.state.jobs.iter().all(is_whole) {
+        "All jobs are complete, and each epoch was done exactly once. PREDICTED is the first plan's word, before anything \
+         went wrong:"
+    } else {
+        "Not all jobs are complete:"
+    }
 }
 
 /// Returns a line per job: what it did, where, and how long that took against the first prediction.
