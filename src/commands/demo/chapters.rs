@@ -1,5 +1,7 @@
 //! The story for people: what is done, what comes of it, and a sentence or two on why.
 
+use std::collections::BTreeSet;
+
 use crate::commands::demo::Way;
 use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::scene::Scene;
@@ -33,22 +35,19 @@ pub(super) fn chapters(
         chapters.push(Chapter { explained, command: command.map(str::to_owned), output });
     };
     add(WELCOME, Some("hsched inventory"), inventory(scene, terminal));
+    let (submitted, watched): (Vec<_>, Vec<_>) = played.lines.iter().partition(|(at, _)| at.0 == 0.0);
     if let Some(batch) = &played.first {
         let bound = batch.plan.plan().bound.as_ref();
         let table = plan_table(&batch.problem, &batch.plan, &batch.policy, bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
+        let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
+        let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
+        add(SUBMIT, Some("hsched submit jobs.yaml"), submitted);
         if let Some(Excerpt { job, lines }) = excerpt(scene, batch)? {
-            let command = format!("hsched submit jobs.yaml --dry-run -j {job} | grep ...");
+            let command = format!("hsched submit jobs.yaml -j {job} --dry-run | grep ...");
             add(SCRIPT, Some(&command), lines);
         }
     }
-    let (submitted, watched): (Vec<_>, Vec<_>) = played.lines.iter().partition(|(at, _)| at.0 == 0.0);
-    let submitted = submitted.into_iter().filter(|(_, line)| line.topic == Topic::Submission);
-    add(
-        SUBMIT,
-        Some("hsched submit jobs.yaml"),
-        submitted.map(|(_, line)| shown(line, "", terminal)).collect(),
-    );
     add(WATCH, Some("hsched watch --moves auto"), log(&watched, terminal));
     add(outcome(played), None, summary(&played.state.jobs, terminal));
     add(WAYS, None, lines(&ways_table(ways).render(terminal.width(), terminal.colour())));
@@ -56,15 +55,15 @@ pub(super) fn chapters(
     Ok(chapters)
 }
 
-const WELCOME: &str = "Five machines with three kinds of GPU, and four jobs to train. All of it is imagined and \
-    hours pass in a moment; every decision is made as on a real cluster.";
-const PLAN: &str = "jobs.yaml says of each job how many samples a second it trains on one GPU of each kind. Who should \
-    get what, so that the jobs are done soonest on average?";
-const SCRIPT: &str = "A batch is split so that all GPUs are done with their part at the same time. The last lines are \
-    the ranks with their parts: node, local rank, batch, micro-batch, steps, GPU.";
-const SUBMIT: &str = "Slurm gets one job for each; nothing else is needed on the cluster.";
-const WATCH: &str = "Now we watch (single epochs are left out here). One figure of jobs.yaml is far off, one job will \
-    fail, and a node will die.";
+const WELCOME: &str = "Four machines with three kinds of GPU, and four jobs to train on them. All of it is imagined, \
+    and hours pass in a moment; the decisions are made as on a real cluster.";
+const PLAN: &str = "jobs.yaml says how many samples a second each job trains on a GPU of each kind. Who should get what, \
+    so that the jobs are done soonest on average?";
+const SUBMIT: &str = "Each becomes an ordinary Slurm job.";
+const SCRIPT: &str = "Its ranks get unequal parts of each batch, and are done with them at the same time: node, local \
+    rank, batch, micro-batch, steps, GPU.";
+const WATCH: &str = "Now we watch; single epochs and restarts are left out here. A figure in jobs.yaml is far off, a job \
+    will fail, and a machine will die.";
 const WAYS: &str = "The same hours in the same cluster, lived through in other ways:";
 const NEXT: &str = "Your turn: `hsched doctor` looks at your cluster, `hsched init` writes a job file to begin with; \
     without Slurm, `hsched generate` makes up a cluster and jobs to plan.";
@@ -90,12 +89,19 @@ fn inventory(scene: &Scene, terminal: Terminal) -> Vec<String> {
 /// Returns the log with the first remark on each kind of event.
 fn log(lines: &[&(Seconds, StoryLine)], terminal: Terminal) -> Vec<String> {
     let mut remarks = REMARKS.to_vec();
-    let mut log = Vec::new();
+    let (mut log, mut moving) = (Vec::new(), BTreeSet::new());
     for (at, line) in lines {
-        if matches!(line.topic, Topic::Epoch | Topic::Queue | Topic::Start | Topic::Saved) {
+        // Where a job goes that was stopped to move was said when it was stopped.
+        let is_move = match line.topic {
+            Topic::Epoch | Topic::Queue | Topic::Start | Topic::Saved => continue,
+            Topic::Stop => moving.insert(&line.job),
+            Topic::Submission => moving.remove(&line.job),
+            _ => false,
+        };
+        if is_move && line.topic == Topic::Submission {
             continue;
         }
-        log.push(shown(line, &stamp(*at), terminal));
+        log.push(shown(line, &format!("{} ", stamp(*at)), terminal));
         if let Some(place) = remarks.iter().position(|(topic, _)| *topic == line.topic) {
             let (_, remark) = remarks.remove(place);
             let remark = wrap(remark, terminal.width() - MARGIN.len(), "");
@@ -107,7 +113,7 @@ fn log(lines: &[&(Seconds, StoryLine)], terminal: Terminal) -> Vec<String> {
 
 fn shown(line: &StoryLine, stamp: &str, terminal: Terminal) -> String {
     let indent = " ".repeat(stamp.len() + 2);
-    let text = wrap(&format!("{stamp} {}", line.plain()), terminal.width(), &indent);
+    let text = wrap(&format!("{stamp}{}", line.plain()), terminal.width(), &indent);
     line.paint(text, terminal.colour())
 }
 

@@ -89,7 +89,7 @@ fn show(args: &Args, context: &Context, chapters: &[Chapter]) -> Result<(), Fail
         print(context, &format!("{gap}{}\n", chapter.explained))?;
         if let Some(command) = &chapter.command {
             pause(PAUSES.1);
-            print(context, &format!("\n$ {command}\n"))?;
+            print(context, &format!("$ {command}\n"))?;
         }
         for line in &chapter.output {
             pause(PAUSES.0);

@@ -16,11 +16,11 @@ const JOBS: &str = include_str!("jobs.yaml");
 /// The job whose file is wrong, on which GPU type, and how many samples a second it really does there.
 const WRONG: (&str, &str, f64) = ("lstm", "v100", 340.0);
 
-/// The job that fails, in which epoch of its first run.
-const FAILS: (&str, u64) = ("vgg19", 2);
+/// The job that fails, in which epoch of its second run.
+const FAILS: (&str, u64) = ("bert", 3);
 
 /// The node that dies, and when.
-const DIES: (&str, Seconds) = ("v2", Seconds(4800.0));
+const DIES: (&str, Seconds) = ("v2", Seconds(5760.0));
 
 /// When the story begins: a moment like any other.
 pub(super) const BEGIN: Time = Time(0.0);
@@ -113,7 +113,7 @@ impl Scene {
 fn incidents() -> Vec<Incident> {
     let failure = JobName::new(FAILS.0).ok().map(|job| {
         let end = End::Failed { exit: 1, signal: 0 };
-        Incident::Failure { job, submission: 1, epoch: FAILS.1, end }
+        Incident::Failure { job, submission: 2, epoch: FAILS.1, end }
     });
     let death = NodeName::new(DIES.0)
         .ok()

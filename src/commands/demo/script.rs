@@ -1,4 +1,4 @@
-//! A part of the real job script of the first plan: what is asked of Slurm, and the table of ranks.
+//! A part of the real job script of the first plan: the GPUs asked of Slurm, and the table of ranks.
 
 use std::collections::BTreeMap;
 
@@ -54,9 +54,17 @@ pub(super) fn excerpt(scene: &Scene, batch: &Batch) -> Result<Option<Excerpt>, F
     let rules = scene.rules(crate::engine::Moves::Never);
     let run = render::Batch::new(job, &rules.defaults, facts).map_err(|error| internal(&error))?;
     let script = render(&Template::default(), &run).map_err(|error| internal(&error))?;
-    let asked = ["#SBATCH --nodes", "#SBATCH --gres", "#SBATCH --time", "#SBATCH hetjob"];
-    let asked = script.lines().filter(|line| asked.iter().any(|start| line.starts_with(start)));
-    let table = script.lines().skip_while(|line| *line != "hs_ranks=(").take_while(|line| *line != ")");
-    let lines = asked.chain(table).chain([")"]).map(str::to_owned).collect();
+    let table: Vec<&str> =
+        script.lines().skip_while(|line| *line != "hs_ranks=(").take_while(|line| *line != ")").collect();
+    let asked = script.lines().filter(|line| line.starts_with("#SBATCH --gres"));
+    let lines = asked.chain(shortened(&table)).chain([")"]).map(str::to_owned).collect();
     Ok(Some(Excerpt { job: job.name.to_string(), lines }))
+}
+
+/// Returns a table of which no more than the beginning and the end are shown.
+fn shortened<'a>(table: &[&'a str]) -> Vec<&'a str> {
+    match table {
+        [head, first, second, .., last] if table.len() > 5 => vec![*head, *first, *second, "  ...", *last],
+        _ => table.to_vec(),
+    }
 }
