@@ -38,7 +38,8 @@ impl<'a> Play<'a> {
     /// Returns a play that has not begun.
     #[must_use]
     pub fn new(world: World, mut orders: Vec<(Time, Event)>, ways: Ways<'a>) -> Self {
-        orders.sort_by(|(a, _), (b, _)| b.0.total_cmp(&a.0));
+        orders.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
+        orders.reverse();
         Self { world, state: State::default(), orders, ways, turns: 0 }
     }
 

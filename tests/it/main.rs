@@ -9,6 +9,7 @@
 mod bundle_cost;
 mod certificate;
 mod cli_config;
+mod cli_demo;
 mod cli_doctor;
 mod cli_errors;
 mod cli_explain;

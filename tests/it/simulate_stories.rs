@@ -6,6 +6,8 @@ use hsched::engine::{Action, End, Event, Moves, News, Phase, Rules, State, Told}
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched::policy::{Objective, Parameters, find};
 use hsched::simulate::{Delays, Incident, Play, Saving, Site, Ways, When, World};
+use hsched::ui::Story;
+use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use crate::problems::rate;
@@ -41,7 +43,7 @@ pub fn rules(moves: Moves) -> Rules {
 
 /// A whole story: where, what, and what goes wrong.
 #[derive(Clone, Debug)]
-struct Story {
+struct Script {
     site: Site,
     jobs: Vec<(u32, Job)>,
     cancelled: Vec<(u32, usize)>,
@@ -110,7 +112,7 @@ fn any_incident(jobs: usize, nodes: usize) -> impl Strategy<Value = Vec<Incident
     prop_oneof![failure, death]
 }
 
-fn any_story() -> impl Strategy<Value = Story> {
+fn any_story() -> impl Strategy<Value = Script> {
     (any_cluster(), 1_usize..5).prop_flat_map(|(cluster, count)| {
         let nodes = cluster.nodes.len();
         let jobs = (0..count).map(any_job).collect::<Vec<_>>();
@@ -133,7 +135,7 @@ type Ingredients = (
     u64,
 );
 
-fn story((cluster, jobs, incidents, cancelled, ways, seed): Ingredients) -> Story {
+fn story((cluster, jobs, incidents, cancelled, ways, seed): Ingredients) -> Script {
     let (saving, (start, setup, end, node_down), moves, poll, pinned, limited) = ways;
     let seconds = |number| Seconds(f64::from(number));
     let mut site = site(cluster, &[]);
@@ -151,7 +153,7 @@ fn story((cluster, jobs, incidents, cancelled, ways, seed): Ingredients) -> Stor
     // Long enough for an epoch: else nothing would ever end.
     site.walltime = limited.then_some(Seconds(2000.0));
     let jobs = jobs.into_iter().map(|(arrival, job, _)| (arrival, job)).collect();
-    Story { site, jobs, cancelled, incidents: incidents.concat(), moves, poll }
+    Script { site, jobs, cancelled, incidents: incidents.concat(), moves, poll }
 }
 
 /// What must hold at every moment, and what has been seen so far.
@@ -222,7 +224,7 @@ impl Watch {
     }
 }
 
-fn orders(story: &Story) -> Vec<(Time, Event)> {
+fn orders(story: &Script) -> Vec<(Time, Event)> {
     let at = |seconds: u32| Time(FIRST.0 + f64::from(seconds));
     let added =
         story.jobs.iter().map(|(arrival, job)| (at(*arrival), Event::Added { job: Box::new(job.clone()) }));
@@ -259,4 +261,62 @@ proptest! {
             prop_assert!(!completed || counted == tracked.job.epochs, "{} of {}", counted, tracked.job.epochs);
         }
     }
+}
+
+/// Plays jobs in a cluster, with moves; returns the lines of the story.
+fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut Site)) -> Vec<String> {
+    let jobs = jobs(text);
+    let mut site = site(cluster(nodes), &jobs);
+    change(&mut site);
+    let orders = jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()) })).collect();
+    let (rules, policy) =
+        (rules(Moves::Auto { margin: 0.1 }), find("optimal", Parameters::default()).expect("a policy"));
+    let ways = Ways {
+        rules: &rules,
+        policy: policy.as_ref(),
+        objective: Objective::MeanJct,
+        seed: 0,
+        patience: 10_000,
+    };
+    let mut play = Play::new(World::new(site, incidents, FIRST), orders, ways);
+    let (mut story, mut lines) = (Story::default(), Vec::new());
+    while !play.is_over() && play.world.now().0 < FIRST.0 + 10_000.0 {
+        play.turn(&mut |told| story.hear(told));
+        let now = play.world.now().0 - FIRST.0;
+        lines.extend(story.lines(&play.state).iter().map(|line| format!("{now} {}", line.plain())));
+        play.world.pass(Seconds(1.0));
+    }
+    lines
+}
+
+const TWO: &str = "\
+  - {name: x, samples_per_epoch: 1000, epochs: 4, global_batch: 100, model_size: 0, throughput: {a: 10}, command: train}
+  - {name: y, samples_per_epoch: 1000, epochs: 4, global_batch: 100, model_size: 0, throughput: {a: 10}, command: train}
+";
+
+#[test]
+fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
+    let end = End::Failed { exit: 1, signal: 0 };
+    let fails = Incident::Failure { job: name("x"), submission: 1, epoch: 3, end };
+    let lines = told("nodes: [{name: n, gpus: {a: 2}}]", TWO, vec![fails], |_| ());
+    assert_snapshot!(lines.join("\n"), @"");
+}
+
+#[test]
+fn a_story_has_a_line_for_all_that_is_news() {
+    let dies = |node: &str| Incident::NodeDies {
+        node: crate::simulate::node(node),
+        when: When::At(Time(FIRST.0 + 130.0)),
+    };
+    let returns = Incident::NodeReturns { node: node("n2"), when: When::At(Time(FIRST.0 + 300.0)) };
+    let lines = told(
+        "nodes: [{name: 'n[1-3]', gpus: {a: 1}}]",
+        &TWO.replace("a: 10}", "a: 10}, max_gpus: 1"),
+        vec![dies("n2"), dies("n3"), returns],
+        |site| {
+            let slow = Speed::rate(8.0).expect("a rate");
+            site.speeds.get_mut("y").expect("a model").insert(gpu_type(0), slow);
+        },
+    );
+    assert_snapshot!(lines.join("\n"), @"");
 }

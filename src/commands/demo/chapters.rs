@@ -69,13 +69,12 @@ const NEXT: &str = "Your turn: `hsched doctor` looks at your cluster, `hsched in
     without Slurm, `hsched generate` makes up a cluster and jobs to plan.";
 
 /// What the reader is told when something happens for the first time.
-const REMARKS: [(Topic, &str); 6] = [
+const REMARKS: [(Topic, &str); 5] = [
     (Topic::Speed, "Its ranks measured it. From now on that counts, not the job file."),
     (Topic::Stop, "What the moves gain is worth more than the restarts cost."),
     (Topic::End, "It is tried again after a short wait, and no finished epoch is lost."),
     (Topic::NodeDown, "Its job is not to blame and loses no retry; it gets other GPUs."),
     (Topic::Completed, "Its GPUs are free for others."),
-    (Topic::Wait, "Nothing is free that it could use."),
 ];
 
 /// What stands before a remark.

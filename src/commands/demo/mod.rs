@@ -19,6 +19,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Seconds;
 use crate::policy::{self, Parameters, Sharing};
+use crate::ui::Progress;
 
 /// See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster
 ///
@@ -38,7 +39,7 @@ pub(super) struct Args {
 }
 
 /// The pause after a line, and after a chapter.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(60), Duration::from_millis(600));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(300));
 
 /// How all jobs fare in one way of doing things.
 struct Way {
@@ -61,6 +62,7 @@ impl Subcommand for Args {
         let scene = Scene::new(&context.settings, self.seed)?;
         let policy = policy::find(policy::names()[0], Parameters::default())
             .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))?;
+        let progress = Progress::start("imagining a cluster".to_owned());
         let played = perform(&scene, policy.as_ref());
         let other = |sharing| completions(&without_moves(&scene, policy.as_ref(), sharing));
         let way = |name, word, completions| Way { name, word, completions };
@@ -69,6 +71,7 @@ impl Subcommand for Args {
             way("without moves", "moves_never", other(Sharing::Balanced)),
             way("without moves, batches in equal parts", "moves_never_equal_batches", other(Sharing::Equal)),
         ];
+        drop(progress);
         match self.format {
             Format::Json => print(context, &json_text(&to_json(self.seed, &played, &ways))?)?,
             Format::Table => show(self, context, &chapters(context.terminal, &scene, &played, &ways)?)?,

@@ -23,7 +23,7 @@ struct EqualBatches<'a>(&'a dyn Policy);
 const MARGIN: f64 = 0.25;
 
 /// Questions of a search whether to end, in one turn.
-const PATIENCE: u64 = 5_000;
+const PATIENCE: u64 = 10_000;
 
 /// The longest story.
 const LONGEST: Seconds = Seconds(1e6);
