@@ -289,17 +289,36 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
     lines
 }
 
-const TWO: &str = "\
-  - {name: x, samples_per_epoch: 1000, epochs: 4, global_batch: 100, model_size: 0, throughput: {a: 10}, command: train}
-  - {name: y, samples_per_epoch: 1000, epochs: 4, global_batch: 100, model_size: 0, throughput: {a: 10}, command: train}
-";
+const TWO: &str = r"  - {name: x, samples_per_epoch: 1000, epochs: 4, global_batch: 100, model_size: 0, throughput: {a: 10}, command: train}
+  - {name: y, samples_per_epoch: 1000, epochs: 4, global_batch: 100, model_size: 0, throughput: {a: 10}, command: train}";
 
 #[test]
 fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     let end = End::Failed { exit: 1, signal: 0 };
     let fails = Incident::Failure { job: name("x"), submission: 1, epoch: 3, end };
     let lines = told("nodes: [{name: n, gpus: {a: 2}}]", TWO, vec![fails], |_| ());
-    assert_snapshot!(lines.join("\n"), @"");
+    assert_snapshot!(lines.join("\n"), @r"
+    0 x: added: 4 epochs of 1000 samples
+    0 y: added: 4 epochs of 1000 samples
+    0 x: submitted as job 1 to 1 a (n); 100.0 s an epoch
+    0 y: submitted as job 2 to 1 a (n); 100.0 s an epoch
+    1 x: runs on 1 a (n)
+    1 y: runs on 1 a (n)
+    100 x: epoch 1 of 4 done (100.0 s)
+    100 y: epoch 1 of 4 done (100.0 s)
+    200 x: epoch 2 of 4 done (100.0 s)
+    200 x: failed with exit status 1, 2 of 3 retries left; goes on after epoch 2 of 4
+    200 y: epoch 2 of 4 done (100.0 s)
+    205 x: submitted as job 3 to 1 a (n); 100.0 s an epoch
+    206 x: runs on 1 a (n)
+    300 y: epoch 3 of 4 done (100.0 s)
+    305 x: epoch 3 of 4 done (100.0 s)
+    400 y: epoch 4 of 4 done (100.0 s)
+    400 y: completed, 400.0 s after it was added
+    400 x: stops to move: 50.0 s an epoch on 2 a instead of 100 s, 1 left
+    405 x: epoch 4 of 4 done (100.0 s)
+    405 x: completed, 405.0 s after it was added
+    ");
 }
 
 #[test]
@@ -318,5 +337,29 @@ fn a_story_has_a_line_for_all_that_is_news() {
             site.speeds.get_mut("y").expect("a model").insert(gpu_type(0), slow);
         },
     );
-    assert_snapshot!(lines.join("\n"), @"");
+    assert_snapshot!(lines.join("\n"), @r"
+    0 x: added: 4 epochs of 1000 samples
+    0 y: added: 4 epochs of 1000 samples
+    0 x: submitted as job 1 to 1 a (n1); 100.0 s an epoch
+    0 y: submitted as job 2 to 1 a (n2); 100.0 s an epoch
+    1 x: runs on 1 a (n1)
+    1 y: runs on 1 a (n2)
+    100 x: epoch 1 of 4 done (100.0 s)
+    125 y: epoch 1 of 4 done (125.0 s)
+    125 y: learnt a 8.0/s (its job file said 10/s)
+    130 nodes n[2-3] are down: Not responding
+    130 y: lost a node; goes on after epoch 1 of 4
+    135 y: waits: needs a a; 0 on offer now
+    200 x: epoch 2 of 4 done (100.0 s)
+    300 node n2 is back
+    300 x: epoch 3 of 4 done (100.0 s)
+    300 y: submitted as job 3 to 1 a (n2); 125.0 s an epoch
+    301 y: runs on 1 a (n2)
+    400 x: epoch 4 of 4 done (100.0 s)
+    400 x: completed, 400.0 s after it was added
+    425 y: epoch 2 of 4 done (125.0 s)
+    550 y: epoch 3 of 4 done (125.0 s)
+    675 y: epoch 4 of 4 done (125.0 s)
+    675 y: completed, 11 min 15 s after it was added
+    ");
 }
