@@ -29,11 +29,14 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('inventory', 'inventory', [CompletionResultType]::ParameterValue, 'Show the cluster''s nodes, partitions and GPUs: all, free, used, down, reserved and mine')
             [CompletionResult]::new('plan', 'plan', [CompletionResultType]::ParameterValue, 'Plan which GPUs each job gets, and how its batch is split over them')
             [CompletionResult]::new('submit', 'submit', [CompletionResultType]::ParameterValue, 'Write a job script for each placed job and give it to sbatch')
+            [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed')
             [CompletionResult]::new('gpus', 'gpus', [CompletionResultType]::ParameterValue, 'Show what is known about GPU models: memory, speed, MIG slices, names')
+            [CompletionResult]::new('cache', 'cache', [CompletionResultType]::ParameterValue, 'Show, correct and share the measured speeds')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to begin with')
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Make up a cluster and jobs, to try hsched with or to measure it')
+            [CompletionResult]::new('check-ddp', 'check-ddp', [CompletionResultType]::ParameterValue, 'Check that your torch trains rightly with unequal ranks')
             break
         }
         'hsched;inventory' {
@@ -65,6 +68,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
             [CompletionResult]::new('--use-all', '--use-all', [CompletionResultType]::ParameterName, 'optimal: leave no GPU idle that the jobs can use')
+            [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Plan by the job file''s speeds alone, not by those measured')
             [CompletionResult]::new('--no-bound', '--no-bound', [CompletionResultType]::ParameterName, 'Do not work out how near the optimum the plan of another policy is')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -92,7 +96,25 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the scripts and submit nothing')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
             [CompletionResult]::new('--use-all', '--use-all', [CompletionResultType]::ParameterName, 'optimal: leave no GPU idle that the jobs can use')
+            [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Plan by the job file''s speeds alone, not by those measured')
             [CompletionResult]::new('--no-bound', '--no-bound', [CompletionResultType]::ParameterName, 'Do not work out how near the optimum the plan of another policy is')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;watch' {
+            [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Time between two looks, such as 30s or 5m')
+            [CompletionResult]::new('--moves', '--moves', [CompletionResultType]::ParameterName, 'Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait')
+            [CompletionResult]::new('--margin', '--margin', [CompletionResultType]::ParameterName, 'auto: how far the time saved must exceed what stopping and starting again costs, as a part of that')
+            [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The algorithm that places jobs')
+            [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'What to minimise')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'End each search after this long and take the best plan so far')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Take one turn and end')
+            [CompletionResult]::new('--forever', '--forever', [CompletionResultType]::ParameterName, 'Go on when all jobs have ended: more may be added')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be done and why, and do nothing')
+            [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -100,6 +122,53 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
         'hsched;gpus' {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;cache' {
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show the measured speeds, how sure they are, and where they come from')
+            [CompletionResult]::new('set', 'set', [CompletionResultType]::ParameterValue, 'Say how fast a model is on a GPU type, until it is measured')
+            [CompletionResult]::new('forget', 'forget', [CompletionResultType]::ParameterValue, 'Forget what is known of a model, on one GPU type or all')
+            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Print all measured speeds, for `hsched cache import`')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Take in the speeds that somebody exported')
+            break
+        }
+        'hsched;cache;show' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print them')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;cache;set' {
+            [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'The precision of jobs that name one')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would change, and change nothing')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'hsched;cache;forget' {
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be forgotten, and change nothing')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'hsched;cache;export' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'In which form: JSON has everything, CSV is for spreadsheets')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;cache;import' {
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would change, and change nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -150,6 +219,15 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--rich', '--rich', [CompletionResultType]::ParameterName, 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Write over files that are there')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files and write nothing')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;check-ddp' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'The Python that has your torch')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Where the ranks compute; with fewer than four GPUs they share them and talk by gloo')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what came out')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

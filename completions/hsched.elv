@@ -26,11 +26,14 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand inventory 'Show the cluster''s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
             cand plan 'Plan which GPUs each job gets, and how its batch is split over them'
             cand submit 'Write a job script for each placed job and give it to sbatch'
+            cand watch 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed'
             cand gpus 'Show what is known about GPU models: memory, speed, MIG slices, names'
+            cand cache 'Show, correct and share the measured speeds'
             cand config 'Show the settings'
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to begin with'
             cand generate 'Make up a cluster and jobs, to try hsched with or to measure it'
+            cand check-ddp 'Check that your torch trains rightly with unequal ranks'
         }
         &'hsched;inventory'= {
             cand --cluster 'Read a cluster file instead of asking Slurm'
@@ -60,6 +63,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
             cand --use-all 'optimal: leave no GPU idle that the jobs can use'
+            cand --no-cache 'Plan by the job file''s speeds alone, not by those measured'
             cand --no-bound 'Do not work out how near the optimum the plan of another policy is'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
@@ -86,13 +90,71 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --dry-run 'Print the scripts and submit nothing'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
             cand --use-all 'optimal: leave no GPU idle that the jobs can use'
+            cand --no-cache 'Plan by the job file''s speeds alone, not by those measured'
             cand --no-bound 'Do not work out how near the optimum the plan of another policy is'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;watch'= {
+            cand --interval 'Time between two looks, such as 30s or 5m'
+            cand --moves 'Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait'
+            cand --margin 'auto: how far the time saved must exceed what stopping and starting again costs, as a part of that'
+            cand --policy 'The algorithm that places jobs'
+            cand --objective 'What to minimise'
+            cand --seed 'Seed of all random choices'
+            cand --budget 'End each search after this long and take the best plan so far'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --once 'Take one turn and end'
+            cand --forever 'Go on when all jobs have ended: more may be added'
+            cand --dry-run 'Say what would be done and why, and do nothing'
+            cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;gpus'= {
             cand --format 'How to print it'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;cache'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand show 'Show the measured speeds, how sure they are, and where they come from'
+            cand set 'Say how fast a model is on a GPU type, until it is measured'
+            cand forget 'Forget what is known of a model, on one GPU type or all'
+            cand export 'Print all measured speeds, for `hsched cache import`'
+            cand import 'Take in the speeds that somebody exported'
+        }
+        &'hsched;cache;show'= {
+            cand --format 'How to print them'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;cache;set'= {
+            cand --precision 'The precision of jobs that name one'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Say what would change, and change nothing'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'hsched;cache;forget'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Say what would be forgotten, and change nothing'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'hsched;cache;export'= {
+            cand --format 'In which form: JSON has everything, CSV is for spreadsheets'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;cache;import'= {
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Say what would change, and change nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -138,6 +200,14 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --rich 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
             cand --force 'Write over files that are there'
             cand --dry-run 'Print the files and write nothing'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;check-ddp'= {
+            cand --python 'The Python that has your torch'
+            cand --device 'Where the ranks compute; with fewer than four GPUs they share them and talk by gloo'
+            cand --format 'How to print what came out'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -30,11 +30,14 @@ complete -c hsched -n "__fish_hsched_needs_command" -s V -l version -d 'Print ve
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show the cluster\'s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets, and how its batch is split over them'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and give it to sbatch'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show what is known about GPU models: memory, speed, MIG slices, names'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, correct and share the measured speeds'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Make up a cluster and jobs, to try hsched with or to measure it'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your torch trains rightly with unequal ranks'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
@@ -76,6 +79,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End th
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-cache -d 'Plan by the job file\'s speeds alone, not by those measured'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Only this job; may be given several times' -r
@@ -108,12 +112,59 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a k
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-cache -d 'Plan by the job file\'s speeds alone, not by those measured'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Time between two looks, such as 30s or 5m' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait' -r -f -a "never\t''
+auto\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: how far the time saved must exceed what stopping and starting again costs, as a part of that' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'The algorithm that places jobs' -r -f -a "optimal\t''
+jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
+weighted\t''
+makespan\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l budget -d 'End each search after this long and take the best plan so far' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Take one turn and end'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Go on when all jobs have ended: more may be added'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Say what would be done and why, and do nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l format -d 'How to print it' -r -f -a "table\t'For people'
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "show" -d 'Show the measured speeds, how sure they are, and where they come from'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "set" -d 'Say how fast a model is on a GPU type, until it is measured'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "forget" -d 'Forget what is known of a model, on one GPU type or all'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "export" -d 'Print all measured speeds, for `hsched cache import`'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "import" -d 'Take in the speeds that somebody exported'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -l format -d 'How to print them' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l precision -d 'The precision of jobs that name one' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l dry-run -d 'Say what would change, and change nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l dry-run -d 'Say what would be forgotten, and change nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l format -d 'In which form: JSON has everything, CSV is for spreadsheets' -r -f -a "json\t'The state directory\'s own file'
+csv\t'A row for each batch size'"
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l dry-run -d 'Say what would change, and change nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -f -a "show" -d 'Show every setting, its value and where the value comes from'
@@ -148,3 +199,10 @@ complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Give
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Write over files that are there'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'The Python that has your torch' -r
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Where the ranks compute; with fewer than four GPUs they share them and talk by gloo' -r -f -a "cpu\t''
+cuda\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l format -d 'How to print what came out' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -s h -l help -d 'Print help (see more with \'--help\')'

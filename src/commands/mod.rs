@@ -1,5 +1,7 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod cache;
+mod check_ddp;
 mod cli;
 mod config;
 mod context;
@@ -15,9 +17,11 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod speeds;
 mod state;
 mod submission;
 mod submit;
+mod watch;
 mod write_docs;
 
 pub use self::cli::{Cli, main};

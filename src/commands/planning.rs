@@ -12,13 +12,13 @@ use crate::clock::Clock;
 use crate::commands::context::Context;
 use crate::commands::input::{self, Seen};
 use crate::commands::offer::{Capacity, keep_partitions, offer};
+use crate::commands::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Cluster, GpuType, Job, Offer, Seconds};
 use crate::policy::{self, Bound, CheckedPlan, Memory, Objective, Parameters, Problem, Verdict};
 use crate::spec;
 use crate::store::{PlanFile, Solved};
-use crate::throughput::{Cache, ThroughputMatrix};
 use crate::ui::Progress;
 
 /// What can be said about how to plan.
@@ -56,6 +56,8 @@ pub(super) struct PlanningArgs {
     /// optimal: leave no GPU idle that the jobs can use.
     #[arg(long)]
     use_all: bool,
+    #[command(flatten)]
+    speeds: SpeedArgs,
     /// Do not work out how near the optimum the plan of another policy is.
     #[arg(long)]
     no_bound: bool,
@@ -159,7 +161,7 @@ pub(super) fn prepare(
     let live = args.source.is_live();
     let (capacity, offer) = offer(args.capacity, live, context, &cluster, &jobs, notes)?;
     let types = Problem::types_of(&cluster);
-    let speeds = ThroughputMatrix::new(&jobs, &types, &Cache::default());
+    let speeds = args.speeds.matrix(context, &jobs, &types)?;
     let rates = (context.settings.network, context.settings.intra_node);
     let mut problem = Problem::new(&cluster, &offer, &jobs, &speeds, rates)
         .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;

@@ -59,8 +59,7 @@ pub(super) fn rules(context: &Context) -> Rules {
         capacity: settings.capacity.clone(),
         restart_cost: settings.restart_cost,
         retry_delay: settings.retry_delay,
-        learning_rate: 0.3,
-        contributor: String::new(),
+        learning_rate: settings.learning_rate,
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::engine::state::Then;
 use crate::engine::{
     Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, RankReport, Rules, State,
-    Tracked,
+    Timed, Tracked,
 };
-use crate::model::{JobId, NodeName, Time, hostlist};
+use crate::model::{JobId, NodeName, Seconds, Time, hostlist};
 use crate::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 
 /// Changes the state by an event; returns what was learnt from it.
@@ -35,7 +35,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
                 return None;
             }
             let samples = tracked.hear(at, news, rules);
-            let rule = LearnRule { weight: rules.learning_rate, contributor: &rules.contributor };
+            let rule = LearnRule { weight: rules.learning_rate, contributor: &state.contributor };
             for sample in &samples {
                 state.cache.learn(sample, rule);
             }
@@ -152,8 +152,7 @@ impl Tracked {
         if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
             return Vec::new();
         }
-        let sample = |rank: &RankReport| sample(self, attempt, rank, report.at);
-        let samples = report.ranks.iter().filter_map(sample).collect();
+        let samples = report.ranks.iter().flat_map(|rank| samples(self, attempt, rank, report.at)).collect();
         self.epochs_done = report.epoch;
         self.fruitless = 0;
         self.epoch = report.length.or(self.epoch);
@@ -247,19 +246,25 @@ fn stopping(attempt: Attempt, since: Time, killed: bool) -> Phase {
     Phase::Stopping { attempt, since, then: Then::GoOn, killed }
 }
 
-/// Returns what a rank's epoch says about its GPU: the time of one (micro-)step.
-fn sample(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Option<Sample> {
-    let rank = attempt.ranks.get(report.rank)?;
+/// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
+fn samples(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
+    let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
     let job = &tracked.job;
     let memory = job.max_batch.get(&rank.gpu_type).copied().unwrap_or(rank.batch).max(1);
     let batch = rank.batch.div_ceil(rank.batch.div_ceil(memory).max(1)).max(1);
-    if report.samples == 0 || report.compute.0 <= 0.0 {
-        return None;
-    }
     #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-    let seconds = report.compute.0 * batch as f64 / report.samples as f64;
-    let key =
-        SpeedKey { model: job.model.clone(), gpu_type: rank.gpu_type.clone(), precision: job.precision };
-    let steps = report.samples.div_ceil(batch);
-    Some(Sample { key, batch, seconds, steps, at: at.0, source: SampleSource::Report })
+    let mean = Seconds(report.compute.0 * batch as f64 / report.samples.max(1) as f64);
+    let step = report.step.unwrap_or(Timed { batch, time: mean });
+    let sample = |own: Timed, steps: u64, source| Sample {
+        key: SpeedKey { model: job.model.clone(), gpu_type: rank.gpu_type.clone(), precision: job.precision },
+        batch: own.batch,
+        seconds: own.time.0,
+        steps,
+        at: at.0,
+        source,
+    };
+    let probes = report.probes.iter().map(|&own| sample(own, 1, SampleSource::Probe));
+    let steps = report.samples.div_ceil(step.batch.max(1));
+    let epoch = (report.samples > 0).then(|| sample(step, steps, SampleSource::Report));
+    probes.chain(epoch).collect()
 }

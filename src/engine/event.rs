@@ -83,6 +83,18 @@ pub struct RankReport {
     pub samples: u64,
     /// Time that it computed, without waiting for others.
     pub compute: Seconds,
+    /// Size and mean time of its (micro-)steps, where it says so itself.
+    pub step: Option<Timed>,
+    /// What it measured at other sizes before its first epoch.
+    pub probes: Vec<Timed>,
+}
+
+/// The time of a (micro-)step at some size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// Samples.
+    pub batch: u64,
+    pub time: Seconds,
 }
 
 /// How a submission ended: every end that Slurm knows, those unheard of included.

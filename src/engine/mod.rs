@@ -21,7 +21,7 @@ mod turn;
 pub use self::action::{Action, Batch};
 pub use self::apply::apply;
 pub use self::attempt::Attempt;
-pub use self::event::{End, EpochReport, Event, News, RankReport};
+pub use self::event::{End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
 pub use self::notice::notice;
 pub use self::observation::{Observation, Sighting, Standing};

@@ -22,8 +22,6 @@ pub struct Rules {
     pub retry_delay: Seconds,
     /// Weight of the newest measurement of a speed, in (0, 1].
     pub learning_rate: f64,
-    /// Who measures, for caches that are merged.
-    pub contributor: String,
 }
 
 /// Whether running jobs are stopped to go on elsewhere.

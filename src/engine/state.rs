@@ -18,6 +18,8 @@ pub struct State {
     pub decided: Option<u64>,
     /// What is known of speeds.
     pub cache: Cache,
+    /// Who adds to it here, among those whose speeds are merged.
+    pub contributor: String,
 }
 
 /// A job and its story.

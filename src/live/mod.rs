@@ -8,5 +8,5 @@ mod signals;
 mod slurm_world;
 
 pub use self::error::LiveError;
-pub use self::scripts::{Script, Site, absolute, scripts};
+pub use self::scripts::{HELPER, Script, Site, absolute, scripts};
 pub use self::slurm_world::SlurmWorld;

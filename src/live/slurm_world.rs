@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::clock::Clock;
 use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
-use crate::live::scripts::{Script, Site, scripts};
+use crate::live::scripts::{HELPER, Script, Site, scripts};
 use crate::live::{LiveError, observe, signals};
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
@@ -261,8 +261,10 @@ impl World for SlurmWorld<'_> {
         let texts = scripts
             .iter()
             .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
-        let files: Vec<(String, &str)> = texts.chain([("plan.json".to_owned(), plan.as_str())]).collect();
-        let folder = self.directory.create_run(&batch.run, &files).map_err(|error| chain(&error))?;
+        let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
+        let files: Vec<(String, &str)> =
+            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
+        let folder = self.directory.create_run(&batch.run, &files).map_err(|error| error.in_one_line())?;
         self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
         Ok(())
     }
@@ -302,15 +304,4 @@ fn script_name(job: &JobName) -> String {
 fn moment(time: Time) -> DateTime<Utc> {
     #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
     DateTime::from_timestamp(time.0 as i64, 0).unwrap_or_default()
-}
-
-/// Returns an error with all its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -36,6 +36,8 @@ pub struct Settings {
     pub state_dir: Option<PathBuf>,
     /// Longest wait for one Slurm command, above 0.
     pub slurm_timeout: Seconds,
+    /// Weight of the newest measurement of a speed, in (0, 1].
+    pub learning_rate: f64,
     pub color: ColorMode,
     /// `node_rates` as typed, in the order in which they were applied.
     pub(super) node_expressions: Vec<(String, BitRate)>,
@@ -165,6 +167,7 @@ impl Settings {
             templates: None,
             state_dir: None,
             slurm_timeout: Seconds(0.0),
+            learning_rate: 1.0,
             color: ColorMode::Auto,
             node_expressions: Vec::new(),
             origins: BTreeMap::new(),

@@ -28,7 +28,7 @@ pub struct Key {
 }
 
 /// All keys.
-pub static KEYS: [Key; 22] = [
+pub static KEYS: [Key; 23] = [
     Key {
         name: "account",
         help: "Slurm account that jobs are charged to",
@@ -230,6 +230,18 @@ pub static KEYS: [Key; 22] = [
             Ok(())
         },
         show: |settings| one(&duration_text(settings.slurm_timeout)),
+        ..TEXT
+    },
+    Key {
+        name: "learning_rate",
+        form: "number above 0, at most 1",
+        default: "0.3",
+        help: "Weight of the newest measurement of a speed against all before",
+        set: |settings, given| {
+            let fits = |number: f64| number > 0.0 && number <= 1.0;
+            given.number(fits, "above 0 and at most 1").map(|number| settings.learning_rate = number)
+        },
+        show: |settings| one(&settings.learning_rate.to_string()),
         ..TEXT
     },
     Key {

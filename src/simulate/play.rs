@@ -40,7 +40,8 @@ impl<'a> Play<'a> {
     pub fn new(world: World, mut orders: Vec<(Time, Event)>, ways: Ways<'a>) -> Self {
         orders.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
         orders.reverse();
-        Self { world, state: State::default(), orders, ways, turns: 0 }
+        let state = State { contributor: "simulation".to_owned(), ..State::default() };
+        Self { world, state, orders, ways, turns: 0 }
     }
 
     /// Takes in what owners want by now, and takes one turn of the engine.

@@ -1,11 +1,13 @@
 //! A job in the simulated queue, from its submission to its end.
 
+use std::collections::BTreeMap;
+
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing};
 use crate::model::{Cluster, GpuType, Job, JobId, Offer, OfferedNode, PlacedRank, Seconds, Time};
-use crate::policy::{Problem, Slot, epoch_as_shared};
+use crate::policy::{Problem, Slot, WorkerNode, epoch_as_shared};
 use crate::simulate::fit::Request;
 use crate::simulate::site::Site;
 use crate::simulate::training::{Pace, Steps, Training};
@@ -141,7 +143,7 @@ impl Submission {
     fn problem(&self, site: &Site, gpus: &Gpus) -> Option<Problem> {
         let throughput = site.speeds.get(&self.job.model)?.clone();
         let job = [Job { throughput, ..self.job.clone() }];
-        let node = |(name, own): (&_, &std::collections::BTreeMap<GpuType, u32>)| {
+        let node = |(name, own): (&_, &BTreeMap<GpuType, u32>)| {
             let gpus = own.iter().map(|(gpu_type, &count)| (gpu_type.clone(), count)).collect();
             Some(OfferedNode {
                 name: Clone::clone(name),
@@ -168,7 +170,8 @@ impl Submission {
                 reason = "a part of the samples, which are far below 2^52"
             )]
             let samples = (rank.samples as f64 * part).round() as u64;
-            RankReport { rank: number, samples, compute: Seconds(compute.0 * part) }
+            let compute = Seconds(compute.0 * part);
+            RankReport { rank: number, samples, compute, step: None, probes: Vec::new() }
         };
         let report = EpochReport {
             epoch: training.epoch,
@@ -207,9 +210,22 @@ impl Submission {
     }
 }
 
+impl Running {
+    /// Returns when something happens next; `None` while it waits for a dead node.
+    pub(super) fn next(&self) -> Option<Time> {
+        if let Some((_, at)) = &self.leaving {
+            return Some(*at);
+        }
+        let is_asked = self.training.stop_after.is_some();
+        let limit = self.limit.map(|(warned, over)| if is_asked { over } else { warned });
+        let doing = (!self.hangs).then(|| self.training.next().0);
+        doing.into_iter().chain(limit).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
 /// Returns all GPUs of a problem.
 fn slots(problem: &Problem) -> Vec<Slot> {
-    let of_node = |(node, own): (usize, &crate::policy::WorkerNode)| {
+    let of_node = |(node, own): (usize, &WorkerNode)| {
         let slot = move |(gpu_type, &count): (usize, &u32)| Slot { node, gpu_type, count };
         own.gpus.iter().enumerate().map(slot).filter(|slot| slot.count > 0).collect::<Vec<_>>()
     };

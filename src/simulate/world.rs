@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{Batch, End, Gpus};
-use crate::model::{Availability, Cluster, JobId, JobName, NodeName, NodeState, Seconds, Time};
+use crate::engine::{Batch, End, Gpus, named_ranks};
+use crate::model::{
+    Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
+};
 use crate::simulate::fit::{FreeNode, Request};
 use crate::simulate::incident::{Change, Incident, Script};
 use crate::simulate::site::{Saving, Site};
@@ -151,21 +153,7 @@ impl World {
     /// Returns what happens next, and when; of several at a time the nodes come first and the queue last.
     fn next(&self) -> Option<(Time, Next)> {
         let incident = self.script.next().map(|at| (at, Next::Incident));
-        let job = |(place, own): (usize, &Submission)| {
-            let running = own.running()?;
-            let at =
-                match &running.leaving {
-                    Some((_, at)) => *at,
-                    None => {
-                        let doing = (!running.hangs).then(|| running.training.next().0);
-                        let limit = running.limit.map(|(warned, over)| {
-                            if running.training.stop_after.is_some() { over } else { warned }
-                        });
-                        doing.into_iter().chain(limit).min_by(|a, b| a.0.total_cmp(&b.0))?
-                    }
-                };
-            Some((at, Next::Job(place)))
-        };
+        let job = |(place, own): (usize, &Submission)| Some((own.running()?.next()?, Next::Job(place)));
         let jobs = self.submissions.iter().enumerate().filter_map(job);
         let look = self.look.map(|at| (at, Next::Queue));
         incident.into_iter().chain(jobs).chain(look).min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0))
@@ -331,7 +319,7 @@ impl World {
     fn free(&self) -> Vec<FreeNode> {
         let cluster = self.cluster();
         let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
-        let free = |node: &crate::model::Node| FreeNode {
+        let free = |node: &Node| FreeNode {
             name: node.name.clone(),
             mixed: node.gpus.len() > 1,
             gpus: node.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.free())).collect(),
@@ -340,7 +328,7 @@ impl World {
     }
 
     fn request(&self, batch: &Batch, job: usize) -> Option<Request> {
-        let names = |keep: &dyn Fn(&crate::model::Node) -> bool| {
+        let names = |keep: &dyn Fn(&Node) -> bool| {
             batch.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
         };
         let mixed = names(&|node| node.gpus.len() > 1);
@@ -348,7 +336,7 @@ impl World {
     }
 }
 
-fn ranks(batch: &Batch, job: usize) -> Option<Vec<crate::model::PlacedRank>> {
+fn ranks(batch: &Batch, job: usize) -> Option<Vec<PlacedRank>> {
     let placement = batch.plan.verdicts().get(job)?.placement()?;
-    Some(crate::engine::named_ranks(&batch.problem, placement))
+    Some(named_ranks(&batch.problem, placement))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::number::parse_number;
 use super::problem::{ValueError, quoted};
 use super::reader::{Value, all};
 use crate::model::{GpuType, Seconds, Speed};
@@ -25,6 +26,33 @@ pub(super) fn read_speed(value: &Value<'_>) -> Option<Speed> {
     Speed::affine(Seconds(alpha / 1000.0), Seconds(beta / 1000.0))
 }
 
+/// Returns the speed that a text on a command line says: `644`, or `alpha_ms=80,beta_ms=4.21` as job files have it.
+///
+/// # Errors
+/// When it says none.
+pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
+    if !text.contains("_ms") {
+        let rate = parse_number(text)?;
+        return Speed::rate(rate)
+            .ok_or_else(|| ValueError::new(format!("must be above 0 samples/s, got {rate}")));
+    }
+    let inside = text.trim().trim_start_matches('{').trim_end_matches('}');
+    let (mut alpha, mut beta) = (None, None);
+    for part in inside.split(',') {
+        let (key, number) = part.split_once(['=', ':']).unwrap_or((part, ""));
+        let slot = match key.trim() {
+            "alpha_ms" => &mut alpha,
+            "beta_ms" => &mut beta,
+            other => return Err(ValueError::new(format!("{} is not a part of a step time", quoted(other)))),
+        };
+        *slot = Some(parse_number(number.trim())?);
+    }
+    let speed = alpha
+        .zip(beta)
+        .and_then(|(alpha, beta)| Speed::affine(Seconds(alpha / 1000.0), Seconds(beta / 1000.0)));
+    speed.ok_or_else(|| ValueError::new("needs alpha_ms, at least 0, and beta_ms, above 0"))
+}
+
 /// Reads a map from GPU types.
 pub(super) fn by_type<T>(
     value: &Value<'_>,
@@ -39,7 +67,10 @@ pub(super) fn by_type<T>(
 }
 
 /// Returns the GPU type that the text names.
-pub(super) fn parse_type(text: &str) -> Result<GpuType, ValueError> {
+///
+/// # Errors
+/// When it can name none.
+pub fn parse_type(text: &str) -> Result<GpuType, ValueError> {
     GpuType::new(text).ok_or_else(|| {
         ValueError::new(format!("{} is no GPU type", quoted(text)))
             .hint("a type has letters, digits and - _ . + / only, like v100")

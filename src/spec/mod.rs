@@ -23,6 +23,7 @@ mod size;
 mod yaml;
 
 pub use self::duration::{duration_text, parse_duration};
+pub use self::gpus::{parse_speed, parse_type};
 pub use self::job_keys::{JOB_KEYS, JobKey};
 pub use self::number::{parse_number, parse_whole};
 pub use self::problem::{Problem, Problems, ValueError, nearest};

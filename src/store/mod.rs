@@ -8,10 +8,12 @@ mod plan_check;
 mod plan_file;
 mod plan_speed;
 pub mod reports;
+mod speeds;
 mod state_dir;
 mod state_file;
 
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
 pub use self::plan_speed::PlanSpeed;
+pub use self::speeds::{SpeedFile, SpeedFileError};
 pub use self::state_dir::{Ledger, StateDir, StateError, new_run_id, report_folder, run_folder};

@@ -9,20 +9,29 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::engine::{EpochReport, RankReport};
+use crate::engine::{EpochReport, RankReport, Timed};
 use crate::model::{JobId, Seconds, Time};
 
 /// A line of a rank about one epoch; keys that are not known here are for others.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ReportLine {
-    /// Counts from 1.
-    pub epoch: u64,
+struct Line {
+    /// Counts from 1; a line without one tells of something else.
     #[serde(default)]
-    pub samples: Option<u64>,
+    epoch: Option<u64>,
     #[serde(default)]
-    pub compute_s: Option<f64>,
+    samples: Option<u64>,
     #[serde(default)]
-    pub epoch_s: Option<f64>,
+    compute_s: Option<f64>,
+    #[serde(default)]
+    epoch_s: Option<f64>,
+    /// Mean time of a (micro-)step, and its size.
+    #[serde(default)]
+    step_s: Option<f64>,
+    #[serde(default)]
+    micro_batch: Option<u64>,
+    /// Sizes and times of trial steps.
+    #[serde(default)]
+    probe: Vec<(u64, f64)>,
 }
 
 /// Returns the epochs after `done` that rank 0 has reported, in order, with what the other ranks say of them.
@@ -33,38 +42,54 @@ pub struct ReportLine {
 /// When a file is there and cannot be read.
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
-    for line in lines(folder, 0)?.into_iter().filter(|line| line.epoch > done) {
-        let length = line.epoch_s.filter(|time| time.is_finite() && *time > 0.0).map(Seconds);
-        let own = report(0, &line).into_iter().collect();
+    for (epoch, length, report) in lines(folder, 0)?.into_iter().filter(|(epoch, ..)| *epoch > done) {
         // What is reported twice counts once, as it was reported first.
-        new.entry(line.epoch).or_insert(EpochReport { epoch: line.epoch, at, length, ranks: own });
+        new.entry(epoch).or_insert(EpochReport { epoch, at, length, ranks: report.into_iter().collect() });
     }
     if new.is_empty() {
         return Ok(Vec::new());
     }
     for rank in 1..ranks {
-        for line in lines(folder, rank)? {
-            if let Some(epoch) = new.get_mut(&line.epoch)
+        for (epoch, _, report) in lines(folder, rank)? {
+            if let Some(epoch) = new.get_mut(&epoch)
                 && epoch.ranks.iter().all(|other| other.rank != rank)
             {
-                epoch.ranks.extend(report(rank, &line));
+                epoch.ranks.extend(report);
             }
         }
     }
     Ok(new.into_values().collect())
 }
 
-fn report(rank: usize, line: &ReportLine) -> Option<RankReport> {
-    let compute = line.compute_s.filter(|time| time.is_finite() && *time > 0.0)?;
-    Some(RankReport { rank, samples: line.samples?, compute: Seconds(compute) })
-}
-
-/// Returns the lines of a rank's file that tell of an epoch.
-fn lines(folder: &Path, rank: usize) -> io::Result<Vec<ReportLine>> {
+/// Returns what a rank says of each epoch: its number, its length, and the report. What it measured before its first
+/// epoch belongs to that.
+fn lines(folder: &Path, rank: usize) -> io::Result<Vec<(u64, Option<Seconds>, Option<RankReport>)>> {
     let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
     // A last line without its newline is still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    Ok(whole.filter_map(|line| serde_json::from_str(line).ok()).collect())
+    let (mut epochs, mut probes) = (Vec::new(), Vec::new());
+    for line in whole.filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
+        let trials = line.probe.iter().filter_map(|&(batch, time)| timed(Some(batch), Some(time)));
+        probes.extend(trials);
+        let Some(epoch) = line.epoch else { continue };
+        let report = report(rank, &line, &mut probes);
+        epochs.push((epoch, duration(line.epoch_s), report));
+    }
+    Ok(epochs)
+}
+
+fn report(rank: usize, line: &Line, probes: &mut Vec<Timed>) -> Option<RankReport> {
+    let (compute, samples) = (duration(line.compute_s)?, line.samples?);
+    let step = timed(line.micro_batch, line.step_s);
+    Some(RankReport { rank, samples, compute, step, probes: std::mem::take(probes) })
+}
+
+fn timed(batch: Option<u64>, time: Option<f64>) -> Option<Timed> {
+    Some(Timed { batch: batch.filter(|&batch| batch > 0)?, time: duration(time)? })
+}
+
+fn duration(time: Option<f64>) -> Option<Seconds> {
+    time.filter(|time| time.is_finite() && *time > 0.0).map(Seconds)
 }
 
 /// Returns the last word that a batch script left when it ended: its Slurm job and its exit status. Of one Slurm
@@ -109,13 +134,15 @@ mod tests {
         assert!(read(0).is_empty());
         write(
             0,
-            "{\"epoch\": 1, \"samples\": 40, \"compute_s\": 3.5, \"epoch_s\": 4.0, \"metrics\": {\"epoch\": 7}}\n\
-             {\"probe\": [[8, 0.1]], \"rank\": 0}\nnonsense\n{\"epoch\": 1, \"samples\": 1}\n{\"epoch\": 2, \"sam",
+            "{\"probe\": [[8, 0.1], [0, 1.0]], \"rank\": 0}\n{\"epoch\": 1, \"samples\": 40, \"compute_s\": 3.5, \"epoch_s\": 4.0, \"metrics\": {\"epoch\": 7}}\n\
+             nonsense\n{\"epoch\": 1, \"samples\": 1}\n{\"epoch\": 2, \"sam",
         );
         let seen = read(0);
         assert_eq!((seen.len(), seen[0].epoch, seen[0].length), (1, 1, Some(Seconds(4.0))));
         let ranks: Vec<(usize, u64)> = seen[0].ranks.iter().map(|rank| (rank.rank, rank.samples)).collect();
         assert_eq!(ranks, [(0, 40), (1, 20)]);
+        let probed = |rank: usize| seen[0].ranks[rank].probes.iter().map(|own| own.batch).collect::<Vec<_>>();
+        assert_eq!((probed(0), probed(1)), (vec![8], vec![]));
         assert!(read(1).is_empty());
     }
 

@@ -8,6 +8,7 @@
 //! STATE/throughput.json      measured speeds
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
+//! STATE/runs/RUN/hsched_ddp.py  what training programs may import
 //! STATE/runs/RUN/report/JOB  where the ranks report
 //! ```
 //!
@@ -28,8 +29,8 @@ use thiserror::Error;
 
 use crate::engine::{Action, Event, Keeper, Rules, State, apply};
 use crate::model::Time;
-use crate::store::journal;
 use crate::store::state_file::StateFile;
+use crate::store::{SpeedFile, journal};
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub struct Ledger<'a> {
     journal: File,
     /// The last line written.
     seq: u64,
+    /// The speeds as they are on disk.
+    speeds: SpeedFile,
 }
 
 /// Journal space set aside for each job before anything is submitted, in bytes.
@@ -80,6 +83,14 @@ pub enum StateError {
         #[source]
         source: serde_json::Error,
     },
+}
+
+impl StateError {
+    /// Returns the error with its causes.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        chain(self)
+    }
 }
 
 impl StateDir {
@@ -126,7 +137,13 @@ impl StateDir {
             // A line that was cut off must not spoil the next one.
             journal.write_all(b"\n").map_err(write_error(&path))?;
         }
-        Ok((state, Ledger { directory: self, journal, seq }))
+        let speeds = SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() };
+        Ok((state, Ledger { directory: self, journal, seq, speeds }))
+    }
+
+    /// Replaces the file of measured speeds.
+    pub(super) fn replace_speeds(&self, text: &str) -> Result<(), StateError> {
+        replace(&SpeedFile::path(&self.root), text)
     }
 
     /// Makes the folder of a new run with these files, by name and text. Leaves nothing behind when one cannot
@@ -184,6 +201,7 @@ impl Keeper for Ledger<'_> {
         let path = self.directory.root.join("journal");
         let lines = events.iter().map(journal::event_line);
         let lines = lines.chain(actions.iter().flat_map(journal::action_lines));
+        self.keep_speeds(state)?;
         self.seq =
             journal::append(&mut self.journal, self.seq, at, lines, false).map_err(write_error(&path))?;
         replace(&self.directory.root.join("state.json"), &StateFile::new(state, self.seq).to_json()?)?;
@@ -201,6 +219,15 @@ impl Keeper for Ledger<'_> {
 }
 
 impl Ledger<'_> {
+    /// Writes down the measured speeds where they changed.
+    fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
+        if self.speeds.cache != state.cache {
+            self.speeds.cache.clone_from(&state.cache);
+            self.speeds.save(self.directory)?;
+        }
+        Ok(())
+    }
+
     /// Puts a long journal aside, all of which the snapshot has taken in.
     fn shorten(&mut self, path: &Path) -> Result<(), StateError> {
         if self.journal.metadata().map_err(write_error(path))?.len() < LONGEST_JOURNAL {
@@ -234,7 +261,8 @@ impl Ledger<'_> {
     }
 }
 
-/// Returns the state and the last line that it takes in: the snapshot, and the answers that came after it.
+/// Returns the state and the last line that it takes in: the snapshot, the answers that came after it, and the
+/// measured speeds.
 fn read_state(root: &Path, rules: &Rules) -> Result<(State, u64), StateError> {
     let path = root.join("state.json");
     let damaged = |what| StateError::Damaged { path: path.clone(), what };
@@ -251,7 +279,18 @@ fn read_state(root: &Path, rules: &Rules) -> Result<(State, u64), StateError> {
     for (at, answer) in answers {
         apply(&mut state, at, &answer, rules);
     }
+    let path = SpeedFile::path(root);
+    let speeds = SpeedFile::load(root).map_err(|error| StateError::Damaged { path, what: chain(&error) })?;
+    (state.cache, state.contributor) = (speeds.cache, speeds.contributor);
     Ok((state, last))
+}
+
+/// Returns an error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
 }
 
 fn read(path: &Path) -> Result<Option<String>, StateError> {

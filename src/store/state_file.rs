@@ -149,7 +149,7 @@ impl StateFile {
                 .zip(jobs)
                 .map(|(own, job)| own.tracked(job))
                 .collect::<Result<_, _>>()?,
-            cache: crate::throughput::Cache::default(),
+            ..State::default()
         })
     }
 

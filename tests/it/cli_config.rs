@@ -45,6 +45,7 @@ fn defaults_are_shown_with_their_origin() {
     templates - default
     state_dir ROOT/home/.local/state/hsched default
     slurm_timeout 30s default
+    learning_rate 0.3 default
     color auto default
     ");
 }

@@ -69,12 +69,12 @@ pub fn stand_in(samples: u32) -> Vec<String> {
 }
 
 /// Asks `ready` until it gives something.
-pub fn wait_for<T>(what: &str, ready: impl Fn() -> Option<T>) -> T {
-    wait_within(PATIENCE, ready).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}"))
+pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    wait_within(PATIENCE, &mut ready).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}"))
 }
 
 /// Asks `ready` until it gives something or the time is over.
-pub fn wait_within<T>(limit: Duration, ready: impl Fn() -> Option<T>) -> Option<T> {
+pub fn wait_within<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
         if let Some(found) = ready() {

@@ -37,7 +37,6 @@ pub fn rules(moves: Moves) -> Rules {
         restart_cost: Seconds(5.0),
         retry_delay: Seconds(5.0),
         learning_rate: 0.3,
-        contributor: "here".into(),
     }
 }
 
@@ -176,10 +175,10 @@ impl Watch {
                 }
                 *done = report.epoch;
             }
-            Told::Event(Event::Attempt { job, news: News::Submitted { .. }, .. }) => {
-                if !self.live.insert(job.clone()) {
-                    self.wrong.push(format!("{job} is submitted twice"));
-                }
+            Told::Event(Event::Attempt { job, news: News::Submitted { .. }, .. })
+                if !self.live.insert(job.clone()) =>
+            {
+                self.wrong.push(format!("{job} is submitted twice"));
             }
             Told::Event(Event::Attempt { job, news: News::Ended { .. }, .. }) => {
                 self.live.remove(job);

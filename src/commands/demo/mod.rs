@@ -17,7 +17,7 @@ use crate::commands::demo::performance::{Performance, completion, completions, p
 use crate::commands::demo::scene::{BEGIN, Scene};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Seconds;
+use crate::model::{JobName, Seconds};
 use crate::policy::{self, Parameters, Sharing};
 use crate::ui::Progress;
 
@@ -105,7 +105,7 @@ fn show(args: &Args, context: &Context, chapters: &[Chapter]) -> Result<(), Fail
 
 fn to_json(seed: u64, played: &Performance, ways: &[Way]) -> Value {
     let story = played.lines.iter().map(|(at, line)| {
-        let job = line.job.as_ref().map(|job| job.as_str());
+        let job = line.job.as_ref().map(JobName::as_str);
         json!({ "at_s": at.0, "job": job, "topic": line.topic.word(), "text": line.text })
     });
     let jobs = played.state.jobs.iter().map(|tracked| {

@@ -1,7 +1,7 @@
 //! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
-use crate::engine::{Action, Batch, Moves, Outcome, Phase, State, Told, Tracked};
+use crate::engine::{Action, Batch, Moves, Outcome, Phase, Rules, State, Told, Tracked};
 use crate::model::Seconds;
 use crate::policy::{Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Verdict};
 use crate::simulate::{Play, Ways};
@@ -78,7 +78,7 @@ pub(super) fn completions(state: &State) -> Option<(Seconds, Seconds)> {
     Some((value(Objective::MeanJct), value(Objective::Makespan)))
 }
 
-fn ways<'a>(scene: &Scene, rules: &'a crate::engine::Rules, policy: &'a dyn Policy) -> Ways<'a> {
+fn ways<'a>(scene: &Scene, rules: &'a Rules, policy: &'a dyn Policy) -> Ways<'a> {
     Ways { rules, policy, objective: Objective::MeanJct, seed: scene.seed(), patience: PATIENCE }
 }
 

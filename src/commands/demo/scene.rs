@@ -101,7 +101,6 @@ impl Scene {
             restart_cost: Seconds(300.0),
             retry_delay: Seconds(30.0),
             learning_rate: 0.3,
-            contributor: "demo".to_owned(),
         }
     }
 

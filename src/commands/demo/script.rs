@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::commands::demo::scene::Scene;
-use crate::engine::{Batch, named_ranks};
+use crate::engine::{Batch, Moves, named_ranks};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{GpuType, PlacedRank, Seconds};
@@ -47,11 +47,12 @@ pub(super) fn excerpt(scene: &Scene, batch: &Batch) -> Result<Option<Excerpt>, F
         workdir: "/home/you".to_owned(),
         checkpoint_dir: "/home/you/checkpoints".to_owned(),
         report_dir: "/home/you/reports".to_owned(),
+        helper_dir: "/home/you/helper".to_owned(),
         device_order: Vec::new(),
         untyped: BTreeMap::new(),
     };
     let internal = |error: &dyn std::error::Error| Failure::from_error(Exit::Internal, error);
-    let rules = scene.rules(crate::engine::Moves::Never);
+    let rules = scene.rules(Moves::Never);
     let run = render::Batch::new(job, &rules.defaults, facts).map_err(|error| internal(&error))?;
     let script = render(&Template::default(), &run).map_err(|error| internal(&error))?;
     let table: Vec<&str> =

@@ -1,0 +1,97 @@
+//! `hsched cache show`: the measured speeds as a table or JSON.
+
+use chrono::DateTime;
+use serde_json::{Value, json};
+
+use crate::commands::cli::{json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::speeds;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Speed;
+use crate::throughput::{Measured, SpeedKey};
+use crate::ui::{Align, Table};
+
+/// Shows all speeds, or those of one model.
+pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Result<Exit, Failure> {
+    let cache = speeds::load(context)?.cache;
+    let chosen = cache.estimates().filter(|(key, _)| model.is_none_or(|model| model == key.model));
+    let rows: Vec<(SpeedKey, Measured)> = chosen.collect();
+    if rows.is_empty() {
+        context.note(match model {
+            Some(_) => "no speed of this model is known",
+            None => "no speed is known yet: hsched cache set and hsched cache import teach it some",
+        });
+    }
+    match format {
+        Format::Table if rows.is_empty() => {}
+        Format::Table => {
+            print(context, &table(&rows).render(context.terminal.width(), context.terminal.colour()))?;
+        }
+        Format::Json => {
+            let speeds: Vec<Value> = rows.iter().map(|(key, own)| speed_json(key, own)).collect();
+            print(context, &json_text(&json!({ "schema": "hsched.speeds/1", "speeds": speeds }))?)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn table(rows: &[(SpeedKey, Measured)]) -> Table {
+    let mut table = Table::new(&[
+        ("MODEL", Align::Left),
+        ("GPU", Align::Left),
+        ("SPEED", Align::Left),
+        ("ERROR", Align::Right),
+        ("SAMPLES", Align::Right),
+        ("LAST SEEN", Align::Left),
+        ("SOURCE", Align::Left),
+    ]);
+    for (SpeedKey { model, gpu_type, precision }, own) in rows {
+        table.row([
+            model.clone(),
+            precision.map_or_else(|| gpu_type.to_string(), |precision| format!("{gpu_type} in {precision}")),
+            speed_text(own),
+            format!("±{:.0} %", 100.0 * own.error),
+            own.count.to_string(),
+            date(own.last_seen),
+            own.source.name().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Returns the speed, and the batch where only one was seen.
+pub(super) fn speed_text(measured: &Measured) -> String {
+    match measured.batch {
+        Some(batch) if measured.batches == 1 => format!("{} at batch {batch}", measured.speed),
+        _ => measured.speed.to_string(),
+    }
+}
+
+fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, own: &Measured) -> Value {
+    let (rate, alpha, beta) = match own.speed {
+        Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
+        Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
+    };
+    json!({
+        "model": model,
+        "gpu_type": gpu_type.as_str(),
+        "precision": precision.map(|precision| precision.to_string()),
+        "samples_per_s": rate,
+        "alpha_s": alpha,
+        "beta_s": beta,
+        "error": own.error,
+        "count": own.count,
+        "batches": own.batches,
+        "batch": own.batch,
+        "last_seen": own.last_seen,
+        "source": own.source.name(),
+    })
+}
+
+/// Returns the day, in UTC.
+fn date(unix_seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "saturates, and what has no date is shown as none")]
+    let time = DateTime::from_timestamp(unix_seconds as i64, 0);
+    time.map_or_else(|| "-".to_owned(), |time| time.format("%Y-%m-%d").to_string())
+}

@@ -1,0 +1,145 @@
+//! Measured speeds as a table for spreadsheets: a row for each batch size of a record.
+//!
+//! Holds all that was learnt. What was kept aside is in the JSON only.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::file::{SpeedFile, SpeedFileError};
+use super::row::{PointRow, RecordRow, SourceWord, StatedRow};
+use crate::throughput::{Cache, Record, SpeedKey};
+
+/// One batch size, or what somebody said where `batch` is empty.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct TableRow {
+    model: String,
+    gpu_type: String,
+    precision: Option<String>,
+    contributor: String,
+    observations: u64,
+    batch: Option<u64>,
+    seconds: Option<f64>,
+    variance: Option<f64>,
+    count: Option<u64>,
+    steps: Option<u64>,
+    seen: Option<u64>,
+    at: f64,
+    source: Option<SourceWord>,
+    samples_per_s: Option<f64>,
+    alpha_s: Option<f64>,
+    beta_s: Option<f64>,
+}
+
+impl SpeedFile {
+    /// Returns all that was learnt as CSV.
+    ///
+    /// # Errors
+    /// Never for a cache; the writer's otherwise.
+    pub fn to_csv(&self) -> Result<String, SpeedFileError> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let wrong = |source| SpeedFileError::Csv { source };
+        for row in self.cache.records().flat_map(|(key, contributor, record)| rows(&key, contributor, record))
+        {
+            writer.serialize(row).map_err(wrong)?;
+        }
+        let bytes = writer.into_inner().map_err(|error| wrong(error.into_error().into()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Reads the speeds of a table that [`Self::to_csv`] made; further columns are passed over.
+    ///
+    /// # Errors
+    /// When the text is no such table, or has impossible numbers.
+    pub fn parse_csv(text: &str) -> Result<Cache, SpeedFileError> {
+        let mut records = BTreeMap::<_, RecordRow>::new();
+        for (index, row) in csv::Reader::from_reader(text.as_bytes()).deserialize().enumerate() {
+            let row: TableRow = row.map_err(|source| SpeedFileError::Csv { source })?;
+            let name = [&row.model, &row.gpu_type, &row.contributor].map(Clone::clone);
+            let record = records.entry((name, row.precision.clone())).or_insert_with(|| row.record());
+            if !row.add_to(record) {
+                let place = format!("row {} ({} on {})", index + 1, row.model, row.gpu_type);
+                let what =
+                    "has neither a batch with all its columns nor a speed that somebody said".to_owned();
+                return Err(SpeedFileError::Content { place, what });
+            }
+        }
+        let mut cache = Cache::default();
+        records.into_values().try_for_each(|row| row.restore(&mut cache))?;
+        Ok(cache)
+    }
+}
+
+fn rows(key: &SpeedKey, contributor: &str, record: &Record) -> Vec<TableRow> {
+    let blank = || TableRow {
+        model: key.model.clone(),
+        gpu_type: key.gpu_type.to_string(),
+        precision: key.precision.map(|precision| precision.to_string()),
+        contributor: contributor.to_owned(),
+        observations: record.observations,
+        ..TableRow::default()
+    };
+    let stated = record.stated.iter().map(|stated| {
+        let StatedRow { samples_per_s, alpha_s, beta_s, at } = StatedRow::new(stated);
+        TableRow { at, samples_per_s, alpha_s, beta_s, ..blank() }
+    });
+    let points = record.points.iter().map(|point| {
+        let PointRow { batch, seconds, variance, count, steps, seen, at, source } = PointRow::new(point);
+        TableRow {
+            batch: Some(batch),
+            seconds: Some(seconds),
+            variance: Some(variance),
+            count: Some(count),
+            steps: Some(steps),
+            seen: Some(seen),
+            at,
+            source: Some(source),
+            ..blank()
+        }
+    });
+    stated.chain(points).collect()
+}
+
+impl TableRow {
+    /// Returns a record without what this row says of it.
+    fn record(&self) -> RecordRow {
+        RecordRow {
+            model: self.model.clone(),
+            gpu_type: self.gpu_type.clone(),
+            precision: self.precision.clone(),
+            contributor: self.contributor.clone(),
+            observations: self.observations,
+            stated: None,
+            points: Vec::new(),
+            aside: Vec::new(),
+        }
+    }
+
+    /// Adds what the row says; returns whether it says anything.
+    fn add_to(&self, record: &mut RecordRow) -> bool {
+        let Self { samples_per_s, alpha_s, beta_s, at, .. } = *self;
+        match self.point() {
+            Some(point) => record.points.push(point),
+            None if self.batch.is_none() && (samples_per_s.is_some() || alpha_s.is_some()) => {
+                record.stated = Some(StatedRow { samples_per_s, alpha_s, beta_s, at });
+            }
+            None => return false,
+        }
+        // A spreadsheet may have put its rows in another order.
+        record.points.sort_by_key(|point| point.batch);
+        true
+    }
+
+    fn point(&self) -> Option<PointRow> {
+        Some(PointRow {
+            batch: self.batch?,
+            seconds: self.seconds?,
+            variance: self.variance?,
+            count: self.count?,
+            steps: self.steps?,
+            seen: self.seen?,
+            at: self.at,
+            source: self.source?,
+        })
+    }
+}

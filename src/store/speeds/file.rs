@@ -1,0 +1,127 @@
+//! The file of measured speeds (schema `hsched.cache/1`): read whole, replaced whole, never guessed at.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is read")]
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::json;
+use thiserror::Error;
+
+use super::row::RecordRow;
+use crate::store::{StateDir, StateError};
+use crate::throughput::Cache;
+
+/// The schema that this version writes and reads.
+const SCHEMA: &str = "hsched.cache/1";
+
+/// Measured speeds, and who adds to them here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpeedFile {
+    /// Identity of this state directory among those whose speeds are merged.
+    pub contributor: String,
+    pub cache: Cache,
+}
+
+/// Why a text is no file of measured speeds that this version can use.
+#[derive(Debug, Error)]
+pub enum SpeedFileError {
+    #[error("cannot be read")]
+    Read {
+        #[source]
+        source: io::Error,
+    },
+    #[error("not a file of measured speeds, or a damaged one")]
+    Json {
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("not a table of measured speeds, or a damaged one")]
+    Csv {
+        #[source]
+        source: csv::Error,
+    },
+    #[error("schema is {found}, this version reads {SCHEMA:?}")]
+    Schema { found: String },
+    #[error("{place}: {what}")]
+    Content { place: String, what: String },
+}
+
+#[derive(Deserialize)]
+struct Schema {
+    schema: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Contents {
+    contributor: String,
+    speeds: Vec<RecordRow>,
+}
+
+impl SpeedFile {
+    /// Returns where the measured speeds of a state directory are.
+    #[must_use]
+    pub fn path(state: &Path) -> PathBuf {
+        state.join("throughput.json")
+    }
+
+    /// Reads the measured speeds of a state directory; none where it has no such file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged or of another version.
+    pub fn load(state: &Path) -> Result<Self, SpeedFileError> {
+        match std::fs::read_to_string(Self::path(state)) {
+            Ok(text) => Self::parse(&text),
+            // A state directory that cannot be made is the trouble of whoever makes it.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(Self::empty())
+            }
+            Err(source) => Err(SpeedFileError::Read { source }),
+        }
+    }
+
+    /// Replaces the file of a state directory, which is locked.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, state: &StateDir) -> Result<(), StateError> {
+        state.replace_speeds(&self.to_json())
+    }
+
+    /// Reads the file's text; keys that this version does not know are passed over.
+    ///
+    /// # Errors
+    /// When the text is damaged or of another schema.
+    pub fn parse(text: &str) -> Result<Self, SpeedFileError> {
+        let json = |source| SpeedFileError::Json { source };
+        let found = serde_json::from_str::<Schema>(text).map_err(json)?.schema;
+        if found.as_ref().and_then(serde_json::Value::as_str) != Some(SCHEMA) {
+            let found = found.map_or_else(|| "missing".to_owned(), |schema| schema.to_string());
+            return Err(SpeedFileError::Schema { found });
+        }
+        let Contents { contributor, speeds } = serde_json::from_str(text).map_err(json)?;
+        let mut cache = Cache::default();
+        speeds.into_iter().try_for_each(|row| row.restore(&mut cache))?;
+        Ok(Self { contributor, cache })
+    }
+
+    /// Returns the file's text: JSON, a record on each line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let rows = self.cache.records().map(|(key, contributor, record)| {
+            // Only a map with keys that are no text could not be written, and a row has none.
+            serde_json::to_string(&RecordRow::new(key, contributor, record)).unwrap_or_default()
+        });
+        let rows = rows.collect::<Vec<_>>().join(",\n");
+        let (schema, contributor) = (json!(SCHEMA), json!(self.contributor));
+        format!("{{\"schema\": {schema}, \"contributor\": {contributor}, \"speeds\": [\n{rows}\n]}}\n")
+    }
+
+    fn empty() -> Self {
+        // The keys of a fresh hasher come from the operating system's random numbers.
+        let contributor = format!("{:016x}", RandomState::new().hash_one(SCHEMA));
+        Self { contributor, cache: Cache::default() }
+    }
+}

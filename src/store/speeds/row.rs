@@ -1,0 +1,170 @@
+//! One contributor's record of one speed, as files hold it.
+
+use serde::{Deserialize, Serialize};
+
+use super::file::SpeedFileError;
+use crate::model::{GpuType, Precision, Seconds, Speed};
+use crate::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
+
+/// A record with what it is a record of.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RecordRow {
+    pub model: String,
+    pub gpu_type: String,
+    pub precision: Option<String>,
+    pub contributor: String,
+    pub observations: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<StatedRow>,
+    #[serde(default)]
+    pub points: Vec<PointRow>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<AsideRow>,
+}
+
+/// What somebody said: a rate, or the two parts of a step's time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StatedRow {
+    pub samples_per_s: Option<f64>,
+    pub alpha_s: Option<f64>,
+    pub beta_s: Option<f64>,
+    pub at: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PointRow {
+    pub batch: u64,
+    pub seconds: f64,
+    pub variance: f64,
+    pub count: u64,
+    pub steps: u64,
+    pub seen: u64,
+    pub at: f64,
+    pub source: SourceWord,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct AsideRow {
+    batch: u64,
+    seconds: f64,
+    steps: u64,
+    seen: u64,
+    at: f64,
+    source: SourceWord,
+}
+
+/// The names of [`SampleSource`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SourceWord {
+    Report,
+    Epoch,
+    Probe,
+    User,
+}
+
+impl RecordRow {
+    pub(super) fn new(key: SpeedKey, contributor: &str, record: &Record) -> Self {
+        Self {
+            model: key.model,
+            gpu_type: key.gpu_type.to_string(),
+            precision: key.precision.map(|precision| precision.to_string()),
+            contributor: contributor.to_owned(),
+            observations: record.observations,
+            stated: record.stated.as_ref().map(StatedRow::new),
+            points: record.points.iter().map(PointRow::new).collect(),
+            aside: record.aside.iter().map(AsideRow::new).collect(),
+        }
+    }
+
+    /// Puts the record into a cache.
+    ///
+    /// # Errors
+    /// When a name or a number is impossible.
+    pub(super) fn restore(self, cache: &mut Cache) -> Result<(), SpeedFileError> {
+        let (model, name) = (self.model, self.gpu_type);
+        let place = format!("{model} on {name}");
+        let wrong = |what: &str| SpeedFileError::Content { place: place.clone(), what: what.to_owned() };
+        let precision = |word: String| {
+            let known = Precision::NAMES.iter().find(|(name, _)| *name == word);
+            known.map(|&(_, precision)| precision).ok_or_else(|| wrong("its precision is not known"))
+        };
+        let precision = self.precision.map(precision).transpose()?;
+        let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("that is no GPU type"))?;
+        let stated =
+            self.stated.as_ref().map(|own| own.stated().ok_or_else(|| wrong("its speed is impossible")));
+        let record = Record {
+            observations: self.observations,
+            stated: stated.transpose()?,
+            points: self.points.iter().map(PointRow::point).collect(),
+            aside: self.aside.iter().map(AsideRow::aside).collect(),
+        };
+        let possible = cache.restore(&SpeedKey { model, gpu_type, precision }, &self.contributor, record);
+        if possible { Ok(()) } else { Err(wrong("its numbers are impossible")) }
+    }
+}
+
+impl StatedRow {
+    pub(super) fn new(stated: &Stated) -> Self {
+        let (samples_per_s, alpha_s, beta_s) = match stated.speed {
+            Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
+            Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
+        };
+        Self { samples_per_s, alpha_s, beta_s, at: stated.at }
+    }
+
+    fn stated(&self) -> Option<Stated> {
+        let speed = match (self.samples_per_s, self.alpha_s.zip(self.beta_s)) {
+            (Some(rate), None) => Speed::rate(rate),
+            (None, Some((alpha, beta))) => Speed::affine(Seconds(alpha), Seconds(beta)),
+            _ => None,
+        };
+        speed.map(|speed| Stated { speed, at: self.at })
+    }
+}
+
+impl PointRow {
+    pub(super) fn new(point: &Point) -> Self {
+        let Point { batch, seconds, variance, count, steps, seen, at, source } = *point;
+        Self { batch, seconds, variance, count, steps, seen, at, source: source.into() }
+    }
+
+    fn point(&self) -> Point {
+        let Self { batch, seconds, variance, count, steps, seen, at, source } = *self;
+        Point { batch, seconds, variance, count, steps, seen, at, source: source.into() }
+    }
+}
+
+impl AsideRow {
+    fn new(aside: &Aside) -> Self {
+        let Aside { batch, seconds, steps, seen, at, source } = *aside;
+        Self { batch, seconds, steps, seen, at, source: source.into() }
+    }
+
+    fn aside(&self) -> Aside {
+        let Self { batch, seconds, steps, seen, at, source } = *self;
+        Aside { batch, seconds, steps, seen, at, source: source.into() }
+    }
+}
+
+impl From<SampleSource> for SourceWord {
+    fn from(source: SampleSource) -> Self {
+        match source {
+            SampleSource::Report => Self::Report,
+            SampleSource::Epoch => Self::Epoch,
+            SampleSource::Probe => Self::Probe,
+            SampleSource::User => Self::User,
+        }
+    }
+}
+
+impl From<SourceWord> for SampleSource {
+    fn from(word: SourceWord) -> Self {
+        match word {
+            SourceWord::Report => Self::Report,
+            SourceWord::Epoch => Self::Epoch,
+            SourceWord::Probe => Self::Probe,
+            SourceWord::User => Self::User,
+        }
+    }
+}

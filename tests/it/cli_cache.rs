@@ -1,0 +1,202 @@
+//! `hsched cache`, and plans with measured speeds.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::sandbox::{Sandbox, mode};
+
+/// Two batch sizes of a model on one type, and one on another, as a file.
+const SPEEDS: &str = r#"{"schema": "hsched.cache/1", "contributor": "lab", "later": 1, "speeds": [
+{"model": "resnet18", "gpu_type": "t4", "precision": null, "contributor": "lab", "observations": 5, "points": [
+ {"batch": 64, "seconds": 0.336, "variance": 0.0004, "count": 3, "steps": 300, "seen": 3, "at": 1790000000, "source": "report"},
+ {"batch": 128, "seconds": 0.592, "variance": 0.0004, "count": 2, "steps": 200, "seen": 5, "at": 1790000060, "source": "report"}]},
+{"model": "vgg19", "gpu_type": "v100", "precision": null, "contributor": "lab", "observations": 1, "points": [
+ {"batch": 256, "seconds": 0.146, "variance": 0.01, "count": 1, "steps": 100, "seen": 1, "at": 1790000000, "source": "epoch"}]}
+]}"#;
+
+fn with_speeds() -> Sandbox {
+    let sandbox = Sandbox::new().file("speeds.json", SPEEDS);
+    sandbox.run("cache import speeds.json").succeeds();
+    sandbox
+}
+
+#[test]
+fn speeds_are_shown() {
+    let sandbox = with_speeds();
+    assert_snapshot!(sandbox.run("cache show").succeeds(), @r"
+    MODEL     GPU   SPEED                        ERROR  SAMPLES  LAST SEEN   SOURCE
+    resnet18  t4    80 ms + 4 ms a sample         ±1 %        5  2026-09-21  report
+    vgg19     v100  1753 samples/s at batch 256  ±10 %        1  2026-09-21  epoch
+    ");
+    let all = sandbox.run("cache show --format json").exits(0).json();
+    assert_eq!((&all["schema"], &all["speeds"][0]["batches"]), (&json!("hsched.speeds/1"), &json!(2)));
+    let one = sandbox.run("cache show vgg19 --format json").exits(0).json();
+    assert_eq!(one["speeds"], json!([all["speeds"][1]]));
+    let none = sandbox.run("cache show vgg").exits(0);
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "note: no speed of this model is known\n"));
+}
+
+#[test]
+fn what_is_set_is_planned_with_until_it_is_forgotten() {
+    let sandbox = Sandbox::new();
+    let plan = "plan jobs.yaml --cluster cluster.yaml --policy has --format json";
+    let first = sandbox.run(plan).exits(0).json();
+    assert_snapshot!(sandbox.run("cache set resnet18 t4 alpha_ms=80,beta_ms=4.21 --dry-run").succeeds(), @"resnet18 on t4 would be 80 ms + 4.21 ms a sample, was unknown");
+    assert!(!sandbox.state("throughput.json").exists());
+    sandbox.run("cache set resnet18 t4 275").succeeds();
+    assert_snapshot!(sandbox.run("cache set resnet18 t4 100").succeeds(), @"resnet18 on t4 is 100 samples/s, was 275 samples/s (set by hand)");
+    assert_eq!(mode(&sandbox.state("throughput.json")), 0o600);
+    let second = sandbox.run(plan).exits(0).json();
+    assert_eq!(second["jobs"][0]["speeds"][0]["samples_per_s"], 100.0);
+    assert_eq!(
+        second["jobs"][0]["notes"],
+        json!([
+            "t4: 100 samples/s set by hand, used instead of the job file's 275 samples/s",
+            "speeds from the cache: t4 (set by hand)"
+        ])
+    );
+    assert_ne!(first["mean_jct_s"], second["mean_jct_s"]);
+    let untimed = |mut plan: Value| {
+        plan["solve_s"] = Value::Null;
+        plan["bound_s"] = Value::Null;
+        plan
+    };
+    let without = sandbox.run(&format!("{plan} --no-cache")).exits(0).json();
+    assert_eq!(untimed(without), untimed(first));
+    assert_snapshot!(sandbox.run("cache forget resnet18 v100").fails(1), @r"
+    error: no speed of resnet18 on v100 is known
+    hint: hsched cache show lists what is known
+    ");
+    assert_snapshot!(sandbox.run("cache forget resnet81").fails(1), @r"
+    error: no speed of resnet81 is known
+    hint: did you mean resnet18?
+    ");
+    sandbox.run("cache forget resnet18 --dry-run").succeeds();
+    assert_eq!(sandbox.run("cache forget resnet18 t4").succeeds(), "forgot 1 speed of resnet18\n");
+    assert_eq!(sandbox.run("cache show").exits(0).stdout, "");
+}
+
+#[test]
+fn exports_are_imported_as_they_were() {
+    let sandbox = with_speeds();
+    for format in ["json", "csv"] {
+        let text = sandbox.run(&format!("cache export --format {format}")).succeeds();
+        let other = Sandbox::new().file("speeds", &text);
+        assert_eq!(
+            other.run("cache import speeds --dry-run").succeeds(),
+            "the cache would know 2 speeds: 2 new, 0 changed\n"
+        );
+        assert!(!other.state("throughput.json").exists());
+        let told = "the cache knows 2 speeds: 2 new, 0 changed\n";
+        assert_eq!(other.run_with_input("cache import -", &text).succeeds(), told);
+        let again = "the cache knows 2 speeds: 0 new, 0 changed\n";
+        assert_eq!(other.run("cache import speeds").succeeds(), again);
+        let shown = |sandbox: &Sandbox| sandbox.run("cache show --format json").exits(0).json();
+        assert_eq!(shown(&other), shown(&sandbox));
+        assert_eq!(
+            other.run(&format!("cache export --format {format}")).succeeds().lines().count(),
+            text.lines().count()
+        );
+    }
+}
+
+#[test]
+fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
+    let sandbox = with_speeds();
+    let plan = "plan jobs.yaml --cluster cluster.yaml --policy has";
+    assert_snapshot!(sandbox.run(plan).succeeds(), @r"
+    has: 2 jobs on 4 of 4 GPUs
+    mean completion 3 h 24 min, last 5 h 14 min, fairness 0.922
+    the mean is at most 15.9 % above the least
+
+    JOB       GPUS              BATCHES         EPOCH  COMM     DONE IN
+    resnet18  1 v100 b, 2 t4 a  311, 101, 100  94.2 s   0 %  5 h 14 min
+    vgg19     1 v100 b          512            28.5 s   0 %  1 h 35 min
+
+    resnet18: t4: 216 samples/s measured, used instead of the job file's 275
+      samples/s
+    resnet18: speeds from the cache: t4 (±1 %, 5 samples)
+    vgg19: speeds from the cache: v100 (±10 %, 1 sample inferred from whole epochs
+      of batch 256 alone)
+    ");
+    let text = sandbox.run(&format!("{plan} --explain vgg19")).succeeds();
+    assert!(text.contains("- v100 runs it at 1753 samples/s (±10 %, 1 sample inferred"), "{text}");
+    let file = sandbox.run(&format!("{plan} --format json -o plan.json")).exits(0).json();
+    let speed = &file["jobs"][0]["speeds"][0];
+    assert_eq!(
+        (&speed["type"], &speed["source"], &speed["count"], &speed["by"]),
+        (&json!("t4"), &json!("measured"), &json!(5), &json!("report"))
+    );
+    // The plan holds its speeds: what the cache says by then does not matter.
+    sandbox.run("cache set resnet18 t4 1").succeeds();
+    sandbox.run("submit plan.json --dry-run").exits(0);
+    let mut changed = file.clone();
+    changed["jobs"][0]["speeds"][0]["beta_s"] = json!(0.5);
+    let sandbox = sandbox.file("bad.json", changed.to_string());
+    let refused = sandbox.run("submit bad.json --dry-run").fails(78);
+    assert!(refused.contains("the formulas give"), "{refused}");
+    changed["jobs"][0]["speeds"][0]["beta_s"] = json!(-1);
+    let sandbox = sandbox.file("bad.json", changed.to_string());
+    assert_snapshot!(sandbox.run("submit bad.json --dry-run").fails(78), @r"
+    error: bad.json: jobs[0] (resnet18): speeds has an impossible GPU type, or neither samples_per_s nor alpha_s and beta_s
+    hint: make the plan anew with hsched plan
+    ");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_left_as_they_are() {
+    let path = "home/.local/state/hsched/throughput.json";
+    let check = |text: &str| {
+        let sandbox = Sandbox::new();
+        fs::create_dir_all(sandbox.state("")).expect("a folder");
+        fs::write(sandbox.path(path), text).expect("a file");
+        let told = sandbox.run("cache set m t4 5").fails(78);
+        for command in ["cache show", "cache export", "plan jobs.yaml --cluster cluster.yaml"] {
+            assert_eq!(sandbox.run(command).fails(78), told, "{command}");
+        }
+        assert_eq!(fs::read_to_string(sandbox.path(path)).expect("is there"), text);
+        sandbox.run("plan jobs.yaml --cluster cluster.yaml --no-cache").exits(0);
+        told
+    };
+    assert_snapshot!(check(&SPEEDS.replace("cache/1", "cache/2")), @r#"
+    error: ROOT/home/.local/state/hsched/throughput.json: schema is "hsched.cache/2", this version reads "hsched.cache/1"
+    hint: it is left as it is: repair it, update hsched where a newer one wrote it, or move it away
+    hint: hsched plan --no-cache plans without it
+    "#);
+    let first = |text: &str| check(text).lines().next().unwrap_or_default().to_owned();
+    assert_snapshot!(first(&SPEEDS[..400]), @"error: ROOT/home/.local/state/hsched/throughput.json: not a file of measured speeds, or a damaged one: EOF while parsing a string at line 4 column 84");
+    assert_snapshot!(first(&SPEEDS.replace("0.336", "-1")), @"error: ROOT/home/.local/state/hsched/throughput.json: resnet18 on t4: its numbers are impossible");
+    for damaged in ["", "{}", "[]", "null", "{\"schema\": \"hsched.cache/1\"}", "\u{0}\u{0}"] {
+        check(damaged);
+    }
+}
+
+#[test]
+fn wrong_words_are_refused() {
+    let sandbox =
+        Sandbox::new().file("bad.csv", "model,gpu_type\nx,t4\n").file("bad.json", "{\"schema\": 3}");
+    for (speed, why) in [
+        ("0", "must be above 0 samples/s, got 0"),
+        ("fast", "must be a number"),
+        ("alpha_ms=1", "needs alpha_ms, at least 0, and beta_ms, above 0"),
+        ("alpha_ms=1,beta=2", "\"beta\" is not a part of a step time"),
+    ] {
+        let told = sandbox.run(&format!("cache set m t4 {speed}")).fails(2);
+        assert!(told.contains(why), "{told}");
+    }
+    sandbox.run("cache set m 't 4' 5").fails(2);
+    sandbox.run("cache set m t4 5 --precision fp61").fails(2);
+    let near = sandbox.run("cache set m v1000 5 --dry-run").exits(0).stderr;
+    assert_eq!(near, "note: no GPU type is known as v1000; did you mean v100?\n");
+    assert_snapshot!(sandbox.run("cache import bad.csv").fails(78), @r"
+    error: bad.csv: not a table of measured speeds, or a damaged one: CSV deserialize error: record 1 (line: 2, byte: 15): missing field `contributor`
+    hint: hsched cache export makes such files
+    ");
+    assert_snapshot!(sandbox.run("cache import bad.json").fails(78), @r#"
+    error: bad.json: schema is 3, this version reads "hsched.cache/1"
+    hint: hsched cache export makes such files
+    "#);
+    sandbox.run("cache import missing").fails(78);
+}

@@ -1,0 +1,438 @@
+//! The engine's rules on tiny states: what an event makes of a job, and what is done then.
+
+use hsched::engine::{
+    Action, Attempt, End, EpochReport, Event, Gpus, Moves, News, Observation, Outcome, Phase, Planner,
+    RankReport, Rules, Sighting, Standing, State, Step, Then, Tracked, apply, notice, step,
+};
+use hsched::model::{
+    BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
+    PlacedRank, Seconds, Time,
+};
+use hsched::policy::{self, Objective, Parameters};
+
+fn job(name: &str, rates: &str, more: &str) -> Job {
+    let text = format!(
+        "jobs: [{{name: {name}, samples_per_epoch: 1000, epochs: 10, global_batch: 100, model_size: 0, \
+         throughput: {rates}, command: [x]{more}}}]"
+    );
+    hsched::spec::jobs::parse(&text).expect("a job").remove(0)
+}
+
+fn name(text: &str) -> JobName {
+    JobName::new(text).expect("a name")
+}
+
+fn gpu(text: &str) -> GpuType {
+    GpuType::new(text).expect("a type")
+}
+
+/// A cluster of nodes with GPUs: `(name, type, total, used, state)`.
+fn cluster(nodes: &[(&str, &str, u32, u32, &str)]) -> Cluster {
+    let node = |&(own, gpu_type, total, used, state): &(&str, &str, u32, u32, &str)| Node {
+        state: NodeState::parse(state),
+        gpus: vec![GpuStock { gpu_type: gpu(gpu_type), total, used, memory: None }],
+        ..Node::new(NodeName::new(own).expect("a name"))
+    };
+    Cluster { nodes: nodes.iter().map(node).collect(), ..Cluster::default() }
+}
+
+fn rules(moves: Moves) -> Rules {
+    let rate = BitRate::new(10.0).expect("a rate");
+    Rules {
+        moves,
+        defaults: JobDefaults {
+            account: None,
+            partition: None,
+            qos: None,
+            setup: Vec::new(),
+            node_setup: Vec::new(),
+            sbatch: Vec::new(),
+            cpus_per_gpu: 1,
+            memory_per_gpu: None,
+            time_margin: 1.3,
+            grace: Seconds(10.0),
+            het_steps: true,
+        },
+        network: rate,
+        intra_node: rate,
+        capacity: std::collections::BTreeMap::new(),
+        restart_cost: Seconds(5.0),
+        retry_delay: Seconds(30.0),
+        learning_rate: 0.3,
+    }
+}
+
+/// An attempt on GPUs of one node, in shares of 100 samples a step.
+fn attempt(run: &str, node: &str, gpu_type: &str, count: u32, done: u64) -> Attempt {
+    let rank = |local_rank| PlacedRank {
+        node: NodeName::new(node).expect("a name"),
+        gpu_type: gpu(gpu_type),
+        local_rank,
+        batch: u64::from(100 / count),
+        samples: u64::from(1000 / count),
+    };
+    let ranks: Vec<PlacedRank> = (0..count).map(rank).collect();
+    Attempt { job_id: Some(JobId(7)), ..Attempt::new(run, ranks, Seconds(10.0), done, Time(0.0)) }
+}
+
+fn running(job: Job, attempt: Attempt, done: u64) -> Tracked {
+    let attempt = Attempt { started: Some(Time(0.0)), ..attempt };
+    Tracked { phase: Phase::Running(attempt), epochs_done: done, ..Tracked::new(job, Time(0.0)) }
+}
+
+fn state(jobs: Vec<Tracked>) -> State {
+    State { jobs, ..State::default() }
+}
+
+fn take(state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
+    let policy = policy::find("optimal", Parameters::default()).expect("a policy");
+    let planner = Planner {
+        policy: policy.as_ref(),
+        objective: Objective::MeanJct,
+        seed: 0,
+        run: "next",
+        stop: &|| false,
+        queue_wait: &|_, _| None,
+    };
+    step(state, Time(at), &[], cluster, (rules, &planner))
+}
+
+/// What is done, in words: `submit a on 2 v100`.
+fn words(actions: &[Action]) -> Vec<String> {
+    let word = |action: &Action| match action {
+        Action::Submit(batch) => {
+            let one = |&job: &usize| {
+                format!("submit {} on {}", batch.jobs[job].name, batch.gpus(job).expect("GPUs"))
+            };
+            batch.submitted.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        Action::Stop { job, .. } => format!("stop {job}"),
+        Action::Cancel { job, .. } => format!("cancel {job}"),
+        Action::Wait { job, .. } => format!("{job} waits"),
+        Action::Learn { job, .. } => format!("{job} teaches"),
+    };
+    actions.iter().map(word).collect()
+}
+
+/// What becomes of a job that ends: running since epoch 2, with `done` epochs behind it.
+fn after(end: End, done: u64, failures: u32) -> Tracked {
+    let tracked = running(job("a", "{v100: 100}", ", retries: 1"), attempt("r", "v1", "v100", 1, 2), done);
+    let mut state = state(vec![Tracked { failures, ..tracked }]);
+    let news = News::Ended { end, at: Time(50.0) };
+    let event = Event::Attempt { job: name("a"), run: "r".into(), news };
+    apply(&mut state, Time(60.0), &event, &rules(Moves::Never));
+    state.jobs.remove(0)
+}
+
+fn not_before(tracked: &Tracked) -> Option<f64> {
+    match &tracked.phase {
+        Phase::Waiting { not_before, .. } => not_before.map(|time| time.0),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_run_that_saved_with_progress_goes_on_at_once_and_uses_no_retry() {
+    for end in [End::Saved, End::TimedOut] {
+        let went_on = after(end.clone(), 5, 0);
+        assert_eq!((went_on.failures, not_before(&went_on)), (0, None));
+        let fruitless = after(end, 2, 0);
+        assert_eq!((fruitless.failures, not_before(&fruitless)), (1, Some(90.0)));
+    }
+}
+
+#[test]
+fn what_fails_uses_retries_until_none_is_left() {
+    for end in [End::Failed { exit: 3, signal: 0 }, End::OutOfMemory, End::Deadline, End::Other("ODD".into())]
+    {
+        let again = after(end.clone(), 5, 0);
+        assert_eq!((again.failures, not_before(&again), again.epochs_done), (1, Some(90.0), 5), "{end}");
+        let over = after(end.clone(), 5, 1);
+        assert!(matches!(&over.phase, Phase::Ended { outcome: Outcome::Failed { .. }, .. }), "{end}");
+    }
+}
+
+#[test]
+fn what_the_job_is_not_to_blame_for_uses_no_retry() {
+    for end in [End::NodeFailed, End::BootFailed, End::Preempted, End::Vanished] {
+        let again = after(end.clone(), 5, 1);
+        assert_eq!((again.failures, again.fruitless, not_before(&again)), (1, 1, Some(90.0)), "{end}");
+    }
+}
+
+#[test]
+fn a_completed_or_cancelled_job_is_over() {
+    assert!(matches!(after(End::Completed, 10, 0).phase, Phase::Ended { outcome: Outcome::Completed, .. }));
+    assert!(matches!(after(End::NodeFailed, 10, 0).phase, Phase::Ended { outcome: Outcome::Completed, .. }));
+    assert!(matches!(after(End::Cancelled, 5, 0).phase, Phase::Ended { outcome: Outcome::Cancelled, .. }));
+    // A program that reports nothing is believed when it says that it is done.
+    let silent = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 0);
+    let mut state = state(vec![silent]);
+    let news = News::Ended { end: End::Completed, at: Time(1.0) };
+    apply(
+        &mut state,
+        Time(1.0),
+        &Event::Attempt { job: name("a"), run: "r".into(), news },
+        &rules(Moves::Never),
+    );
+    assert_eq!(state.jobs[0].epochs_done, 10);
+}
+
+#[test]
+fn waits_double_while_no_epoch_is_done() {
+    let rules = rules(Moves::Never);
+    let delays: Vec<f64> = [0, 1, 2, 3, 7, 60].map(|count| rules.delay(count).0).to_vec();
+    assert_eq!(delays, [0.0, 30.0, 60.0, 120.0, 1800.0, 1800.0]);
+}
+
+#[test]
+fn news_of_another_run_and_of_a_job_that_has_ended_change_nothing() {
+    let tracked = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 3);
+    let ended = Tracked {
+        phase: Phase::Ended { at: Time(1.0), outcome: Outcome::Completed },
+        ..Tracked::new(job("b", "{v100: 100}", ""), Time(0.0))
+    };
+    let before = state(vec![tracked, ended]);
+    let epoch = EpochReport { epoch: 4, at: Time(9.0), length: Some(Seconds(2.0)), ranks: Vec::new() };
+    for (job, run) in [("a", "other"), ("b", "r"), ("c", "r")] {
+        for news in [News::Epoch(epoch.clone()), News::Ended { end: End::Saved, at: Time(9.0) }, News::Killed]
+        {
+            let mut after = before.clone();
+            let event = Event::Attempt { job: name(job), run: run.into(), news };
+            assert_eq!(apply(&mut after, Time(9.0), &event, &rules(Moves::Never)), None);
+            assert_eq!(after, before);
+        }
+    }
+}
+
+#[test]
+fn an_epoch_counts_once_and_teaches() {
+    let tracked = running(job("a", "{v100: 500}", ""), attempt("r", "v1", "v100", 2, 0), 0);
+    let mut state = state(vec![tracked]);
+    let rank =
+        |rank| RankReport { rank, samples: 500, compute: Seconds(5.0), step: None, probes: Vec::new() };
+    let report = EpochReport {
+        epoch: 1,
+        at: Time(9.0),
+        length: Some(Seconds(6.0)),
+        ranks: vec![rank(0), rank(1), rank(9)],
+    };
+    let event = Event::Attempt { job: name("a"), run: "r".into(), news: News::Epoch(report) };
+    let learnt = apply(&mut state, Time(9.0), &event, &rules(Moves::Never));
+    let Some(Action::Learn { samples, .. }) = learnt else { panic!("{learnt:?}") };
+    // 500 samples in 5 s, 50 at a time: half a second a step, by what was computed and not by what was waited.
+    assert_eq!(
+        samples.iter().map(|own| (own.batch, own.seconds)).collect::<Vec<_>>(),
+        [(50, 0.5), (50, 0.5)]
+    );
+    let measured = state.cache.estimate(&samples[0].key).expect("a speed");
+    assert!((measured.speed.step(50, None) - 0.5).abs() < 1e-9);
+    assert_eq!(apply(&mut state, Time(9.0), &event, &rules(Moves::Never)), None);
+    assert_eq!(state.jobs[0].epochs_done, 1);
+}
+
+#[test]
+fn free_gpus_go_to_jobs_that_wait() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
+    let Step { state: then, actions } =
+        take(state(vec![other, waiting]), 1.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
+    let Phase::Meant(attempt) = &then.jobs[1].phase else { panic!("{:?}", then.jobs[1].phase) };
+    assert_eq!((attempt.run.as_str(), attempt.job_id), ("next", None));
+    // The same again: what is meant has its GPUs, and nobody else waits.
+    assert_eq!(words(&take(then, 2.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+}
+
+#[test]
+fn gpus_of_what_is_in_the_queue_are_promised() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
+    for phase in [Phase::Pending, Phase::Meant] {
+        let first = Tracked {
+            phase: phase(attempt("r", "v1", "v100", 2, 0)),
+            ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+        };
+        let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+        let done = take(state(vec![first, waiting]), 1.0, &cluster, &rules(Moves::Never));
+        assert_eq!(words(&done.actions), ["submit b on 2 v100"]);
+        let Phase::Meant(attempt) = &done.state.jobs[1].phase else { panic!() };
+        assert_eq!(attempt.gpus.0.keys().map(NodeName::as_str).collect::<Vec<_>>(), ["v2"]);
+    }
+}
+
+#[test]
+fn a_job_waits_for_its_moment_and_capacity_is_kept() {
+    let cluster = cluster(&[("v1", "v100", 4, 0, "idle")]);
+    let mut waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
+    let early = take(state(vec![waiting]), 49.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&early.actions), [""; 0]);
+    let mut limited = rules(Moves::Never);
+    limited.capacity.insert(gpu("v100"), 1);
+    assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
+}
+
+#[test]
+fn a_running_job_moves_where_that_pays() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("t1", "t4", 2, 2, "alloc")]);
+    let slow = |epochs: u64, done: u64| {
+        let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
+        running(Job { epochs, ..job }, attempt("r", "t1", "t4", 2, 0), done)
+    };
+    let check = |tracked: Tracked, moves, expected: &[&str]| {
+        assert_eq!(words(&take(state(vec![tracked]), 1.0, &cluster, &rules(moves)).actions), expected);
+    };
+    let auto = Moves::Auto { margin: 0.5 };
+    check(slow(10, 1), auto, &["stop a"]);
+    check(slow(10, 1), Moves::Never, &[]);
+    // An epoch saves 20 s of 25 s, a restart costs 5 s: with the margin too much for so little.
+    check(slow(10, 10), auto, &[]);
+    check(slow(10, 9), Moves::Auto { margin: 4.0 }, &[]);
+    check(slow(10, 9), auto, &["stop a"]);
+    // Nobody knows yet how it does where it is.
+    check(slow(10, 0), auto, &[]);
+}
+
+#[test]
+fn jobs_wait_while_another_gives_its_gpus_back() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
+    let stopping = Tracked {
+        phase: Phase::Stopping {
+            attempt: attempt("r", "v1", "v100", 2, 0),
+            since: Time(0.0),
+            then: Then::GoOn,
+            killed: false,
+        },
+        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
+    let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &rules(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&then.actions), ["b waits"]);
+    // Its grace of 10 s and half a minute more are over: Slurm ends it.
+    let late = take(then.state, 41.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&late.actions), ["cancel a"]);
+}
+
+#[test]
+fn what_can_never_start_is_taken_back() {
+    let up = cluster(&[("v1", "v100", 2, 0, "down*"), ("t1", "t4", 2, 0, "idle")]);
+    let pending = Tracked {
+        phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
+        ..Tracked::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
+    };
+    let mut then = take(state(vec![pending]), 1.0, &up, &rules(Moves::Never));
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    for news in [News::Killed, News::Ended { end: End::Cancelled, at: Time(2.0) }] {
+        let event = Event::Attempt { job: name("a"), run: "r".into(), news };
+        apply(&mut then.state, Time(2.0), &event, &rules(Moves::Never));
+    }
+    assert_eq!(words(&take(then.state, 3.0, &up, &rules(Moves::Never)).actions), ["submit a on 2 t4"]);
+}
+
+#[test]
+fn a_cancelled_job_is_never_submitted_again() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    let asked = Event::CancelAsked { job: name("a") };
+    let mut waiting = state(vec![Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))]);
+    apply(&mut waiting, Time(1.0), &asked, &rules(Moves::Never));
+    assert!(waiting.is_over());
+    let mut active = state(vec![running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3)]);
+    apply(&mut active, Time(1.0), &asked, &rules(Moves::Never));
+    let then = take(active, 2.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    for end in [End::Saved, End::Cancelled, End::NodeFailed, End::Failed { exit: 1, signal: 0 }] {
+        let mut over = then.state.clone();
+        let news = News::Ended { end, at: Time(3.0) };
+        apply(
+            &mut over,
+            Time(3.0),
+            &Event::Attempt { job: name("a"), run: "r".into(), news },
+            &rules(Moves::Never),
+        );
+        assert!(over.is_over(), "{:?}", over.jobs[0].phase);
+        assert_eq!(words(&take(over, 4.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+    }
+}
+
+fn look(at: f64, sightings: Vec<Sighting>) -> Observation {
+    Observation {
+        at: Time(at),
+        cluster: Cluster::default(),
+        sightings,
+        epochs: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn sighting(job_id: u32, standing: Standing) -> Sighting {
+    let submit_time = Some("2026-11-21T06:13:16".to_owned());
+    Sighting { job: name("a"), run: "r".into(), job_id: JobId(job_id), submit_time, standing }
+}
+
+#[test]
+fn a_submission_without_an_answer_is_found_or_made_again() {
+    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let tracked =
+        Tracked { phase: Phase::Meant(meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let mut state = state(vec![tracked]);
+    let mut see = |at: f64, sightings: Vec<Sighting>| {
+        let events = notice(&state, &look(at, sightings));
+        for event in &events {
+            apply(&mut state, Time(at), event, &rules(Moves::Never));
+        }
+        state.jobs[0].phase.clone()
+    };
+    assert!(matches!(see(1.0, vec![]), Phase::Meant(_)));
+    assert!(matches!(see(60.0, vec![]), Phase::Meant(_)));
+    let found = see(60.5, vec![sighting(9, Standing::Pending)]);
+    let Phase::Pending(attempt) = found else { panic!("{found:?}") };
+    assert_eq!((attempt.job_id, attempt.missing), (Some(JobId(9)), None));
+    // Known, then gone: a minute later it counts as lost, and is tried again without blame.
+    assert!(matches!(see(70.0, vec![]), Phase::Pending(_)));
+    assert!(matches!(see(129.0, vec![]), Phase::Pending(_)));
+    assert!(matches!(see(130.0, vec![]), Phase::Waiting { .. }));
+}
+
+#[test]
+fn epochs_come_before_the_end_that_follows_them() {
+    let tracked = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 1);
+    let report = |epoch| {
+        (name("a"), "r".to_owned(), EpochReport { epoch, at: Time(9.0), length: None, ranks: Vec::new() })
+    };
+    let end = Standing::Ended { end: End::Saved, at: Some(Time(8.0)) };
+    let seen =
+        Observation { epochs: vec![report(1), report(2), report(3)], ..look(9.0, vec![sighting(7, end)]) };
+    let word = |event: Event| match event {
+        Event::Attempt { news: News::Epoch(report), .. } => format!("epoch {}", report.epoch),
+        Event::Attempt { news: News::Ended { .. }, .. } => "ended".to_owned(),
+        Event::Attempt { news: News::Queued { .. }, .. } => "queued".to_owned(),
+        other => panic!("{other:?}"),
+    };
+    let words: Vec<String> = notice(&state(vec![tracked]), &seen).into_iter().map(word).collect();
+    assert_eq!(words, ["queued", "epoch 2", "epoch 3", "ended"]);
+}
+
+#[test]
+fn nodes_that_go_and_come_are_noticed_once() {
+    let mut known = State::default();
+    let mut see = |node_state: &str| {
+        let cluster = cluster(&[("v1", "v100", 2, 0, node_state)]);
+        let seen = Observation { cluster, ..look(1.0, vec![]) };
+        let events = notice(&known, &seen);
+        for event in &events {
+            apply(&mut known, Time(1.0), event, &rules(Moves::Never));
+        }
+        events.len()
+    };
+    assert_eq!(
+        ["idle", "down*", "down", "drained", "idle", "mixed"].map(|text| see(text)),
+        [0, 1, 0, 0, 1, 0]
+    );
+}
+
+#[test]
+fn gpus_print_by_type() {
+    let attempt = attempt("r", "v1", "v100", 2, 0);
+    assert_eq!((attempt.gpus.to_string(), Gpus::default().to_string()), ("2 v100".to_owned(), String::new()));
+}
