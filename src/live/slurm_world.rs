@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use crate::clock::Clock;
 use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
 use crate::live::scripts::{Script, Site, scripts};
-use crate::live::{LiveError, observe, signals};
+use crate::live::{LiveError, observe, reported, signals};
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, Tag,
@@ -93,15 +93,7 @@ impl<'a> SlurmWorld<'a> {
             }
         }
         sightings.extend(self.endings(&left, notes)?);
-        let mut epochs = Vec::new();
-        for tracked in &state.jobs {
-            let Some(attempt) = tracked.phase.attempt() else { continue };
-            let folder = report_folder(&self.site.state, &attempt.run, tracked.job.name.as_str());
-            let new = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, at)
-                .map_err(|source| LiveError::Reports { folder, source })?;
-            epochs
-                .extend(new.into_iter().map(|epoch| (tracked.job.name.clone(), attempt.run.clone(), epoch)));
-        }
+        let epochs = reported(&self.site.state, state, at)?;
         Ok(Observation { at, cluster, sightings, epochs, notes: std::mem::take(notes) })
     }
 
