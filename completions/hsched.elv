@@ -31,6 +31,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to begin with'
             cand generate 'Make up a cluster and jobs, to try hsched with or to measure it'
+            cand check-ddp 'Check that your torch trains rightly with unequal ranks'
         }
         &'hsched;inventory'= {
             cand --cluster 'Read a cluster file instead of asking Slurm'
@@ -138,6 +139,14 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --rich 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
             cand --force 'Write over files that are there'
             cand --dry-run 'Print the files and write nothing'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;check-ddp'= {
+            cand --python 'The Python that has your torch'
+            cand --device 'Where the ranks compute; with fewer than four GPUs they share them and talk by gloo'
+            cand --format 'How to print what came out'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

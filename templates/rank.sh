@@ -54,6 +54,8 @@ hs_rank_main() {
   export HSCHED_GPU_TYPE=$hs_gpu_type HSCHED_LOCAL_BATCH=$hs_batch
   export HSCHED_MICRO_BATCH=$hs_micro_batch HSCHED_ACCUMULATION=$hs_accumulation
   export HSCHED_REPORT=$hs_report_dir/rank-$hs_rank.jsonl
+  # Last, so that it hides no module of the user.
+  export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$hs_helper_dir
   # In a job of several components Slurm shows every rank the value of the last one.
   if [[ -n $1 ]]; then export SLURM_CPUS_PER_TASK=$1; fi
   hs_order_devices

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::context::Context;
-use crate::commands::{config, doctor, generate, gpus, init, inventory, plan, submit, write_docs};
+use crate::commands::{
+    check_ddp, config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
+};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -31,11 +33,13 @@ enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
+    Watch(watch::Args),
     Gpus(gpus::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
     Generate(generate::Args),
+    CheckDdp(check_ddp::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
 }
@@ -104,11 +108,13 @@ impl Command {
             Self::Inventory(args) => args,
             Self::Plan(args) => args,
             Self::Submit(args) => args,
+            Self::Watch(args) => args,
             Self::Gpus(args) => args,
             Self::Config(args) => args,
             Self::Doctor(args) => args,
             Self::Init(args) => args,
             Self::Generate(args) => args,
+            Self::CheckDdp(args) => args,
             Self::WriteDocs(args) => args,
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::commands::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::live::HELPER;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
 use crate::slurm::saved::{self, Kind};
@@ -141,7 +142,7 @@ pub(super) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
     spec::jobs::parse(text).map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))
 }
 
-/// Returns the template of job scripts: the built-in texts, or those of the settings' directory.
+/// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.
 ///
 /// # Errors
 /// When a file of that directory cannot be read.
@@ -162,6 +163,7 @@ pub(super) fn template(context: &Context) -> Result<Template, Failure> {
     }
     template.rank_functions = own("rank.sh")?.unwrap_or(template.rank_functions);
     template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
+    template.helper = own(HELPER)?.unwrap_or(template.helper);
     Ok(template)
 }
 

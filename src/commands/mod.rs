@@ -1,5 +1,6 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod check_ddp;
 mod cli;
 mod config;
 mod context;
@@ -17,6 +18,7 @@ mod planning;
 mod state;
 mod submission;
 mod submit;
+mod watch;
 mod write_docs;
 
 pub use self::cli::{Cli, main};

@@ -7,7 +7,7 @@ use crate::model::{Job, JobDefaults, JobName, Seconds, Selector};
 use crate::policy::CheckedPlan;
 use crate::render::{self, Facts, Template, is_constraint, render};
 use crate::slurm::Tag;
-use crate::store::{PlanFile, report_folder};
+use crate::store::{PlanFile, report_folder, run_folder};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
@@ -22,6 +22,9 @@ pub struct Site {
     /// Options for sbatch on its command line, as they are.
     pub sbatch: Vec<String>,
 }
+
+/// The training helper's name beside the job scripts.
+pub const HELPER: &str = "hsched_ddp.py";
 
 /// A job's script, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +92,7 @@ impl Placed<'_> {
             limit: partition_limit(file, &job, site.defaults.partition.as_deref()),
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,
+            helper_dir: utf8(&run_folder(&site.state, &batch.run))?,
             report_dir: utf8(&report_folder(&site.state, &batch.run, name))?,
             workdir: utf8(workdir)?,
             device_order: file.device_order(),

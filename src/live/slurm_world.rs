@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::clock::Clock;
 use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
-use crate::live::scripts::{Script, Site, scripts};
+use crate::live::scripts::{HELPER, Script, Site, scripts};
 use crate::live::{LiveError, observe, reported, signals};
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
@@ -253,7 +253,9 @@ impl World for SlurmWorld<'_> {
         let texts = scripts
             .iter()
             .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
-        let files: Vec<(String, &str)> = texts.chain([("plan.json".to_owned(), plan.as_str())]).collect();
+        let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
+        let files: Vec<(String, &str)> =
+            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
         let folder = self.directory.create_run(&batch.run, &files).map_err(|error| chain(&error))?;
         self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
         Ok(())

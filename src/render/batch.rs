@@ -30,6 +30,8 @@ pub struct Facts<'a> {
     pub checkpoint_dir: String,
     /// Absolute directory, seen by all nodes, in which the ranks report.
     pub report_dir: String,
+    /// Absolute directory, seen by all nodes, of the Python module for training programs.
+    pub helper_dir: String,
     /// Nodes with several GPU types, and the order of their devices.
     pub device_order: Vec<(NodeName, Vec<GpuType>)>,
     /// Nodes whose GPUs have no type in Slurm, and how to ask for them.

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::model::{Command, GpuType, Job, NodeName, PlacedRank};
 use crate::render::{Batch, Component, quote};
 
-/// The texts of which job scripts are made.
+/// The texts of which job scripts are made, and the one that goes beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The name under which errors speak of the template.
@@ -21,6 +21,8 @@ pub struct Template {
     pub rank_functions: String,
     /// bash functions of the batch shell, put in as they are.
     pub batch_functions: String,
+    /// Python module for training programs; a file of its own, beside the script.
+    pub helper: String,
 }
 
 impl Default for Template {
@@ -31,6 +33,7 @@ impl Default for Template {
             job: include_str!("../../templates/job.sh.j2").into(),
             rank_functions: include_str!("../../templates/rank.sh").into(),
             batch_functions: include_str!("../../templates/batch.sh").into(),
+            helper: include_str!("../../templates/hsched_ddp.py").into(),
         }
     }
 }
@@ -125,6 +128,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         "epochs_done": facts.epochs_done,
         "checkpoint_dir": facts.checkpoint_dir,
         "report_dir": facts.report_dir,
+        "helper_dir": facts.helper_dir,
         "grace_s": batch.grace_s,
         "device_order": facts.device_order.iter().map(device_order).collect::<Vec<_>>(),
     })

@@ -1,5 +1,6 @@
 //! A command line as a value, what running it gives, and the ways in which that fails.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use thiserror::Error;
 /// A program with its arguments; nothing is run by making one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    pub program: &'static str,
+    pub program: Cow<'static, str>,
     pub args: Vec<String>,
     /// What the program reads; `None` is an empty input.
     pub stdin: Option<String>,
@@ -35,7 +36,7 @@ pub trait Runner {
 #[derive(Debug, Error)]
 pub enum CommandError {
     #[error("{program}: command not found; is Slurm installed and in PATH?")]
-    NotFound { program: &'static str },
+    NotFound { program: Cow<'static, str> },
     #[error("{}: cannot be started", command.program)]
     Start {
         command: CommandLine,
@@ -98,15 +99,18 @@ const BUSY: [&str; 4] = [
 impl CommandLine {
     /// Returns a command line with an empty input.
     #[must_use]
-    pub fn new<S: Into<String>>(program: &'static str, args: impl IntoIterator<Item = S>) -> Self {
-        Self { program, args: args.into_iter().map(Into::into).collect(), stdin: None }
+    pub fn new<S: Into<String>>(
+        program: impl Into<Cow<'static, str>>,
+        args: impl IntoIterator<Item = S>,
+    ) -> Self {
+        Self { program: program.into(), args: args.into_iter().map(Into::into).collect(), stdin: None }
     }
 }
 
 impl fmt::Display for CommandLine {
     /// Writes the line so that it can be pasted into bash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.program)?;
+        f.write_str(&self.program)?;
         for arg in &self.args {
             // Separators in formats are control characters, which no terminal shows.
             if arg.contains(char::is_control) {

@@ -56,13 +56,13 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 /// # Errors
 /// When Slurm refuses the job or gives no clear answer.
 pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, SubmitError> {
-    let answer = runner.run(command).map_err(|error| Denial::of(command.program, error))?;
+    let answer = runner.run(command).map_err(|error| Denial::of(&command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
         let Output { stdout, stderr } = answer;
         let message = format!(
             "sbatch printed {:?} and no job number{}",
             excerpt(&stdout),
-            after(&said(command.program, &stderr))
+            after(&said(&command.program, &stderr))
         );
         SubmitError::Unknown { message }
     })
@@ -100,7 +100,7 @@ pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<Forecast, Comm
     match runner.run(command) {
         Ok(answer) => Ok(expected_start(&answer.stderr).map_or(Forecast::Unknown, Forecast::Starts)),
         Err(CommandError::Failed { status, stderr, .. }) if status.starts_with("exit status") => {
-            Ok(Forecast::Refused(said(command.program, &stderr)))
+            Ok(Forecast::Refused(said(&command.program, &stderr)))
         }
         Err(error) => Err(error),
     }

@@ -53,7 +53,7 @@ pub fn cancel(id: JobId) -> CommandLine {
 /// # Errors
 /// When Slurm refuses it or gives no clear answer.
 pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<Reply, CancelError> {
-    match runner.run(command).map_err(|error| Denial::of(command.program, error)) {
+    match runner.run(command).map_err(|error| Denial::of(&command.program, error)) {
         Ok(_) => Ok(Reply::Done),
         Err(Denial::Refused(message)) if has_ended(&message) => Ok(Reply::Ended),
         Err(Denial::Refused(message)) => Err(CancelError::Refused { message }),

@@ -8,6 +8,7 @@
 //! STATE/throughput.json      measured speeds
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
+//! STATE/runs/RUN/hsched_ddp.py  what training programs may import
 //! STATE/runs/RUN/report/JOB  where the ranks report
 //! ```
 //!

@@ -7,6 +7,9 @@ use std::process::Command;
 
 use crate::sandbox::Sandbox;
 
+/// Pages that people write, beside the generated ones.
+const HAND_WRITTEN: [&str; 1] = ["docs/training.md"];
+
 /// Returns the texts of the files in a folder by `FOLDER/NAME`.
 fn texts(root: &Path, folder: &str) -> BTreeMap<String, String> {
     let entries = fs::read_dir(root.join(folder)).expect("a folder").map(|entry| entry.expect("an entry"));
@@ -26,6 +29,9 @@ fn the_committed_documents_are_current() {
     for folder in ["man", "completions", "docs"] {
         let (written, committed) = (texts(&sandbox.work("new"), folder), texts(root, folder));
         for name in written.keys().chain(committed.keys()) {
+            if HAND_WRITTEN.contains(&name.as_str()) {
+                continue;
+            }
             match (written.get(name), committed.get(name)) {
                 (Some(new), Some(old)) if new == old => {}
                 (Some(_), _) => wrong.push(format!("{name} is not current: cargo run -- write-docs .")),

@@ -8,6 +8,7 @@
 
 mod bundle_cost;
 mod certificate;
+mod cli_check_ddp;
 mod cli_config;
 mod cli_doctor;
 mod cli_errors;
@@ -34,8 +35,10 @@ mod oracle_pool;
 mod planner_facts;
 mod policy_properties;
 mod problems;
+mod python;
 mod real_capacity;
 mod real_cluster;
+mod real_ddp;
 mod real_desk;
 mod real_doctor;
 mod real_failures;

@@ -170,7 +170,7 @@ mod tests {
     fn accounting_is_off_broken_without_gpus_or_on() {
         let level = |lines: &[&str], answer| accounting(&config(lines), answer);
         assert!(level(&["MinJobAge = 300 sec"], None).found.contains("300 s after"));
-        let missing = CommandError::NotFound { program: "sacct" };
+        let missing = CommandError::NotFound { program: "sacct".into() };
         assert_eq!(level(&[], Some(Err(missing))).level, Level::Note);
         assert_eq!(level(&["AccountingStorageTRES = cpu,mem"], Some(Ok(()))).level, Level::Note);
         assert_eq!(

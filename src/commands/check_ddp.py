@@ -1,0 +1,280 @@
+"""The checks of `hsched check-ddp`: real ranks of unequal size, against one process that does it all.
+
+hsched gives this text to Python's standard input, behind two lines that set HELPER (the text of hsched_ddp.py) and
+DEVICE ("cpu" or "cuda"). It prints one JSON object. Nothing is left on the disk.
+"""
+import importlib.util
+import itertools
+import json
+import os
+import platform
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+import types
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+RANKS = 4
+LIMITS = {"gradient float64": 1e-6, "gradient float32": 1e-4, "order of samples": 0.0, "stopped and resumed": 1e-9}
+"""The largest relative error (for the order: number of differences) that is right."""
+PLAIN = "plain DDP"
+"""The control: the same batches without weights, where an error must show."""
+PLAIN_AT_LEAST = 1e-2
+
+SHARES = {2: [(31, 1), (1, 31), (20, 12)], 3: [(31, 1, 8), (5, 3, 8)], 4: [(31, 1, 1, 7), (10, 2, 3, 1)]}
+"""Batches of the ranks, by their number."""
+
+
+class Worst:
+    """The largest error of each check so far, and the number of comparisons."""
+
+    def __init__(self) -> None:
+        self.errors = {}  # type: Dict[str, float]
+        self.cases = {}  # type: Dict[str, int]
+
+    def add(self, name: str, error: float) -> None:
+        error = error if error == error else float("inf")
+        self.errors[name] = max(self.errors.get(name, 0.0), error)
+        self.cases[name] = self.cases.get(name, 0) + 1
+
+
+def load_helper() -> Any:
+    module = types.ModuleType("hsched_ddp")
+    sys.modules["hsched_ddp"] = module
+    exec(compile(HELPER, "hsched_ddp.py", "exec"), module.__dict__)  # type: ignore[name-defined]
+    return module
+
+
+class Bench:
+    """One process's side of all checks."""
+
+    def __init__(self, helper: Any, torch: Any) -> None:
+        self.helper, self.torch, self.worst = helper, torch, Worst()
+        on_gpu = DEVICE == "cuda"  # type: ignore[name-defined]
+        self.backend = "nccl" if on_gpu and torch.cuda.device_count() >= RANKS else "gloo"
+        self.me = helper.init(global_batch=RANKS, backend=self.backend)
+        if on_gpu and self.me.device.type != "cuda":
+            raise RuntimeError("torch sees no GPU")
+        self.groups = {world: torch.distributed.new_group(list(range(world))) for world in SHARES}
+
+    def ranks(self, batches: Tuple[int, ...], micro_batch: Optional[int], **more: Any) -> Optional[Any]:
+        """Returns this process as a rank of a smaller world, if it belongs to it."""
+        if self.me.rank >= len(batches):
+            return None
+        return self.helper.replace(self.me, world_size=len(batches), batches=batches, group=self.groups[len(batches)],
+                                   micro_batch=micro_batch or batches[self.me.rank], **more)
+
+    def whole(self, batches: Tuple[int, ...], **more: Any) -> Any:
+        """Returns the world of one rank that takes whole batches."""
+        size = sum(batches)
+        return self.helper.replace(self.me, rank=0, world_size=1, batches=(size,), micro_batch=size, **more)
+
+    def data(self, samples: int, dtype: Any) -> Any:
+        """Inputs and labels of five positions each; some labels do not count, but the first one does."""
+        torch = self.torch
+        noise = torch.Generator().manual_seed(7)
+        inputs = torch.randn(samples, 6, generator=noise, dtype=torch.float64)
+        labels = torch.randint(0, 3, (samples, 5), generator=noise)
+        labels[:, 1:][torch.rand(samples, 4, generator=noise) < 0.5] = -100
+        return torch.utils.data.TensorDataset(inputs.to(dtype), labels)
+
+    def model(self, dtype: Any, dropout: float = 0.0) -> Any:
+        nn = self.torch.nn
+        self.torch.manual_seed(3)
+        return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(dropout), nn.Linear(16, 15)).to(self.me.device, dtype)
+
+    def loss(self, model: Any, batch: Any, reduction: str) -> Any:
+        inputs, labels = (part.to(self.me.device) for part in batch)
+        outputs = model(inputs).reshape(-1, 5, 3).transpose(1, 2)
+        return self.torch.nn.functional.cross_entropy(outputs, labels, reduction=reduction)
+
+    def wrapped(self, model: Any, me: Any) -> Any:
+        return self.torch.nn.parallel.DistributedDataParallel(model, process_group=me.group)
+
+    def gradient(self, model: Any) -> Any:
+        return self.torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+    def expected(self, model: Any, data: Any, batches: Tuple[int, ...]) -> Iterator[Any]:
+        """Yields the gradient of each whole batch's mean loss, by one process."""
+        for indices in self.helper.BatchSampler(len(data), self.whole(batches), seed=5):
+            model.zero_grad()
+            self.loss(model, data[indices], "mean").backward()
+            yield self.gradient(model)
+
+    def error(self, got: Any, wanted: Any) -> float:
+        return float((got - wanted).norm() / wanted.norm())
+
+    def check_gradients(self, name: str, dtype: Any, batches: Tuple[int, ...], micro_batch: Optional[int], reduction: str) -> None:
+        me = self.ranks(batches, micro_batch)
+        if me is None:
+            return
+        data = self.data(2 * me.global_batch + 2, dtype)  # the last step has too few samples for all
+        model = self.model(dtype)
+        sampler = self.helper.BatchSampler(len(data), me, seed=5)
+        training = self.helper.Training(me, sampler, self.wrapped(model, me))
+        loader = self.torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        expected = self.expected(self.model(dtype), data, batches)
+        steps = training.steps(loader, count=lambda batch: int((batch[1] != -100).sum()))
+        for step, wanted in zip(steps, expected):
+            model.zero_grad()
+            for batch in step:
+                step.scale(self.loss(training.model, batch, reduction), reduction).backward()
+            self.worst.add(name, self.error(self.gradient(model), wanted))
+
+    def check_plain(self, batches: Tuple[int, ...]) -> None:
+        me = self.ranks(batches, None)
+        if me is None:
+            return
+        data, model = self.data(me.global_batch, self.torch.float64), self.model(self.torch.float64)
+        wanted = next(self.expected(self.model(self.torch.float64), data, batches))
+        indices = next(iter(self.helper.BatchSampler(len(data), me, seed=5)))
+        self.loss(self.wrapped(model, me), data[indices], "mean").backward()
+        self.worst.add(PLAIN, self.error(self.gradient(model), wanted))
+
+    def check_order(self) -> None:
+        for batches in itertools.chain(*SHARES.values()):
+            samples = 3 * sum(batches) + 5
+            order = [k for block in self.helper.BatchSampler(samples, self.whole(batches), seed=2) for k in block]
+            samplers = [self.helper.BatchSampler(samples, self.helper.replace(self.whole(batches), rank=rank, batches=batches,
+                                                                              world_size=len(batches), micro_batch=3), seed=2)
+                        for rank in range(len(batches))]
+            together = []  # type: List[int]
+            rows = [iter(sampler) for sampler in samplers]
+            for step in range(samplers[0].steps):
+                for sampler, row in zip(samplers, rows):
+                    for size in sampler.parts(step):
+                        together += next(row)[:size]
+            wrong = sum(a != b for a, b in zip(order, together)) + abs(len(order) - len(together))
+            self.worst.add("order of samples", float(wrong or sorted(order) != list(range(samples))))
+
+    def curve(self, me: Any, dropout: float, limit: Optional[int] = None) -> List[float]:
+        """Trains from the checkpoint, if there is one, and returns the loss after every step; saves after `limit`."""
+        torch = self.torch
+        data, model = self.data(3 * me.global_batch + 9, torch.float64), self.model(torch.float64, dropout)
+        torch.manual_seed(me.rank)
+        optimizer = torch.optim.SGD(model.parameters(), lr=3.0, momentum=0.9)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
+        sampler = self.helper.BatchSampler(len(data), me)
+        parts = {"optimizer": optimizer, "scheduler": scheduler}
+        training = self.helper.Training(me, sampler, self.wrapped(model, me), save_every=100, **parts)
+        training.resume()
+        loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+        losses = []
+        for _ in training.epochs():
+            for step in training.steps(loader):
+                optimizer.zero_grad()
+                for batch in step:
+                    # Every sample has another number of labels that count, so the mean goes by positions.
+                    loss = self.loss(training.model, batch, "sum") / 5
+                    step.scale(loss, "sum").backward()
+                optimizer.step()
+                scheduler.step()
+                model.eval()
+                with torch.no_grad():
+                    losses.append(float(self.loss(model, data[:], "mean")))
+                model.train()
+                if len(losses) == limit:
+                    training.save()
+                    return losses
+        return losses
+
+    def check_resume(self, folder: str, parts: List[Any], dropout: float = 0.0) -> None:
+        """Compares a training by the ranks of the first part with one by those of each part in turn."""
+        at = {"checkpoint_dir": folder, "epochs": 3}
+        first = self.ranks(*parts[0][:2], **dict(at, checkpoint_dir=os.path.join(folder, "whole")))
+        whole = self.curve(first, dropout) if first else []
+        got = []  # type: List[float]
+        for batches, micro_batch, limit in parts:
+            me = self.ranks(batches, micro_batch, **at)
+            if me is not None:
+                got += self.curve(me, dropout, limit)
+            self.torch.distributed.barrier()  # those that are not in this world wait for its checkpoint
+        if self.me.rank == 0:
+            error = max(abs(a - b) / a for a, b in zip(whole, got))
+            self.worst.add("stopped and resumed", error if len(got) == len(whole) else float("inf"))
+
+    def run(self, folder: str) -> Dict[str, Any]:
+        self.check_order()
+        for batches, micro_batch, reduction in itertools.product(itertools.chain(*SHARES.values()), (None, 3), ("mean", "sum")):
+            self.check_gradients("gradient float64", self.torch.float64, batches, micro_batch, reduction)
+            self.check_gradients("gradient float32", self.torch.float32, batches, micro_batch, reduction)
+        for batches in itertools.chain(*SHARES.values()):
+            self.check_plain(batches)
+        self.check_resume(os.path.join(folder, "a"), [((31, 1, 1, 7), None, 4), ((13, 27), 6, 3), ((4, 30, 6), 5, None)])
+        # Each rank has random numbers of its own, which must go on where they were, too.
+        self.check_resume(os.path.join(folder, "b"), [((13, 27), 6, 2), ((13, 27), 6, 5), ((13, 27), 6, None)], 0.3)
+        return {"errors": self.worst.errors, "cases": self.worst.cases, "torch": self.torch.__version__,
+                "device": self.me.device.type, "backend": self.backend}
+
+
+def work(rank: int, port: int, folder: str) -> Dict[str, Any]:
+    for name in list(os.environ):
+        if name.startswith("HSCHED_"):
+            del os.environ[name]
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    if DEVICE == "cpu":  # type: ignore[name-defined]
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    import torch
+    torch.set_num_threads(1)
+    return Bench(load_helper(), torch).run(folder)
+
+
+def start(rank: int, port: int, folder: str) -> Tuple[int, int]:
+    """Starts a rank; returns its process and where to read its answer."""
+    source, sink = os.pipe()
+    child = os.fork()  # torch is not loaded yet
+    if child:
+        os.close(sink)
+        return child, source
+    status = 1
+    try:
+        answer = work(rank, port, folder)
+        status = 0
+    except BaseException as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        said = "".join(traceback.format_exception_only(type(error), error)).strip()
+        answer = {"problem": "rank %d: %s (%s:%d)" % (rank, said, place.filename, place.lineno)}
+    os.write(sink, json.dumps(answer).encode())
+    os._exit(status)
+
+
+def answers(folder: str) -> List[Dict[str, Any]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ranks = dict(start(rank, port, folder) for rank in range(RANKS))
+    left = set(ranks)
+    order = []
+    while left:
+        child, status = os.wait()
+        left.discard(child)
+        order.append(child)
+        if status != 0:  # the others would wait for it
+            for other in left:
+                os.kill(other, signal.SIGKILL)
+    texts = [os.read(ranks[child], 1 << 16).decode() for child in order]
+    return [json.loads(text) if text else {"problem": "a rank died without a word"} for text in texts]
+
+
+def main() -> Dict[str, Any]:
+    result = {"python": platform.python_version(), "torch": None, "problem": None, "checks": []}  # type: Dict[str, Any]
+    if importlib.util.find_spec("torch") is None:
+        return dict(result, problem="no module named torch")
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = answers(folder)
+    result["problem"] = next((rank["problem"] for rank in ranks if "problem" in rank), None)
+    if result["problem"] is None:
+        result.update((key, ranks[0][key]) for key in ("torch", "device", "backend"))
+        for name in list(LIMITS) + [PLAIN]:
+            worst = min(max(rank["errors"].get(name, 0.0) for rank in ranks), sys.float_info.max)  # JSON has no infinity
+            check = {"name": name, "error": worst, "cases": max(rank["cases"].get(name, 0) for rank in ranks)}
+            check.update({"limit": None, "right": worst >= PLAIN_AT_LEAST} if name == PLAIN else
+                         {"limit": LIMITS[name], "right": worst <= LIMITS[name]})
+            result["checks"].append(check)
+    return result
+
+
+if __name__ == "__main__":
+    json.dump(main(), sys.stdout)

@@ -1,0 +1,165 @@
+//! `hsched check-ddp`: whether the user's torch trains rightly with unequal ranks.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::input;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::process_environment;
+use crate::slurm::{CommandError, CommandLine, Runner, System};
+
+/// Check that your torch trains rightly with unequal ranks
+///
+/// Starts four ranks on this machine with the Python of your training and the module `hsched_ddp` that jobs can import.
+/// With shares as unequal as 1:31, means and sums, whole batches and micro-batches, the averaged gradient must be
+/// that of one process with the whole batch, the order of samples must not depend on the shares, and a training that
+/// is stopped and resumed on other ranks must go on as if nothing had been. Plain DDP must fail the same test.
+/// Needs no Slurm and no GPU, takes a few seconds and leaves nothing behind.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The Python that has your torch.
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    python: String,
+    /// Where the ranks compute; with fewer than four GPUs they share them and talk by gloo.
+    #[arg(long, value_enum, default_value_t, value_name = "DEVICE")]
+    device: Device,
+    /// How to print what came out.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Device {
+    #[default]
+    Cpu,
+    Cuda,
+}
+
+/// What the checks print.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    python: String,
+    /// Version of torch; none where Python has no torch.
+    torch: Option<String>,
+    /// Why the checks could not be made.
+    problem: Option<String>,
+    backend: Option<String>,
+    device: Option<String>,
+    checks: Vec<Check>,
+}
+
+/// One check: the largest error of its cases, relative to what is right.
+#[derive(Debug, Deserialize, Serialize)]
+struct Check {
+    name: String,
+    error: f64,
+    cases: u64,
+    /// The error up to which it is right; `None` for the control, which must err.
+    limit: Option<f64>,
+    right: bool,
+}
+
+/// The program that makes the checks.
+const CHECKS: &str = include_str!("check_ddp.py");
+
+/// How long they may take: a cold file system needs minutes to load torch.
+const LIMIT: Duration = Duration::from_secs(600);
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let helper = input::template(context)?.helper;
+        let answer = self.ask(&helper)?;
+        let Some(torch) = &answer.torch else {
+            let problem = answer.problem.as_deref().unwrap_or("the checks did not say why");
+            return Err(self.unchecked(&answer.python, problem));
+        };
+        let right = answer.checks.iter().all(|check| check.right);
+        let text = match self.format {
+            Format::Table => format!("{}\n", verdict(torch, &answer)),
+            Format::Json => json_text(&json!({
+                "schema": "hsched.check-ddp/1",
+                "right": right,
+                "python": answer.python,
+                "torch": torch,
+                "device": answer.device,
+                "backend": answer.backend,
+                "checks": answer.checks,
+            }))?,
+        };
+        print(context, &text)?;
+        Ok(if right { Exit::Done } else { Exit::Failed })
+    }
+}
+
+impl Args {
+    /// Returns what the checks say.
+    ///
+    /// # Errors
+    /// When the Python cannot be started (exit 78), or the checks end without an answer.
+    fn ask(&self, helper: &str) -> Result<Answer, Failure> {
+        let device = if self.device == Device::Cpu { "cpu" } else { "cuda" };
+        // A string of JSON is one of Python, too.
+        let program = format!("HELPER = {}\nDEVICE = {}\n{CHECKS}", Value::from(helper), Value::from(device));
+        let command = CommandLine { stdin: Some(program), ..CommandLine::new(self.python.clone(), ["-"]) };
+        let output =
+            System::new(process_environment(), LIMIT).run(&command).map_err(|error| match error {
+                CommandError::NotFound { .. } | CommandError::Start { .. } => {
+                    let message = format!("{}: this Python cannot be started", self.python);
+                    Failure::new(Exit::BadInput, message)
+                        .hint("name the one of your training: --python PROGRAM")
+                }
+                CommandError::Unconfigured { stderr, .. }
+                | CommandError::Unreachable { stderr, .. }
+                | CommandError::Failed { stderr, .. } => {
+                    self.odd(stderr.lines().last().unwrap_or("it did not say why"))
+                }
+                other => Failure::from_error(Exit::Failed, &other),
+            })?;
+        // Libraries may print something in front of it.
+        let last = output.stdout.lines().last().unwrap_or_default();
+        serde_json::from_str(last).map_err(|_| self.odd("it printed something else than an answer"))
+    }
+
+    fn odd(&self, why: &str) -> Failure {
+        Failure::new(Exit::Failed, format!("{}: the checks did not run: {why}", self.python))
+            .hint("Python 3.8 or later and torch 1.13 or later are needed")
+    }
+
+    /// Returns the failure of checks that could not be made.
+    fn unchecked(&self, version: &str, problem: &str) -> Failure {
+        let missing = problem.starts_with("no module");
+        let exit = if missing { Exit::BadInput } else { Exit::Failed };
+        let failure = Failure::new(exit, format!("{} (Python {version}): {problem}", self.python));
+        if !missing {
+            return failure;
+        }
+        failure.hint("activate the environment of your training first, or name its Python: --python PROGRAM")
+    }
+}
+
+/// Returns the line for people.
+fn verdict(torch: &str, answer: &Answer) -> String {
+    let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
+    let place = format!("2 to 4 ranks, {}, {}", word(&answer.device), word(&answer.backend));
+    let part = |check: &Check| match check.limit {
+        Some(limit) => format!("{} off by {:.1e} (limit {limit:e})", check.name, check.error),
+        None => format!("{} off by {:.1e}, which the test must see", check.name, check.error),
+    };
+    let wrong: Vec<String> = answer.checks.iter().filter(|check| !check.right).map(part).collect();
+    if !wrong.is_empty() {
+        return format!("wrong: torch {torch} ({place}): {}", wrong.join("; "));
+    }
+    let errors = answer.checks.iter().filter(|check| check.error > 0.0);
+    let errors: Vec<String> = errors.map(|check| format!("{} {:.0e}", check.name, check.error)).collect();
+    format!("right: torch {torch} ({place}); relative errors at most: {}", errors.join(", "))
+}

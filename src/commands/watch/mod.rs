@@ -1,0 +1,108 @@
+//! `hsched watch`: turn after turn of the engine on the real cluster.
+
+mod turns;
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+
+use crate::commands::cli::Subcommand;
+use crate::commands::context::Context;
+use crate::commands::state;
+use crate::commands::watch::turns::Watch;
+use crate::engine::Moves;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::policy::{self, Objective};
+use crate::spec;
+use crate::store::StateDir;
+
+/// Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed
+///
+/// Looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when every job has ended;
+/// it can be stopped and started again at any time, and loses nothing. From cron: `hsched watch --once`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Take one turn and end.
+    #[arg(long, conflicts_with_all = ["interval", "forever"])]
+    once: bool,
+    /// Time between two looks, such as 30s or 5m.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = interval)]
+    interval: Duration,
+    /// Go on when all jobs have ended: more may be added.
+    #[arg(long)]
+    forever: bool,
+    /// Say what would be done and why, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    moves: Wanted,
+    /// auto: how far the time saved must exceed what stopping and starting again costs, as a part of that.
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.5, value_parser = margin)]
+    margin: f64,
+    /// Run on the very nodes of the plan, not only on nodes of their kind.
+    #[arg(long)]
+    pin: bool,
+    /// The algorithm that places jobs.
+    #[arg(long, value_name = "NAME", default_value = policy::names()[0],
+          value_parser = PossibleValuesParser::new(policy::names()))]
+    policy: String,
+    /// What to minimise.
+    #[arg(long, value_name = "WHAT", default_value = "mean-jct",
+          value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
+    objective: String,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// End each search after this long and take the best plan so far.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    budget: Duration,
+}
+
+/// Whether running jobs are moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Wanted {
+    #[default]
+    Never,
+    Auto,
+}
+
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let watch = Watch { args: self, context, rules: self.rules(context) };
+        if self.dry_run {
+            return watch.preview();
+        }
+        if self.once {
+            return watch.once();
+        }
+        let root = state::root(context)?;
+        let _alone = StateDir::lock_watch(&root).map_err(|error| {
+            state::failure(&error).hint("another hsched watch follows these jobs; hsched status shows them")
+        })?;
+        watch.go_on()
+    }
+}
+
+impl Args {
+    fn rules(&self, context: &Context) -> crate::engine::Rules {
+        let moves = match self.moves {
+            Wanted::Never => Moves::Never,
+            Wanted::Auto => Moves::Auto { margin: self.margin },
+        };
+        crate::engine::Rules { moves, ..state::rules(context) }
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = spec::parse_duration(text).map_err(|error| error.to_string())?;
+    let duration = Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())?;
+    if duration.is_zero() { Err("must be above 0".into()) } else { Ok(duration) }
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("must be 0 or more".into()) }
+}

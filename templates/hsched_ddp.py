@@ -1,0 +1,524 @@
+"""Training with unequal ranks: what a PyTorch program needs under hsched, in one file to import.
+
+hsched gives every rank its own share of each global batch. Then DistributedDataParallel, which averages gradients
+over ranks as if all had the same share, is right only with a weighted loss; this file weights it. It also gives each
+rank its samples, reports speeds, saves, and stops when it is told to. docs/training.md of hsched shows how to use it.
+
+It works under torchrun and alone, too: then the shares are equal. Without torch there are `init`, `BatchSampler`,
+`Rank.report` and `stop_requested`. Python 3.8 or later, torch 1.13 or later. The file is free to copy.
+"""
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import math
+import os
+import random
+import re
+import signal
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+try:
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+except ModuleNotFoundError:
+    torch = None  # type: ignore[assignment]
+
+SAVED = 85
+"""The exit status of a rank that saved its state and wants to be continued."""
+
+_asked_to_stop = False
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What is known about this process and its part of the work."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    local_world_size: int
+    batches: Tuple[int, ...]
+    """Samples of a global batch that each rank takes, by rank."""
+    micro_batch: int
+    """Most samples of one forward and backward pass of this rank."""
+    epochs: int
+    epochs_done: int
+    job: str
+    run: str
+    plan: str
+    gpu_type: str
+    checkpoint_dir: str
+    report_file: str
+    """Where this rank reports; empty: nowhere."""
+    grace_s: float
+    """Seconds between the request to stop and the end."""
+    device: Any = None
+    """The torch.device to compute on."""
+    group: Any = None
+    """The ranks' process group; None is torch's default."""
+
+    @property
+    def batch(self) -> int:
+        """Samples of a global batch that this rank takes."""
+        return self.batches[self.rank]
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of a global batch."""
+        return sum(self.batches)
+
+    def part(self, block: int) -> Tuple[int, int]:
+        """Returns where this rank's part of a block of samples begins, and its size.
+
+        A whole global batch gives `batch`; a shorter block is divided in proportion. The parts of all ranks are the
+        block, without gap or overlap; a part may be empty.
+        """
+        before = sum(self.batches[:self.rank])
+        begin, end = (edge * block // self.global_batch for edge in (before, before + self.batch))
+        return begin, end - begin
+
+    def report(self, line: Mapping[str, Any]) -> None:
+        """Appends a JSON line to this rank's report, if there is one. Numbers that are not finite become null."""
+        if self.report_file:
+            text = json.dumps(_finite(dict(line))) + "\n"
+            with open(self.report_file, "a") as file:
+                file.write(text)  # one write: a reader sees the whole line or none
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs: int = 1) -> Rank:
+    """Returns what the variables of hsched say, or else those of torchrun, or else a world of one rank.
+
+    `global_batch` and `epochs` count where hsched has not said them.
+    """
+    alone = "RANK" not in env  # lines of setup see some variables, but are no rank
+    rank, world_size = (0, 1) if alone else (int(env["RANK"]), int(env["WORLD_SIZE"]))
+    planned = env.get("HSCHED_GLOBAL_BATCH")
+    whole = int(planned) if planned else global_batch
+    if not whole or whole < 1:
+        raise ValueError("the global batch is unknown: call init(global_batch=...)")
+    if planned and not alone:
+        batches = tuple(int(batch) for batch in env["HSCHED_BATCHES"].split(","))
+    else:
+        batches = tuple((k + 1) * whole // world_size - k * whole // world_size for k in range(world_size))
+    if len(batches) != world_size or sum(batches) != whole or min(batches) < 0:
+        raise ValueError("the batches %s are not those of %d ranks with %d samples" % (batches, world_size, whole))
+    return Rank(
+        rank=rank, world_size=world_size,
+        local_rank=0 if alone else int(env.get("LOCAL_RANK", 0)),
+        local_world_size=1 if alone else int(env.get("LOCAL_WORLD_SIZE", 1)),
+        batches=batches, micro_batch=max(1, batches[rank] if alone else int(env.get("HSCHED_MICRO_BATCH", batches[rank]))),
+        epochs=int(env.get("HSCHED_EPOCHS", epochs)), epochs_done=int(env.get("HSCHED_EPOCHS_DONE", 0)),
+        job=env.get("HSCHED_JOB", ""), run=env.get("HSCHED_RUN", ""), plan=env.get("HSCHED_PLAN", ""),
+        gpu_type=env.get("HSCHED_GPU_TYPE", ""), checkpoint_dir=env.get("HSCHED_CHECKPOINT_DIR", "checkpoints"),
+        report_file=env.get("HSCHED_REPORT", ""), grace_s=float(env.get("HSCHED_STOP_GRACE_S", 0)),
+    )
+
+
+def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[str] = None, timeout_s: float = 1800.0) -> Rank:
+    """Begins: takes over the stop signal, chooses the device, and lets the ranks meet. Call it once, first.
+
+    `global_batch` and `epochs` count where hsched has not said them. The backend is NCCL on GPUs and gloo elsewhere;
+    also on slices of a GPU, with which NCCL forms no ring. Without torch there is no device and nobody meets.
+    """
+    me = read_rank(os.environ, global_batch, epochs)
+    signal.signal(signal.SIGUSR1, _on_stop)
+    if torch is None:
+        return me
+    me = replace(me, device=_device(me))
+    on_gpu = me.device.type == "cuda"
+    if on_gpu:
+        torch.cuda.set_device(me.device)
+    if backend is None:
+        sliced = "MIG-" in os.environ.get("CUDA_VISIBLE_DEVICES", "") or re.search(r"\dg\.\d+gb", me.gpu_type.lower())
+        backend = "nccl" if on_gpu and not sliced and dist.is_nccl_available() else "gloo"
+    meeting: Dict[str, Any] = {"timeout": datetime.timedelta(seconds=timeout_s)}
+    if "RANK" not in os.environ:
+        meeting["store"] = dist.HashStore()  # nobody to meet, and perhaps no MASTER_ADDR
+    dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, **meeting)
+    return me
+
+
+def _device(me: Rank) -> Any:
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count == 0:
+        return torch.device("cpu")
+    index = me.local_rank if count > 1 else 0  # some sites show each rank its own device alone
+    if index >= count:
+        raise RuntimeError("rank %d is number %d on its node, which shows %d GPUs" % (me.rank, me.local_rank, count))
+    return torch.device("cuda", index)
+
+
+def _on_stop(number: int, frame: Any) -> None:
+    global _asked_to_stop
+    _asked_to_stop = True
+
+
+def stop_requested() -> bool:
+    """Returns whether this process got the signal to stop. `Training` asks all ranks; others have to agree themselves."""
+    return _asked_to_stop
+
+
+def leave(status: int = 0) -> None:
+    """Ends the program in order, with all ranks."""
+    if torch is not None and dist.is_initialized():
+        dist.barrier()  # nobody's end breaks what another one still exchanges
+        dist.destroy_process_group()
+    sys.exit(status)
+
+
+class BatchSampler:
+    """This rank's samples of every global batch, for DataLoader(batch_sampler=...): lists of at most `micro_batch`.
+
+    Global batches are consecutive blocks of one permutation of all samples, drawn from the seed and the epoch alone.
+    So the order of samples does not depend on how many ranks there are or how they share, and all ranks make the same
+    number of steps. A shorter last block is divided in proportion. A rank whose part of it is empty gets one sample of
+    the block, so that it takes part in the step; `Training` gives that sample the weight 0.
+    """
+
+    def __init__(self, samples: int, me: Rank, seed: int = 0, shuffle: bool = True, drop_last: bool = False) -> None:
+        """`drop_last` leaves out the shorter last block: for models that cannot take a single sample."""
+        self.samples, self.me, self.seed, self.shuffle, self.drop_last = samples, me, seed, shuffle, drop_last
+        self.steps = samples // me.global_batch if drop_last else -(-samples // me.global_batch)
+        if self.steps < 1:
+            raise ValueError("%d samples make no step of %d" % (samples, me.global_batch))
+        self.set_epoch(1)
+
+    def set_epoch(self, epoch: int, first_step: int = 0) -> None:
+        """Chooses the permutation, and the step to begin with."""
+        self.epoch, self.first_step = epoch, first_step
+
+    def block(self, step: int) -> int:
+        """Returns the size of a step's block."""
+        return min(self.me.global_batch, self.samples - step * self.me.global_batch)
+
+    def parts(self, step: int) -> List[int]:
+        """Returns the sizes of this rank's micro-batches of a step; [0] stands for one sample without weight."""
+        size = self.me.part(self.block(step))[1]
+        return [min(self.me.micro_batch, size - begin) for begin in range(0, size, self.me.micro_batch)] or [0]
+
+    def __len__(self) -> int:
+        return sum(len(self.parts(step)) for step in range(self.first_step, self.steps))
+
+    def __iter__(self) -> Iterator[List[int]]:
+        order = _permutation(self.samples, self.seed + self.epoch) if self.shuffle else range(self.samples)
+        for step in range(self.first_step, self.steps):
+            begin = step * self.me.global_batch + self.me.part(self.block(step))[0]
+            for size in self.parts(step):
+                if size == 0:
+                    begin = step * self.me.global_batch
+                yield [int(index) for index in order[begin:begin + max(1, size)]]
+                begin += size
+
+
+def _permutation(samples: int, seed: int) -> Sequence[Any]:
+    if torch is None:
+        return random.Random(seed).sample(range(samples), samples)
+    return torch.randperm(samples, generator=torch.Generator().manual_seed(seed))  # type: ignore[no-any-return]
+
+
+def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str = "mean") -> Any:
+    """Returns the loss weighted so that the gradient that DDP averages is that of the whole batch.
+
+    `count` is what the loss was taken over on this rank (samples, or tokens with a label), `total` the sum over all
+    micro-batches of all ranks in this step. A loss that is a mean gets the weight W * count / total, one that is a
+    sum W / total, for W ranks: DDP divides by W. Where a count can be 0, take a sum: the mean over nothing is NaN.
+    """
+    if reduction not in ("mean", "sum"):
+        raise ValueError("reduction must be mean or sum, not %r" % reduction)
+    share = count if reduction == "mean" else float(count > 0)
+    return loss * (me.world_size * share / max(total, 1e-300))
+
+
+class Step:
+    """One step of the optimiser: iterate over it for this rank's micro-batches; the last one's backward synchronises."""
+
+    def __init__(self, training: Training, batches: List[Any], sizes: List[int], counts: List[float], total: float) -> None:
+        self.total = total
+        """What the losses of all ranks are taken over: samples, or the sum of the counts."""
+        self._training, self._batches, self._sizes, self._counts = training, batches, sizes, counts
+        self._count = 0.0
+
+    def __iter__(self) -> Iterator[Any]:
+        model, timer = self._training.model, self._training.timer
+        for k, (batch, self._count) in enumerate(zip(self._batches, self._counts)):
+            silent = k + 1 < len(self._batches) and isinstance(model, DistributedDataParallel)
+            with model.no_sync() if silent else contextlib.nullcontext():
+                timer.start()
+                yield batch
+                timer.stop(self._sizes[k])
+
+    def scale(self, loss: Any, reduction: str = "mean") -> Any:
+        """Returns the loss of the current micro-batch with the weight that makes the averaged gradient right."""
+        scaled = scale_loss(loss, self._training.me, self._count, self.total, reduction)
+        self._training.loss += scaled.detach().double() * self.total / self._training.me.world_size
+        self._training.counted += self._count
+        return scaled
+
+
+class Timer:
+    """Times forward and backward passes without the wait for other ranks, and without waiting for the GPU.
+
+    A pass begins when its batch is handed out and ends when the gradients of this rank are there: at the last mark,
+    which a communication hook of DDP makes when a bucket of gradients is about to be exchanged; where nothing is
+    exchanged, when the next batch is asked for. On GPUs these are events in the stream, read when they have happened.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._cuda = device.type == "cuda"
+        self._begin: Any = None
+        self._end: Any = None
+        self._running: Deque[Tuple[Any, Any, int]] = deque()
+        self.passes: List[Tuple[int, float]] = []
+        """Samples and seconds of each pass that has ended."""
+
+    def _now(self) -> Any:
+        if not self._cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def start(self) -> None:
+        self._begin, self._end = self._now(), None
+
+    def mark(self) -> None:
+        self._end = self._now()
+
+    def stop(self, samples: int) -> None:
+        self._running.append((self._begin, self._now() if self._end is None else self._end, samples))
+        while self._running and (not self._cuda or self._running[0][1].query()):
+            self._collect()
+
+    def flush(self) -> List[Tuple[int, float]]:
+        """Returns the passes since the last call, having waited for them."""
+        if self._cuda:
+            torch.cuda.synchronize()
+        while self._running:
+            self._collect()
+        passes, self.passes = self.passes, []
+        return passes
+
+    def _collect(self) -> None:
+        begin, end, samples = self._running.popleft()
+        self.passes.append((samples, begin.elapsed_time(end) / 1000 if self._cuda else end - begin))
+
+
+class Training:
+    """The loop over epochs and steps: weights, times, reports, checkpoints, and the end when a stop was asked for."""
+
+    def __init__(self, me: Rank, sampler: BatchSampler, model: Any, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
+                 save_every: int = 1, **stateful: Any) -> None:
+        """`model` is the one in DistributedDataParallel; alone it may be any module.
+
+        `stateful` (optimizer=..., scheduler=..., scaler=...) has whatever else belongs into a checkpoint, each with
+        `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and at the
+        end. DDP takes one communication hook, which is used here: give your own as `comm_hook`, its state will be None.
+        """
+        self.me, self.sampler, self.model, self.save_every = me, sampler, model, save_every
+        self.timer = Timer(me.device)
+        self.epoch = 0
+        """Epochs done."""
+        self.step = 0
+        """Steps done of the epoch after those."""
+        self.metrics: Dict[str, float] = {}
+        """Reported with the epoch, beside the loss; the same on all ranks, please."""
+        self.loss, self.counted, self._samples = 0.0, 0.0, 0
+        """The epoch's loss so far on this rank, as a sum over what is counted, and the count."""
+        self._stateful = dict(stateful, model=getattr(model, "module", model))
+        self._asked = self._sum([0.0], later=True)
+        if isinstance(model, DistributedDataParallel):
+            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+            def marked(state, bucket):  # type: ignore[no-untyped-def]  # DDP wants no types, or its own
+                self.timer.mark()
+                return comm_hook(state, bucket) if comm_hook else allreduce_hook(me.group, bucket)
+            model.register_comm_hook(None, marked)
+
+    @property
+    def global_step(self) -> int:
+        """Steps done over all epochs."""
+        return self.epoch * self.sampler.steps + self.step
+
+    @property
+    def path(self) -> str:
+        """The checkpoint's file."""
+        return os.path.join(self.me.checkpoint_dir, "hsched-ddp.pt")
+
+    def epochs(self) -> Iterator[int]:
+        """Yields the epochs still to do, from 1; after each one saves and reports it.
+
+        Rank 0 reports last, when all is written: its line says that the epoch is done.
+        """
+        while self.epoch < self.me.epochs:
+            self.loss, self.counted, self._samples, self.metrics = 0.0, 0.0, 0, {}
+            begin = time.monotonic()
+            yield self.epoch + 1
+            line = self._line(time.monotonic() - begin)
+            self.epoch, self.step = self.epoch + 1, 0
+            stopping = bool(self._sum([float(_asked_to_stop)]) > 0)
+            if stopping or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
+                self.save()
+            if self.me.rank != 0:
+                self.me.report(line)
+            self._sum([0.0])
+            if self.me.rank == 0:
+                self.me.report(line)
+            if stopping and self.epoch < self.me.epochs:
+                leave(SAVED)
+
+    def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None) -> Iterator[Step]:
+        """Yields the steps of the epoch that are still to do; `loader` must go by this training's sampler.
+
+        `count` says what the loss of a micro-batch is taken over, where that is not samples: tokens with a label.
+        When a rank was asked to stop, all ranks save after the same step and exit with status 85.
+        """
+        self.sampler.set_epoch(self.epoch + 1, self.step)
+        state = _random_state(self.me.device)
+        batches = iter(loader)
+        if self.step > 0:  # beginning to load draws a random number, which was drawn before the stop
+            _set_random_state(state, self.me.device)
+        for number in range(self.step, self.sampler.steps):
+            if self._stop_agreed():
+                self.save()
+                leave(SAVED)
+            sizes = self.sampler.parts(number)
+            held = [batch for _, batch in zip(sizes, batches)]
+            if len(held) < len(sizes):
+                raise ValueError("the loader ended before the epoch: give it batch_sampler=%s" % type(self.sampler).__name__)
+            counts = [float(count(batch)) if count and size else float(size) for batch, size in zip(held, sizes)]
+            total = float(self._sum([sum(counts)])) if count else float(self.sampler.block(number))
+            step = Step(self, held, sizes, counts, total)
+            self._samples, self.step = self._samples + sum(sizes), number + 1
+            yield step
+
+    def probe(self, loss_of: Callable[[Any], Any], loader: Any, times: int = 3) -> List[Tuple[int, float]]:
+        """Times passes at two batch sizes, the micro-batch and half of it, and reports them: (samples, seconds) pairs.
+
+        `loss_of` returns the loss of a batch as the loader gives it. Gradients, buffers and random numbers are put
+        back, so training goes on as if nothing had been; call it on all ranks, before the epochs.
+        """
+        module, state = self._stateful["model"], _random_state(self.me.device)
+        gradients = [parameter.grad for parameter in module.parameters()]
+        buffers = [buffer.clone() for buffer in module.buffers()]
+        pairs = []
+        # Two sizes on every rank, if they are the same: some layers exchange statistics in every pass.
+        for size in (max(1, self.me.micro_batch // 2), self.me.micro_batch):
+            batch = loader.collate_fn([loader.dataset[k % self.sampler.samples] for k in range(size)])
+            for again in range(times + 1):
+                for parameter in module.parameters():
+                    parameter.grad = None
+                with self.model.no_sync() if module is not self.model else contextlib.nullcontext():
+                    self.timer.flush()
+                    self.timer.start()
+                    loss_of(batch).backward()
+                    self.timer.stop(size)
+                pairs += [(size, round(seconds, 9)) for _, seconds in self.timer.flush()[:again]]  # the first one warms up
+        for parameter, gradient in zip(module.parameters(), gradients):
+            parameter.grad = gradient
+        for buffer, before in zip(module.buffers(), buffers):
+            buffer.copy_(before)
+        _set_random_state(state, self.me.device)
+        self.me.report({"probe": pairs, "rank": self.me.rank})
+        self._sum([0.0])  # so that no epoch begins with the wait for a slower rank's probe
+        return pairs
+
+    def save(self) -> None:
+        """Replaces the checkpoint as a whole: rank 0 does, and all ranks call this, between steps. It fails on all or none."""
+        states: List[Any] = [None] * self.me.world_size
+        dist.all_gather_object(states, _random_state(self.me.device), group=self.me.group)
+        problem = None
+        if self.me.rank == 0:
+            temporary = "%s.%d.tmp" % (self.path, os.getpid())
+            saved = dict(self._position(), epoch=self.epoch, step=self.step, global_step=self.global_step, plan=self.me.plan,
+                         random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
+            try:
+                os.makedirs(self.me.checkpoint_dir, exist_ok=True)
+                with open(temporary, "wb") as file:
+                    torch.save(saved, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, self.path)
+            except (OSError, RuntimeError) as error:  # torch makes the one of the other
+                problem = error
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+        if self._sum([float(problem is not None)]) > 0:
+            raise RuntimeError("rank 0 cannot write the checkpoint %s" % self.path) from problem
+
+    def resume(self) -> bool:
+        """Goes on from the checkpoint, whatever ranks wrote it; returns whether there was one. All ranks call this."""
+        saved: Dict[str, Any] = {"global_step": -1}
+        if os.path.exists(self.path):
+            saved = torch.load(self.path, map_location="cpu", weights_only=False)
+        if self._sum([float(saved["global_step"])]) != saved["global_step"] * self.me.world_size:
+            raise RuntimeError("the ranks read different checkpoints: is %s on a file system that all nodes share?" % self.path)
+        if saved["global_step"] < 0:
+            return False
+        for key, value in self._position().items():
+            if saved[key] != value:
+                raise ValueError("%s was written with %s %s, this training has %s: use another HSCHED_CHECKPOINT_DIR to begin anew"
+                                 % (self.path, key, saved[key], value))
+        for name, part in self._stateful.items():
+            part.load_state_dict(saved["state"][name])
+        self.epoch, self.step = saved["epoch"], saved["step"]
+        if self.me.rank < len(saved["random"]):
+            _set_random_state(saved["random"][self.me.rank], self.me.device)
+        return True
+
+    def _position(self) -> Dict[str, Any]:
+        """What must be the same for a step's number to mean the same."""
+        names = ("samples", "seed", "shuffle", "drop_last")
+        return dict({name: getattr(self.sampler, name) for name in names}, global_batch=self.me.global_batch)
+
+    def _line(self, epoch_s: float) -> Dict[str, Any]:
+        passes = self.timer.flush()
+        whole = [seconds for samples, seconds in passes if samples == self.me.micro_batch]
+        whole = whole[1:] or whole  # the first one warms up
+        loss, count = self._sum([float(self.loss), self.counted]).tolist()
+        return {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
+                "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
+                "micro_batch": self.me.micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
+                "metrics": dict({"loss": loss / count if count else math.nan}, **self.metrics)}
+
+    def _sum(self, values: List[float], later: bool = False) -> Any:
+        """Returns the sums over all ranks as a tensor; all ranks meet here, unless it is for later."""
+        sums = torch.tensor(values, dtype=torch.float64, device=self.me.device)
+        work = dist.all_reduce(sums, group=self.me.group, async_op=later)
+        return (work, sums) if later else sums
+
+    def _stop_agreed(self) -> bool:
+        """Returns whether a rank had been asked to stop a step ago: the answer takes that long, and nobody waits for it."""
+        (work, asked), self._asked = self._asked, self._sum([float(_asked_to_stop)], later=True)
+        work.wait()
+        return bool(asked > 0)
+
+
+def _random_state(device: Any) -> Dict[str, Any]:
+    state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if "numpy" in sys.modules:
+        state["numpy"] = sys.modules["numpy"].random.get_state()
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def _set_random_state(state: Dict[str, Any], device: Any) -> None:
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if "numpy" in state and "numpy" in sys.modules:
+        sys.modules["numpy"].random.set_state(state["numpy"])
+    if "cuda" in state and device.type == "cuda":
+        torch.cuda.set_rng_state(state["cuda"], device)

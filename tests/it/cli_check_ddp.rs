@@ -1,0 +1,78 @@
+//! `hsched check-ddp`: with a real torch, without one, and with a Python that is none.
+
+use serde_json::Value;
+
+use crate::python;
+use crate::sandbox::Sandbox;
+
+/// The figures that the checks must reach; gradients of unequal ranks against one process with the whole batch.
+#[test]
+fn unequal_ranks_train_as_one_process_does() {
+    let Some(python) = python::with_torch() else { return };
+    let answer = Sandbox::new().run(&format!("check-ddp --python {python} --format json")).json();
+    assert_eq!(answer["right"], true, "{answer:#}");
+    assert_eq!((&answer["backend"], &answer["device"]), (&"gloo".into(), &"cpu".into()));
+    let checks = answer["checks"].as_array().expect("checks");
+    let error = |name: &str| {
+        let check = checks.iter().find(|check| check["name"] == name).expect("the check");
+        assert!(check["cases"].as_u64() > Some(0), "{check}");
+        check["error"].as_f64().expect("a number")
+    };
+    assert!(error("gradient float64") < 1e-6 && error("gradient float32") < 1e-4, "{answer:#}");
+    assert!(error("order of samples") == 0.0 && error("stopped and resumed") < 1e-9, "{answer:#}");
+    assert!(error("plain DDP") > 1e-2, "the control sees nothing: {answer:#}");
+}
+
+/// A helper that forgets the weights is found out, and `templates` is where it comes from.
+#[test]
+fn a_helper_that_does_not_weight_is_wrong() {
+    let Some(python) = python::with_torch() else { return };
+    let helper = include_str!("../../templates/hsched_ddp.py");
+    let weight = "loss * (me.world_size * share / max(total, 1e-300))";
+    assert!(helper.contains(weight));
+    let sandbox = Sandbox::new().file("hsched_ddp.py", helper.replace(weight, "loss"));
+    let ran = sandbox.run(&format!("--set templates=. check-ddp --python {python}")).exits(1);
+    assert!(ran.stdout.starts_with("wrong: torch "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("gradient float64 off by ") && ran.stdout.lines().count() == 1,
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_python_without_torch_is_told_from_one_that_is_missing() {
+    let script = "exec /usr/bin/env python3 -S -c 'import sys; sys.path = sys.path[:0] + \
+                  [p for p in sys.path if \"packages\" not in p]; exec(sys.stdin.read())'";
+    let sandbox = Sandbox::new().program("python3", script);
+    let problem = sandbox.run("check-ddp").fails(78);
+    assert!(problem.starts_with("error: python3 (Python 3."), "{problem}");
+    assert!(problem.contains("): no module named torch\nhint: activate the environment"), "{problem}");
+
+    let problem = Sandbox::new().run("check-ddp --python none").fails(78);
+    assert!(
+        problem.contains("none: this Python cannot be started") && problem.contains("--python PROGRAM"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn what_goes_wrong_in_the_checks_is_said() {
+    let check = |lines: &str, message: &str| {
+        let ran = Sandbox::new().program("python3", lines).run("check-ddp --format json").exits(1);
+        let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(answer["error"]["message"], message);
+    };
+    check(
+        "echo 'Killed by the administrator' >&2; exit 9",
+        "python3: the checks did not run: Killed by the administrator",
+    );
+    // Words of Slurm's programs mean nothing here.
+    check(
+        "echo 'RuntimeError: connection refused' >&2; exit 1",
+        "python3: the checks did not run: RuntimeError: connection refused",
+    );
+    check("echo hello", "python3: the checks did not run: it printed something else than an answer");
+    let dead = r#"{"python": "3.9.1", "torch": null, "problem": "rank 2: no", "checks": []}"#;
+    check(&format!("echo warning; echo '{dead}'"), "python3 (Python 3.9.1): rank 2: no");
+}

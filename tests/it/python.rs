@@ -1,0 +1,114 @@
+//! The Python of the tests that need torch, and what all Python files here keep to.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use crate::real_cluster::repository;
+
+/// The variable that turns a missing torch from a skip into a failure.
+const WISH: &str = "HSCHED_TEST_TORCH";
+
+/// The first of these that has torch; the second is where Debian's package puts it.
+static WITH_TORCH: LazyLock<Option<&str>> = LazyLock::new(|| {
+    let has_torch = |python: &&&str| {
+        let tried = Command::new(python).args(["-c", "import torch"]).stderr(Stdio::null()).status();
+        tried.is_ok_and(|status| status.success())
+    };
+    ["python3", "/usr/bin/python3"].iter().find(has_torch).copied()
+});
+
+/// Returns a Python with torch, by its whole path; `None`, and says so, where there is none.
+pub fn with_torch() -> Option<String> {
+    let Some(python) = *WITH_TORCH else {
+        assert!(std::env::var_os(WISH).is_none_or(|wish| wish != "require"), "no torch");
+        let test = std::thread::current().name().unwrap_or("test").to_owned();
+        // Not by eprintln!, which the test harness keeps for itself.
+        let line = format!("skipped: {test}: no Python with torch; {WISH}=require makes this a failure\n");
+        io::stderr().write_all(line.as_bytes()).expect("stderr");
+        return None;
+    };
+    Some(run(python, &["-c", "import sys; print(sys.executable)"], "").trim().to_owned())
+}
+
+/// Returns what Python prints; it must succeed.
+pub fn run(python: &str, arguments: &[&str], input: &str) -> String {
+    let mut child = Command::new(python)
+        .args(arguments)
+        .current_dir(repository())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env_remove("PYTHONPATH")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("Python starts");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("Python reads");
+    let output = child.wait_with_output().expect("Python ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// The helper and the examples run on old clusters too.
+#[test]
+fn no_python_here_is_newer_than_3_8() {
+    let files = [
+        "templates/hsched_ddp.py",
+        "src/commands/check_ddp.py",
+        "examples/ddp/train.py",
+        "examples/stand-in/train.py",
+    ];
+    let check = "import ast, sys\nfor path in sys.argv[1:]:\n    text = open(path).read()\n    \
+                 ast.parse(text, path, feature_version=(3, 8))\n    compile(text, path, 'exec')";
+    run("python3", &[&["-c", check], &files[..]].concat(), "");
+}
+
+/// What the helper does without torch, without hsched, and with variables that contradict each other.
+#[test]
+fn the_helper_serves_programs_without_torch() {
+    let input = r#"
+import json, os, signal, sys, tempfile
+sys.path.insert(0, "templates")
+sys.modules["torch"] = None
+import hsched_ddp as hsched
+
+alone = hsched.read_rank({}, global_batch=10)
+assert (alone.rank, alone.world_size, alone.batches, alone.micro_batch) == (0, 1, (10,), 10), alone
+under_torchrun = hsched.read_rank({"RANK": "1", "WORLD_SIZE": "3", "LOCAL_RANK": "1"}, global_batch=10)
+assert under_torchrun.batches == (3, 3, 4) and under_torchrun.batch == 3, under_torchrun
+planned = {"RANK": "1", "WORLD_SIZE": "3", "HSCHED_GLOBAL_BATCH": "12", "HSCHED_BATCHES": "8,3,1", "HSCHED_MICRO_BATCH": "2",
+           "HSCHED_EPOCHS": "5", "HSCHED_REPORT": os.path.join(tempfile.mkdtemp(), "report")}
+me = hsched.read_rank(planned, global_batch=99, epochs=7)
+assert (me.batch, me.global_batch, me.micro_batch, me.epochs) == (3, 12, 2, 5), me
+in_setup = {key: value for key, value in planned.items() if key != "RANK"}
+assert hsched.read_rank(in_setup).batches == (12,)
+for wrong in ({"HSCHED_BATCHES": "8,3"}, {"HSCHED_BATCHES": "8,3,2"}, {"HSCHED_BATCHES": "13,-1,0"}):
+    try:
+        hsched.read_rank(dict(planned, **wrong))
+        raise SystemExit("%s was taken" % wrong)
+    except ValueError as error:
+        assert "batches" in str(error)
+
+# 26 samples: two whole blocks and one of two samples, of which this rank's part is empty.
+sampler = hsched.BatchSampler(26, me, seed=1)
+assert [sampler.parts(step) for step in range(3)] == [[2, 1], [2, 1], [0]]
+first, again = list(sampler), list(hsched.BatchSampler(26, me, seed=1))
+assert first == again and len(first) == len(sampler)
+sampler.set_epoch(1, 1)
+assert list(sampler) == first[2:]
+sampler.set_epoch(2)
+assert list(sampler) != first
+
+me.report({"epoch": 1, "metrics": {"loss": float("nan")}})
+me.report({"epoch": 2})
+lines = [json.loads(line) for line in open(me.report_file)]
+assert lines == [{"epoch": 1, "metrics": {"loss": None}}, {"epoch": 2}], lines
+
+assert hsched.init(global_batch=4).device is None and not hsched.stop_requested()
+os.kill(os.getpid(), signal.SIGUSR1)
+assert hsched.stop_requested()
+print("done")
+"#;
+    assert_eq!(run("python3", &["-"], input), "done\n");
+}

@@ -1,0 +1,143 @@
+//! The example of a real training, as a heterogeneous job: its shares, reports, stop and resumption.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::python;
+use crate::real_cluster::repository;
+use crate::real_desk::{Desk, Done, desk, job, wait_for};
+use crate::sandbox::Sandbox;
+
+const EPOCHS: usize = 16;
+
+/// Returns the arguments of the example for `EPOCHS` epochs of ten steps.
+fn arguments() -> Vec<String> {
+    let program = repository().join("examples/ddp/train.py").display().to_string();
+    [&program, "--samples", "600", "--lr", "0.02"].map(ToOwned::to_owned).to_vec()
+}
+
+/// Returns the job: three ranks of two types, one of which takes micro-batches and three times as long.
+fn training(python: &str) -> Value {
+    let words = shell_words::join([&[python.to_owned()], &arguments()[..]].concat());
+    let command = format!(
+        "echo $HSCHED_EPOCHS_DONE $PYTHONPATH >>saw-$RANK; exec {words} --probe --sample-ms 2 --slow t4=3"
+    );
+    let mut own = job("ddp", 3, &command);
+    own["global_batch"] = 60.into();
+    own["epochs"] = EPOCHS.into();
+    own["max_batch"] = json!({"t4": 5});
+    own["env"] = json!({"PYTHONPATH": "/own/modules"});
+    own
+}
+
+#[test]
+fn a_training_that_was_stopped_ends_as_one_process_would() {
+    let Some(python) = python::with_torch() else { return };
+    let Some(desk) = desk("ddp", "mech") else { return };
+    let plan = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[training(&python)]);
+    let shares: BTreeSet<u64> = ranks(&plan).iter().filter_map(|rank| rank["batch"].as_u64()).collect();
+    assert_eq!(shares.len(), 2, "unequal shares: {plan:#}");
+
+    let id = &desk.submit(&["plan.json"])["ddp"];
+    wait_for("an epoch", || (epochs(&desk).first()?.len() > 1).then_some(()));
+    desk.ask("scancel", &["--signal=USR1", "--batch", id]);
+    let stopped = desk.ended(id);
+    assert_eq!(stopped.exit, "85:0", "{stopped:?}: {}", desk.read("ddp.out"));
+    let done = epochs(&desk)[0].len();
+    assert!((1..EPOCHS).contains(&done), "{done} epochs");
+
+    let run = desk.only_run().expect("a run");
+    let script = run.join("ddp.sbatch").display().to_string();
+    let ended = desk.ended(desk.ask("sbatch", &["--parsable", &script]).trim());
+    assert!(ended.completed(), "{ended:?}: {}", desk.read("ddp.out"));
+    assert!(desk.read("ddp.out").contains("goes on after step"), "{}", desk.read("ddp.out"));
+    check_reports(&desk, &plan);
+    check_surroundings(&desk, &run.display().to_string(), done);
+    let (together, alone) = (weights(&desk.read("ddp.out")), weights(&train_alone(&desk, &python)));
+    assert!((together / alone - 1.0).abs() < 1e-5, "weights {together}, by one process {alone}");
+}
+
+#[test]
+fn the_example_is_a_job_over_two_types() {
+    let folder = repository().join("examples/ddp").display().to_string();
+    let plan = Sandbox::new()
+        .run(&format!("plan {folder}/jobs.yaml --cluster {folder}/cluster.yaml --format json"))
+        .json();
+    let placed: Vec<(&Value, &Value)> =
+        ranks(&plan).iter().map(|rank| (&rank["type"], &rank["batch"])).collect();
+    let expected =
+        [("v100", 24), ("v100", 24), ("t4", 8), ("t4", 8)].map(|(ty, batch)| (json!(ty), json!(batch)));
+    assert_eq!(placed, expected.iter().map(|(ty, batch)| (ty, batch)).collect::<Vec<_>>());
+}
+
+fn ranks(plan: &Value) -> &Vec<Value> {
+    plan["jobs"][0]["ranks"].as_array().expect("ranks")
+}
+
+/// Returns the reports of epochs, by rank: those of the probe have no epoch.
+fn epochs(desk: &Desk<'_>) -> Vec<Vec<Value>> {
+    let mut reports = desk.reports("ddp");
+    for lines in &mut reports {
+        lines.retain(|line| line.get("epoch").is_some());
+    }
+    reports
+}
+
+/// Checks that every rank reported every epoch once, with its part of the samples and the same loss; and that the
+/// time of the faster ranks leaves out their waiting for the slower one.
+fn check_reports(desk: &Desk<'_>, plan: &Value) {
+    let reports = epochs(desk);
+    for (rank, lines) in ranks(plan).iter().zip(&reports) {
+        let numbers: Vec<u64> = lines.iter().filter_map(|line| line["epoch"].as_u64()).collect();
+        assert_eq!(numbers, (1..=EPOCHS as u64).collect::<Vec<_>>(), "rank {}", rank["rank"]);
+        let same = |key: &str| lines.iter().all(|line| line[key] == rank[key]);
+        assert!(same("rank") && same("batch"), "{lines:?}");
+        let slept =
+            |line: &Value| 0.002 * if rank["type"] == "t4" { 3.0 } else { 1.0 } * number(line, "samples");
+        assert!(lines.iter().all(|line| number(line, "compute_s") >= slept(line)), "{lines:?}");
+    }
+    let slow = ranks(plan).iter().position(|rank| rank["type"] == "t4").expect("a T4");
+    assert!(number(&reports[slow][0], "micro_batch") <= 5.0);
+    let first = |rank: usize| &reports[rank][0];
+    let samples: f64 = (0..reports.len()).map(|rank| number(first(rank), "samples")).sum();
+    assert_eq!(samples, 600.0);
+    assert!((0..reports.len()).all(|rank| first(rank)["metrics"] == first(0)["metrics"]), "{reports:?}");
+
+    for lines in desk.reports("ddp") {
+        let probes: Vec<&Value> = lines.iter().filter(|line| line.get("probe").is_some()).collect();
+        assert_eq!(probes.len(), 2, "one of each run");
+        let pairs = probes[0]["probe"].as_array().expect("pairs");
+        let sizes: BTreeSet<u64> = pairs.iter().filter_map(|pair| pair[0].as_u64()).collect();
+        assert_eq!((pairs.len(), sizes.len()), (6, 2), "{pairs:?}");
+    }
+}
+
+fn number(line: &Value, key: &str) -> f64 {
+    line[key].as_f64().expect("a number")
+}
+
+/// Checks that the helper's folder comes after the user's own modules, and that the second run knew what was done.
+fn check_surroundings(desk: &Desk<'_>, run: &str, done: usize) {
+    assert!(fs::exists(desk.folder.join(run).join("hsched_ddp.py")).expect("the run's folder"));
+    let saw = desk.read("saw-0");
+    let expected = [format!("0 /own/modules:{run}"), format!("{done} /own/modules:{run}")];
+    assert_eq!(saw.lines().collect::<Vec<_>>(), expected);
+}
+
+/// Returns what the example prints when one process does all of it.
+fn train_alone(desk: &Desk<'_>, python: &str) -> String {
+    let mut alone = desk.program(python);
+    alone.args(arguments()).args(["--global-batch", "60", "--epochs", &EPOCHS.to_string()]);
+    alone.env("PYTHONPATH", repository().join("templates")).env("HSCHED_CHECKPOINT_DIR", "alone");
+    let done = Done::of(alone.env("PYTHONDONTWRITEBYTECODE", "1"));
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    done.stdout
+}
+
+/// Returns the number that stands for all weights at the end.
+fn weights(output: &str) -> f64 {
+    let text = output.lines().find_map(|line| line.strip_prefix("weights ")).expect("the weights");
+    text.parse().expect("a number")
+}
