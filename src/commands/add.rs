@@ -91,7 +91,7 @@ impl Subcommand for Args {
 impl Args {
     /// Adds the jobs to the state, all or none, and returns what each is to it.
     fn add(&self, context: &Context, jobs: &[Job]) -> Result<Vec<(JobName, Addition)>, Failure> {
-        let nothing = |failure: Failure| failure.hint("nothing was added");
+        let nothing = |failure: Failure| state::undone(failure, "nothing was added");
         let directory = state::open(context).map_err(nothing)?;
         let rules = state::rules(context);
         let (mut state, mut ledger) =
@@ -126,7 +126,8 @@ impl Args {
     }
 
     fn table(&self, additions: &[(JobName, Addition)]) -> String {
-        let line = |(name, addition): &(JobName, Addition)| format!("{name}: {}\n", addition.text(self.dry_run));
+        let line =
+            |(name, addition): &(JobName, Addition)| format!("{name}: {}\n", addition.text(self.dry_run));
         let mut text: String = additions.iter().map(line).collect();
         text.push_str(if self.dry_run {
             "nothing was added: --dry-run\n"

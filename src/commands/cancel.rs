@@ -69,7 +69,9 @@ impl Subcommand for Args {
         let (seen, away) = if names.iter().any(in_slurm) {
             match state::catch_up(context, &world, &mut state, &rules) {
                 Ok(seen) => (seen, None),
-                Err(failure) if failure.exit == Exit::SlurmUnavailable => (nothing_seen(context), Some(failure)),
+                Err(failure) if failure.exit == Exit::SlurmUnavailable => {
+                    (nothing_seen(context), Some(failure))
+                }
                 Err(failure) => return Err(failure),
             }
         } else {
@@ -91,7 +93,8 @@ impl Subcommand for Args {
                 act(&actions, &mut state, (&mut world, &mut ledger), &seen, &rules)?
             }
         };
-        let answer = |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
+        let answer =
+            |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
         let answers: Vec<(JobName, Answer)> = names.iter().zip(&over).filter_map(answer).collect();
         self.print(context, &answers)?;
         Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
@@ -120,7 +123,8 @@ impl Args {
         match self.format {
             Format::Table if answers.is_empty() => print(context, "every job has ended\n"),
             Format::Table => {
-                let line = |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
+                let line =
+                    |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
                 print(context, &answers.iter().map(line).collect::<String>())
             }
             Format::Json => {
@@ -138,7 +142,9 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("no job {name:?} is known here"));
     match spec::nearest(name, known.iter().copied()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
-        None if known.is_empty() => failure.hint("no job is: hsched add JOBS or hsched submit JOBS makes some known"),
+        None if known.is_empty() => {
+            failure.hint("no job is: hsched add JOBS or hsched submit JOBS makes some known")
+        }
         None => failure.hint("hsched status lists those that are"),
     }
 }
@@ -157,7 +163,9 @@ fn wish(state: &mut State, names: &[JobName], seen: &Seen, rules: &Rules) -> Vec
         apply(state, seen.at, &event, rules);
     }
     let request = |name: &JobName| {
-        let Phase::Stopping { attempt, then: Then::Cancel, .. } = &state.find(name)?.phase else { return None };
+        let Phase::Stopping { attempt, then: Then::Cancel, .. } = &state.find(name)?.phase else {
+            return None;
+        };
         let (run, why) = (attempt.run.clone(), "its owner cancelled it".to_owned());
         Some(Action::Cancel { job: name.clone(), run, job_id: attempt.job_id?, why })
     };
@@ -230,7 +238,8 @@ impl Answer {
             Self::Told(job_id) if dry_run => format!("would be cancelled as job {job_id}"),
             Self::Told(job_id) => format!("is being cancelled as job {job_id}"),
             Self::Later => {
-                "Slurm does not show it yet: hsched watch, or this command again, cancels it when it does".to_owned()
+                "Slurm does not show it yet: hsched watch, or this command again, cancels it when it does"
+                    .to_owned()
             }
             Self::Over(outcome) => format!("has ended before: {outcome}"),
             Self::Untold(message) => {

@@ -1,5 +1,7 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod add;
+mod cancel;
 mod check_ddp;
 mod cli;
 mod config;
@@ -15,7 +17,9 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod report;
 mod state;
+mod status;
 mod submission;
 mod submit;
 mod watch;

@@ -138,11 +138,18 @@ pub(super) fn failure(error: &StateError) -> Failure {
     }
 }
 
+/// Returns a failure that says first what it has left undone.
+pub(super) fn undone(mut failure: Failure, what: &str) -> Failure {
+    failure.hints.insert(0, what.to_owned());
+    failure
+}
+
 /// Returns the failure of a fault between hsched and the cluster.
 pub(super) fn live_failure(error: &LiveError) -> Failure {
     match error {
         LiveError::Slurm(error) => slurm_failure(error),
         LiveError::State(error) => failure(error),
+        LiveError::Scripts { .. } => Failure::from_error(Exit::BadInput, error),
         other => Failure::from_error(Exit::Failed, other),
     }
 }

@@ -140,7 +140,7 @@ pub(super) fn submit(
     wish: Wish<'_>,
     tell: &dyn Fn(&JobName, &Answer),
 ) -> Result<Outcome, Failure> {
-    let nothing = |failure: Failure| failure.hint("nothing was submitted");
+    let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
     let (mut state, mut ledger) =
@@ -149,13 +149,17 @@ pub(super) fn submit(
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
     world.plan = Some(plan_file(planned, wish));
-    let Seen { at, mut events, queue } = state::catch_up(context, &world, &mut state, &rules)?;
+    let Seen { at, mut events, queue } =
+        state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
     let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
     if let Some(jobs) = in_queue(&names, &queue, &state) {
         // What was seen counts all the same: since when a job has been missing, for one.
         ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
-        return Err(Failure::new(Exit::Failed, format!("in the queue already: {jobs}; nothing was submitted"))
-            .hint("cancel it with hsched cancel, give the new job another name, or choose others with --job"));
+        return Err(Failure::new(
+            Exit::Failed,
+            format!("in the queue already: {jobs}; nothing was submitted"),
+        )
+        .hint("cancel it with hsched cancel, give the new job another name, or choose others with --job"));
     }
 
     let before = state.clone();
@@ -165,10 +169,13 @@ pub(super) fn submit(
     }
     mean(&mut state, &mut batch, at);
     events.extend(added);
+    // What cannot be written down is better known before the state says that it is meant.
+    world.write_run(&batch).map_err(|error| nothing(state::live_failure(&error)))?;
     let action = Action::Submit(Box::new(batch));
-    ledger
-        .keep(at, &state, &events, std::slice::from_ref(&action))
-        .map_err(|error| nothing(state::failure(&error)))?;
+    if let Err(error) = ledger.keep(at, &state, &events, std::slice::from_ref(&action)) {
+        directory.remove_run(wish.run);
+        return Err(nothing(state::failure(&error)));
+    }
     let mut answers = Vec::new();
     let kept = carry_out(&action, at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
         if let Told::Event(Event::Attempt { job, news, .. }) = told {
@@ -259,9 +266,10 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));
         }
         let attempt = state.find(name)?.phase.attempt()?;
-        let id = attempt.job_id.map_or_else(|| "no clear answer yet; try again in a minute".to_owned(), |id| {
-            format!("job {id}, which Slurm does not show now")
-        });
+        let id = attempt.job_id.map_or_else(
+            || "no clear answer yet; try again in a minute".to_owned(),
+            |id| format!("job {id}, which Slurm does not show now"),
+        );
         Some(format!("{name} ({id})"))
     });
     let twice: Vec<String> = twice.collect();

@@ -17,6 +17,9 @@ pub enum LiveError {
     Output(#[from] ParseError),
     #[error(transparent)]
     State(#[from] StateError),
+    /// A path that no script can hold, or a plan that no file can.
+    #[error("{message}")]
+    Scripts { message: String },
     #[error("cannot read the reports in {}", folder.display())]
     Reports {
         folder: PathBuf,

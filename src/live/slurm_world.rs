@@ -171,6 +171,29 @@ impl<'a> SlurmWorld<'a> {
         Some(Time(time::unix(&date)?).since(self.now()))
     }
 
+    /// Writes the plan and the scripts of a batch to disk, unless they are there.
+    ///
+    /// # Errors
+    /// When the run's id is taken, or something cannot be written.
+    pub fn write_run(&mut self, batch: &Batch) -> Result<(), LiveError> {
+        if self.prepared.contains_key(&batch.run) {
+            return Ok(());
+        }
+        let wrong = |message: String| LiveError::Scripts { message };
+        let file = self.plan_file(batch);
+        let scripts = scripts(batch, &file, &self.site).map_err(wrong)?;
+        let plan = file.to_json().map_err(|error| wrong(error.to_string()))?;
+        let texts = scripts
+            .iter()
+            .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
+        let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
+        let files: Vec<(String, &str)> =
+            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
+        let folder = self.directory.create_run(&batch.run, &files)?;
+        self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
+        Ok(())
+    }
+
     /// Returns the file of a batch's plan: the user's own, or a new one.
     fn plan_file(&self, batch: &Batch) -> PlanFile {
         if let Some(file) = &self.plan {
@@ -247,18 +270,7 @@ impl World for SlurmWorld<'_> {
     }
 
     fn prepare(&mut self, batch: &Batch) -> Result<(), String> {
-        let file = self.plan_file(batch);
-        let scripts = scripts(batch, &file, &self.site)?;
-        let plan = file.to_json().map_err(|error| error.to_string())?;
-        let texts = scripts
-            .iter()
-            .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
-        let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
-        let files: Vec<(String, &str)> =
-            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
-        let folder = self.directory.create_run(&batch.run, &files).map_err(|error| chain(&error))?;
-        self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
-        Ok(())
+        self.write_run(batch).map_err(|error| chain(&error))
     }
 
     fn submit(&mut self, batch: &Batch, job: usize) -> News {
