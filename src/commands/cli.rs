@@ -7,7 +7,8 @@ use clap::Parser;
 
 use crate::commands::context::Context;
 use crate::commands::{
-    cache, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
+    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, report,
+    status, submit, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -33,7 +34,11 @@ enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
+    Add(add::Args),
     Watch(watch::Args),
+    Status(status::Args),
+    Cancel(cancel::Args),
+    Report(report::Args),
     Gpus(gpus::Args),
     Cache(cache::Args),
     Config(config::Args),
@@ -110,7 +115,11 @@ impl Command {
             Self::Inventory(args) => args,
             Self::Plan(args) => args,
             Self::Submit(args) => args,
+            Self::Add(args) => args,
             Self::Watch(args) => args,
+            Self::Status(args) => args,
+            Self::Cancel(args) => args,
+            Self::Report(args) => args,
             Self::Gpus(args) => args,
             Self::Cache(args) => args,
             Self::Config(args) => args,

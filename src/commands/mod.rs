@@ -1,6 +1,8 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod add;
 mod cache;
+mod cancel;
 mod check_ddp;
 mod cli;
 mod config;
@@ -17,8 +19,10 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod report;
 mod speeds;
 mod state;
+mod status;
 mod submission;
 mod submit;
 mod watch;

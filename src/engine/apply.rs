@@ -15,6 +15,8 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
     match event {
         Event::Added { job } => {
             let fresh = Tracked::new((**job).clone(), at);
+            // Another job by the same name may have the same speeds.
+            state.decided = None;
             match state.find_mut(&job.name) {
                 Some(tracked) if tracked.phase.is_over() => *tracked = fresh,
                 // What waits may be changed by its owner; what Slurm has may not.

@@ -57,15 +57,7 @@ impl Terminal {
     ///
     /// Other programs' texts and files have no power over the terminal: control characters are escaped.
     pub fn say(self, line: &str) {
-        let mut text = String::new();
-        for character in line.chars() {
-            match character {
-                '\n' | '\t' => text.push(character),
-                _ if character.is_control() => text.extend(character.escape_default()),
-                _ => text.push(character),
-            }
-        }
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
     }
 
     /// Writes a failure to stderr, and as JSON to stdout for those who asked for JSON.
@@ -78,4 +70,17 @@ impl Terminal {
             let _ = self.print(&format!("{error}\n"));
         }
     }
+}
+
+/// Returns a text of other programs with its control characters escaped, so that it has no power over the terminal.
+pub(super) fn harmless(line: &str) -> String {
+    let mut text = String::new();
+    for character in line.chars() {
+        match character {
+            '\n' | '\t' => text.push(character),
+            _ if character.is_control() => text.extend(character.escape_default()),
+            _ => text.push(character),
+        }
+    }
+    text
 }

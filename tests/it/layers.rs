@@ -23,7 +23,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("slurm", &["model", "catalogue", "clock"]),
     ("probe", &["model"]),
     ("store", &["model", "policy", "throughput", "engine", "spec"]),
-    ("live", &["model", "policy", "throughput", "engine", "render", "slurm", "store", "clock"]),
+    ("live", &["model", "policy", "throughput", "engine", "render", "spec", "slurm", "store", "clock"]),
     ("settings", &["model", "spec"]),
     ("manual", &["exit", "spec", "settings"]),
     ("ui", &["model", "catalogue", "throughput", "policy", "engine", "error"]),
