@@ -22,6 +22,7 @@ mod cli_plan;
 mod cli_plan_file;
 mod cli_state;
 mod cli_submit;
+mod cold_start;
 mod docs;
 mod explain;
 mod layers;
