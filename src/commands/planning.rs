@@ -177,7 +177,7 @@ pub(super) fn prepare(
     let rates = (context.settings.network, context.settings.intra_node);
     let mut problem = Problem::new(&cluster, &offer, &jobs, &speeds, rates)
         .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
-    offer.notes.extend(args.speeds.advice(&problem, &speeds));
+    offer.notes.extend(args.speeds.advice(&jobs, &problem, &speeds));
     problem.seed = args.seed;
     let named = Objective::NAMES.iter().find(|(name, _)| *name == args.objective);
     problem.objective = named.map_or_else(Objective::default, |&(_, objective)| objective);

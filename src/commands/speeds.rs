@@ -50,18 +50,24 @@ impl SpeedArgs {
     }
 
     /// Returns how types on offer that are left out for want of a speed could be used, where there are any.
-    pub(super) fn advice(&self, problem: &Problem, speeds: &ThroughputMatrix) -> Option<String> {
+    pub(super) fn advice(
+        &self,
+        jobs: &[Job],
+        problem: &Problem,
+        speeds: &ThroughputMatrix,
+    ) -> Option<String> {
         let offered = problem.offered();
         let is_left_out = |(column, cell): (usize, &Cell)| {
             offered[column] > 0 && *cell == Cell::Unusable(Unusable::NoThroughput)
         };
-        // Without any speed there is nothing to estimate from.
-        let left_out = |job: usize| {
-            let row = speeds.row(job);
-            row.iter().any(|cell| matches!(cell, Cell::Known(_))) && row.iter().enumerate().any(is_left_out)
+        let left_out = |(index, job): (usize, &Job)| {
+            let row = speeds.row(index);
+            // Without any speed there is nothing to estimate from.
+            let known = !job.throughput.is_empty() || row.iter().any(|cell| matches!(cell, Cell::Known(_)));
+            known && row.iter().enumerate().any(is_left_out)
         };
-        let wanted = self.estimates() != Estimates::All && (0..problem.jobs.len()).any(left_out);
-        let advice = "speeds that are not known: --estimate all guesses them, hsched cache set states them";
+        let wanted = self.estimates() != Estimates::All && jobs.iter().enumerate().any(left_out);
+        let advice = "speeds that are not known: --estimate all estimates them, hsched cache set states them";
         wanted.then(|| advice.to_owned())
     }
 }
