@@ -80,6 +80,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: wh
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l estimate -d 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files\' ratios and the table of GPUs' -r -f -a "off\t''
+learnt\t''
+all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
@@ -112,6 +115,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: 
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l estimate -d 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files\' ratios and the table of GPUs' -r -f -a "off\t''
+learnt\t''
+all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing'

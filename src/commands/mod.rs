@@ -12,6 +12,7 @@ mod doctor;
 mod explain;
 mod generate;
 mod gpus;
+mod guesses;
 mod init;
 mod input;
 mod inventory;

@@ -98,6 +98,7 @@ fn without_any_layer_defaults_hold() {
     templates =  (default)
     state_dir = /home/.local/state/hsched (default)
     slurm_timeout = 30s (default)
+    learning_rate = 0.3 (default)
     color = auto (default)
     ");
     assert!(settings.jobs.het_steps && settings.capacity.is_empty() && settings.jobs.account.is_none());

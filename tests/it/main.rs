@@ -25,6 +25,7 @@ mod cli_plan;
 mod cli_plan_file;
 mod cli_state;
 mod cli_submit;
+mod cold_start;
 mod docs;
 mod engine_rules;
 mod explain;
