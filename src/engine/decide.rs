@@ -97,7 +97,12 @@ fn choose(
     let offer = plan::offer(state, group, &[], rules);
     let base =
         (!ready.is_empty()).then(|| plan::draft(&ready, offer, group, state, (rules, planner))).flatten();
-    if let Moves::Auto { margin } = rules.moves {
+    // One that is about to be tried again wants its GPUs back: who moved there would soon have to make room.
+    let is_tried_again =
+        |tracked: &&Tracked| matches!(tracked.phase, Phase::Waiting { .. }) && !is_ready(tracked, at);
+    if let Moves::Auto { margin } = rules.moves
+        && !group.jobs.iter().any(is_tried_again)
+    {
         let stops = moves::stops(state, group, (&ready, base.as_ref()), margin, (rules, planner));
         if !stops.is_empty() {
             return (stops, None);

@@ -2,7 +2,7 @@
 
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::{Action, Attempt, Gpus, Phase, Rules, State, Tracked};
-use crate::model::{JobName, Offer, OfferedNode, Seconds};
+use crate::model::{JobName, Offer, OfferedNode};
 use crate::policy::{Objective, Problem, Slot, epoch_as_shared};
 
 /// The gain must be more than this part of all the time that is still to come: less is not worth a stop.
@@ -229,15 +229,23 @@ fn present_epoch(problem: &Problem, attempt: &Attempt) -> Option<f64> {
 fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
     let (_, placement) = choice.draft.placement(&stay.tracked.job.name)?;
     let gpus = Gpus::of(&choice.draft.ranks(placement));
-    let (before, after) = (Seconds(stay.epoch), Seconds(placement.epoch.total()));
+    let (before, after) = (stay.epoch, placement.epoch.total());
+    let others = if after > before { "others gain more: " } else { "" };
     let why = format!(
-        "an epoch takes {:.3} s on {} instead of {:.3} s on {}, {} are left",
-        after.0,
-        gpus,
-        before.0,
-        stay.attempt.gpus,
+        "{others}{} an epoch on {gpus} instead of {}, {} left",
+        seconds(after),
+        seconds(before),
         stay.tracked.epochs_left()
     );
     let (job, run, job_id) = (stay.tracked.job.name.clone(), stay.attempt.run.clone(), stay.attempt.job_id?);
     Some(Action::Stop { job, run, job_id, why })
+}
+
+/// Returns a time with about three digits.
+fn seconds(time: f64) -> String {
+    match time {
+        _ if time < 9.995 => format!("{time:.2} s"),
+        _ if time < 99.95 => format!("{time:.1} s"),
+        _ => format!("{time:.0} s"),
+    }
 }
