@@ -9,6 +9,7 @@ use crate::error::Failure;
 pub struct Terminal {
     width: usize,
     colour: bool,
+    watched: bool,
 }
 
 /// Width of tables where there is no terminal to ask: what every terminal shows.
@@ -21,7 +22,7 @@ impl Terminal {
         let is_terminal = io::stdout().is_terminal();
         let known = terminal_size::terminal_size().filter(|_| is_terminal);
         let width = known.map_or(NARROWEST, |(width, _)| usize::from(width.0).max(NARROWEST));
-        Self { width, colour: colour.unwrap_or(is_terminal) }
+        Self { width, colour: colour.unwrap_or(is_terminal), watched: is_terminal }
     }
 
     /// Returns the number of columns that tables may take.
@@ -34,6 +35,12 @@ impl Terminal {
     #[must_use]
     pub fn colour(self) -> bool {
         self.colour
+    }
+
+    /// Returns whether stdout is a terminal, with somebody before it.
+    #[must_use]
+    pub fn is_watched(self) -> bool {
+        self.watched
     }
 
     /// Writes data to stdout.
