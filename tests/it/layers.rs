@@ -16,6 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("throughput", &["model", "catalogue"]),
     ("policy", &["model", "throughput", "solve"]),
     ("engine", &["model", "policy", "throughput"]),
+    ("simulate", &["model", "engine", "policy", "throughput"]),
     ("render", &["model"]),
     ("spec", &["model"]),
     ("generate", &["model"]),
@@ -25,7 +26,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("live", &["model", "policy", "throughput", "engine", "render", "slurm", "store", "clock"]),
     ("settings", &["model", "spec"]),
     ("manual", &["exit", "spec", "settings"]),
-    ("ui", &["model", "catalogue", "throughput", "policy", "error"]),
+    ("ui", &["model", "catalogue", "throughput", "policy", "engine", "error"]),
     (
         "commands",
         &[
@@ -37,6 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "throughput",
             "policy",
             "engine",
+            "simulate",
             "live",
             "render",
             "generate",

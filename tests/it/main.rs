@@ -51,6 +51,8 @@ mod real_setup;
 mod real_stop;
 mod real_watch;
 mod sandbox;
+mod simulate;
+mod simulate_stories;
 mod speed_cache;
 mod story;
 mod throughput_names;
