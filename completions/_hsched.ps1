@@ -36,6 +36,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to begin with')
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Make up a cluster and jobs, to try hsched with or to measure it')
+            [CompletionResult]::new('demo', 'demo', [CompletionResultType]::ParameterValue, 'See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster')
             [CompletionResult]::new('check-ddp', 'check-ddp', [CompletionResultType]::ParameterValue, 'Check that your torch trains rightly with unequal ranks')
             break
         }
@@ -219,6 +220,15 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--rich', '--rich', [CompletionResultType]::ParameterName, 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Write over files that are there')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files and write nothing')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;demo' {
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the small differences between the ranks'' computing times')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print the story')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--fast', '--fast', [CompletionResultType]::ParameterName, 'Do not pause between the lines on a terminal')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

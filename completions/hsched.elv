@@ -33,6 +33,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to begin with'
             cand generate 'Make up a cluster and jobs, to try hsched with or to measure it'
+            cand demo 'See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster'
             cand check-ddp 'Check that your torch trains rightly with unequal ranks'
         }
         &'hsched;inventory'= {
@@ -200,6 +201,14 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --rich 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
             cand --force 'Write over files that are there'
             cand --dry-run 'Print the files and write nothing'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;demo'= {
+            cand --seed 'Seed of the small differences between the ranks'' computing times'
+            cand --format 'How to print the story'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --fast 'Do not pause between the lines on a terminal'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -37,6 +37,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the 
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Make up a cluster and jobs, to try hsched with or to measure it'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your torch trains rightly with unequal ranks'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
@@ -199,6 +200,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Give
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Write over files that are there'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l seed -d 'Seed of the small differences between the ranks\' computing times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l format -d 'How to print the story' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l fast -d 'Do not pause between the lines on a terminal'
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'The Python that has your torch' -r
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Where the ranks compute; with fewer than four GPUs they share them and talk by gloo' -r -f -a "cpu\t''
 cuda\t''"

@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::commands::context::Context;
 use crate::commands::{
-    cache, check_ddp, config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
+    cache, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -40,6 +40,7 @@ enum Command {
     Doctor(doctor::Args),
     Init(init::Args),
     Generate(generate::Args),
+    Demo(demo::Args),
     CheckDdp(check_ddp::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
@@ -116,6 +117,7 @@ impl Command {
             Self::Doctor(args) => args,
             Self::Init(args) => args,
             Self::Generate(args) => args,
+            Self::Demo(args) => args,
             Self::CheckDdp(args) => args,
             Self::WriteDocs(args) => args,
         }

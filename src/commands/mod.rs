@@ -5,6 +5,7 @@ mod check_ddp;
 mod cli;
 mod config;
 mod context;
+mod demo;
 mod doctor;
 mod explain;
 mod generate;

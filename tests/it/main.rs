@@ -11,6 +11,7 @@ mod certificate;
 mod cli_cache;
 mod cli_check_ddp;
 mod cli_config;
+mod cli_demo;
 mod cli_doctor;
 mod cli_errors;
 mod cli_explain;
