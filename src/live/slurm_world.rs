@@ -162,6 +162,7 @@ impl<'a> SlurmWorld<'a> {
     }
 
     /// Returns how long a job of a batch would wait in the queue, as `sbatch --test-only` says.
+    #[must_use]
     pub fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
         let file = self.plan_file(batch);
         let scripts = scripts(batch, &file, &self.site).ok()?;
