@@ -165,9 +165,9 @@ fn status_counts_what_ranks_have_reported_since() {
 fn status_shows_a_job_in_full() {
     let sandbox = submitted();
     let text = sandbox.run("status vgg19").succeeds();
-    let text: String =
-        text.lines().filter(|line| !line.starts_with("  added")).map(|line| format!("{line}\n")).collect();
-    assert_snapshot!(timeless(&text), @r"
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  added")).collect();
+    assert_snapshot!(timeless(&lines.join("
+")), @r"
     vgg19: pending
       last       submitted as job 2 on 1 v100, TIME
       epochs     0 of 200 done
