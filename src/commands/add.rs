@@ -166,7 +166,7 @@ impl Addition {
             Self::Replaces { epochs_done } => {
                 format!("{would}added instead of the one that waits; goes on after epoch {epochs_done}")
             }
-            Self::Again { outcome } => format!("{would}added anew: the one before {outcome}"),
+            Self::Again { outcome } => format!("{would}added anew: the one before is over ({outcome})"),
         }
     }
 }

@@ -65,18 +65,7 @@ impl Subcommand for Args {
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.attempt().is_some());
-        let (seen, away) = if names.iter().any(in_slurm) {
-            match state::catch_up(context, &world, &mut state, &rules) {
-                Ok(seen) => (seen, None),
-                Err(failure) if failure.exit == Exit::SlurmUnavailable => {
-                    (nothing_seen(context), Some(failure))
-                }
-                Err(failure) => return Err(failure),
-            }
-        } else {
-            (nothing_seen(context), None)
-        };
+        let (seen, away) = look(context, &world, &mut state, &names, &rules)?;
         let over: Vec<bool> = names.iter().map(|name| is_over(&state, name)).collect();
         let actions = wish(&mut state, &names, &seen, &rules);
         let untold = match (self.dry_run, away) {
@@ -149,8 +138,24 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     }
 }
 
-fn nothing_seen(context: &Context) -> Seen {
-    Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() }
+/// Brings the state up to date where one of the jobs may be in Slurm; also returns why Slurm did not answer.
+fn look(
+    context: &Context,
+    world: &SlurmWorld<'_>,
+    state: &mut State,
+    names: &[JobName],
+    rules: &Rules,
+) -> Result<(Seen, Option<Failure>), Failure> {
+    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.attempt().is_some());
+    let nothing = || Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
+    if !names.iter().any(in_slurm) {
+        return Ok((nothing(), None));
+    }
+    match state::catch_up(context, world, state, rules) {
+        Ok(seen) => Ok((seen, None)),
+        Err(failure) if failure.exit == Exit::SlurmUnavailable => Ok((nothing(), Some(failure))),
+        Err(failure) => Err(failure),
+    }
 }
 
 fn is_over(state: &State, name: &JobName) -> bool {

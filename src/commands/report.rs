@@ -19,7 +19,7 @@ printf '{"epoch": %d, "rank": %d, "samples": %d, "compute_s": %s}\n' \
 /// Report an epoch, from inside a job: for training programs in any language
 ///
 /// Every rank runs it after each epoch, or at least rank 0: what it reports counts as done. From the compute times of
-/// the ranks hsched learns how fast their GPUs are. It adds one line of JSON to the file that HSCHED_REPORT names.
+/// the ranks hsched learns how fast their GPUs are. It adds one line of JSON to the file that `HSCHED_REPORT` names.
 ///
 /// Reports may also be written without hsched, for instance where it is not on the compute nodes: see the example.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// Samples that this rank trained in it [default: its share by the plan].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
-    /// Samples of one step of this rank [default: HSCHED_LOCAL_BATCH].
+    /// Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
     /// A figure such as loss=0.7; may be given several times.

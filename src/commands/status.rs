@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::live::{absolute, reported};
 use crate::model::Time;
 use crate::store::{StateDir, last_report, report_folder, run_folder};
-use crate::ui::{Standing, status_details, status_json, status_table};
+use crate::ui::{Files, Standing, status_details, status_json, status_table};
 
 /// Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last
 ///
@@ -88,12 +88,7 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> R
 }
 
 /// Returns the files of a submission, each with its name.
-fn files(
-    context: &Context,
-    root: &Path,
-    tracked: &Tracked,
-    attempt: &Attempt,
-) -> Vec<(&'static str, String)> {
+fn files(context: &Context, root: &Path, tracked: &Tracked, attempt: &Attempt) -> Files {
     let job = &tracked.job;
     let name = job.name.as_str();
     let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));

@@ -94,6 +94,8 @@ fn without_any_layer_defaults_hold() {
     memory_per_gpu =  (default)
     time_margin = 1.3 (default)
     grace = 120s (default)
+    restart_cost = 60s (default)
+    retry_delay = 30s (default)
     het_steps = true (default)
     templates =  (default)
     state_dir = /home/.local/state/hsched (default)

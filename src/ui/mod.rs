@@ -25,7 +25,7 @@ pub use self::output::{create_output, make_folder, write_output};
 pub use self::plan::plan_table;
 pub use self::progress::Progress;
 pub use self::quantity::duration;
-pub use self::status::{Standing, status_table};
+pub use self::status::{Files, Standing, status_table};
 pub use self::status_details::status_details;
 pub use self::status_json::status_json;
 pub use self::story::{Story, StoryLine, Topic};

@@ -5,18 +5,13 @@ use std::fmt::Write as _;
 use crate::engine::{Attempt, Phase};
 use crate::model::{Seconds, Time};
 use crate::ui::quantity::duration;
-use crate::ui::status::{Standing, ago, nodes};
+use crate::ui::status::{Files, Standing, ago, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 
 /// Returns a job with all that is known of it; `files` are its script, output and reports, each with its name.
 #[must_use]
-pub fn status_details(
-    standing: Standing<'_>,
-    files: &[(&'static str, String)],
-    now: Time,
-    terminal: Terminal,
-) -> String {
+pub fn status_details(standing: Standing<'_>, files: &Files, now: Time, terminal: Terminal) -> String {
     let tracked = standing.tracked;
     let mut text = format!("{}: {}\n", tracked.job.name, tracked.phase.word());
     let mut line = |what: &str, value: &str| {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::{Attempt, Gpus, Outcome, Phase, State, Tracked};
 use crate::model::{JobId, Seconds, Time};
-use crate::ui::status::{Standing, Times};
+use crate::ui::status::{Files, Standing, Times};
 
 /// Returns the jobs of a state; `files` gives those of a submission, each with its name.
 #[must_use]
@@ -12,7 +12,7 @@ pub fn status_json(
     state: &State,
     chosen: &[&Tracked],
     now: Time,
-    files: &dyn Fn(&Tracked, &Attempt) -> Vec<(&'static str, String)>,
+    files: &dyn Fn(&Tracked, &Attempt) -> Files,
 ) -> Value {
     let mut counts: Map<String, Value> = Map::new();
     for tracked in &state.jobs {
@@ -32,11 +32,7 @@ pub fn status_json(
     })
 }
 
-fn job(
-    tracked: &Tracked,
-    now: Time,
-    files: &dyn Fn(&Tracked, &Attempt) -> Vec<(&'static str, String)>,
-) -> Value {
+fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files) -> Value {
     let standing = Standing::new(tracked);
     let (mut reason, mut not_before, mut ended) = (None, None, None);
     match &tracked.phase {
@@ -87,12 +83,7 @@ fn job(
     })
 }
 
-fn run(
-    attempt: &Attempt,
-    epochs: u64,
-    end: Option<(String, Time)>,
-    files: Vec<(&'static str, String)>,
-) -> Value {
+fn run(attempt: &Attempt, epochs: u64, end: Option<(String, Time)>, files: Files) -> Value {
     let (end, ended) = end.unzip();
     let files: Map<String, Value> =
         files.into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
@@ -111,8 +102,11 @@ fn run(
 }
 
 fn gpus(gpus: &Gpus) -> Value {
-    let entry = |(node, gpu_type, count): (&crate::model::NodeName, &crate::model::GpuType, u32)| json!({ "node": node.as_str(), "type": gpu_type.as_str(), "count": count });
-    gpus.iter().map(entry).collect()
+    let all = gpus.iter();
+    all.map(
+        |(node, gpu_type, count)| json!({ "node": node.as_str(), "type": gpu_type.as_str(), "count": count }),
+    )
+    .collect()
 }
 
 fn seconds(time: Option<Time>) -> Option<f64> {

@@ -131,11 +131,11 @@ fn status_counts_what_ranks_have_reported_since() {
     let sandbox = submitted();
     assert_snapshot!(timeless(&sandbox.run("status").succeeds()), @r"
     JOB       STATE    GPUS    EPOCHS  EPOCH TIME  ENDS
-    resnet18  pending  1 v100   0/200  155.3 s     -
-    vgg19     pending  2 v100   0/200  14.3 s      -
+    resnet18  pending  2 v100   0/200  77.6 s      -
+    vgg19     pending  1 v100   0/200  28.5 s      -
 
-    resnet18: submitted as job 1 on 1 v100, TIME
-    vgg19: submitted as job 2 on 2 v100, TIME
+    resnet18: submitted as job 1 on 2 v100, TIME
+    vgg19: submitted as job 2 on 1 v100, TIME
     2 pending
     ");
     let folder = sandbox.state("runs/r1/report/vgg19");
@@ -146,7 +146,7 @@ fn status_counts_what_ranks_have_reported_since() {
     )
     .expect("a file");
     let text = sandbox.run("status").succeeds();
-    assert!(text.contains("vgg19     pending  2 v100   2/200  14.3 s → 16.0 s  -\n"), "{text}");
+    assert!(text.contains("vgg19     pending  1 v100   2/200  28.5 s → 16.0 s  -\n"), "{text}");
     assert!(text.contains("vgg19: epoch 2 of 200 done, "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let calls = sandbox.calls("squeue").len();
@@ -156,7 +156,7 @@ fn status_counts_what_ranks_have_reported_since() {
         [&own["epochs_done"], &own["observed_epoch_s"], &own["expected_end"], &own["job_id"]],
         [&json!(2), &json!(16.0), &Value::Null, &json!("2")]
     );
-    assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 2}]));
+    assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
     assert_eq!(own["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
     assert_eq!((value["jobs"].as_array().map(Vec::len), sandbox.calls("squeue").len()), (Some(1), calls));
 }
@@ -165,21 +165,21 @@ fn status_counts_what_ranks_have_reported_since() {
 fn status_shows_a_job_in_full() {
     let sandbox = submitted();
     let text = sandbox.run("status vgg19").succeeds();
-    let text: String =
-        text.lines().filter(|line| !line.starts_with("  added")).map(|line| format!("{line}\n")).collect();
-    assert_snapshot!(timeless(&text), @r"
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  added")).collect();
+    assert_snapshot!(timeless(&lines.join("
+")), @r"
     vgg19: pending
-      last       submitted as job 2 on 2 v100, TIME
+      last       submitted as job 2 on 1 v100, TIME
       epochs     0 of 200 done
-      gpus       2 v100 on a
-      epoch time predicted 14.3 s
+      gpus       1 v100 on a
+      epoch time predicted 28.5 s
       retries    0 of 3 used
       script     ROOT/home/.local/state/hsched/runs/r1/vgg19.sbatch
       output     ROOT/home/desk/vgg19.out
       reports    ROOT/home/.local/state/hsched/runs/r1/report/vgg19
 
     RUN  JOB ID  GPUS    NODES  EPOCHS  RAN  END
-    r1        2  2 v100  a           0  -    pending
+    r1        2  1 v100  a           0  -    pending
     ");
     assert_snapshot!(sandbox.run("status vgg18").fails(2), @r#"
     error: no job "vgg18" is known here
@@ -297,13 +297,23 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
 
 #[test]
 fn a_torn_line_of_the_journal_does_not_spoil_the_others() {
-    let sandbox = submitted();
+    let count = "n=$(cat \"$root/count\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$root/count\"";
+    let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
+    let sandbox = sandbox.program("sbatch", &format!("{count}; echo $n; [ $n = 1 ] || kill -9 $PPID"));
+    assert_eq!(sandbox.run(SUBMIT).code, Some(137));
+    let summary = || sandbox.run("status").succeeds().lines().last().expect("a summary").to_owned();
+    assert_eq!(summary(), "1 pending, 1 submitting");
     let path = sandbox.state("journal");
     let journal = fs::read(&path).expect("a journal");
     fs::write(&path, &journal[..journal.len() - 20]).expect("a file");
-    // The answer about vgg19 is lost; its comment tells.
-    assert_snapshot!(sandbox.run("status").succeeds().lines().last().expect("a summary"), @"1 pending, 1 submitting");
-    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 2");
+    assert_eq!(summary(), "2 submitting");
+    // Both answers are lost; the comments in the queue tell.
+    let sandbox =
+        sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
+    assert_snapshot!(sandbox.run("cancel resnet18 vgg19").succeeds(), @r"
+    resnet18: is being cancelled as job 1
+    vgg19: is being cancelled as job 2
+    ");
     let journal = sandbox.text(&path);
     let unread = journal.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
     assert_eq!(unread, 1, "{journal}");
@@ -313,14 +323,14 @@ fn a_torn_line_of_the_journal_does_not_spoil_the_others() {
 /// Returns a sandbox that looks like rank 1 of a job.
 fn rank() -> Sandbox {
     let sandbox = submitted();
-    let report = sandbox.state("runs/r1/report/vgg19/rank-1.jsonl");
+    let report = sandbox.state("runs/r1/report/resnet18/rank-1.jsonl");
     fs::create_dir_all(report.parent().expect("a folder")).expect("a folder");
     let report = report.display().to_string();
     let variables = [
         ("RANK", "1"),
         ("HSCHED_REPORT", report.as_str()),
         ("HSCHED_LOCAL_BATCH", "256"),
-        ("HSCHED_JOB", "vgg19"),
+        ("HSCHED_JOB", "resnet18"),
     ];
     variables.into_iter().fold(sandbox, |sandbox, (name, value)| sandbox.variable(name, value))
 }
@@ -331,8 +341,8 @@ fn a_report_is_one_line_with_what_the_job_knows() {
     assert_eq!(sandbox.run("report --epoch 1").succeeds(), "");
     let all = "report --epoch 2 --compute-s 1.5 --epoch-s 2 --samples 7 --batch 3 --metric loss=0.7 --metric acc=1e-3";
     sandbox.run(all).succeeds();
-    assert_snapshot!(sandbox.text(&sandbox.state("runs/r1/report/vgg19/rank-1.jsonl")), @r#"
-    {"epoch":1,"rank":1,"samples":25000,"batch":256}
+    assert_snapshot!(sandbox.text(&sandbox.state("runs/r1/report/resnet18/rank-1.jsonl")), @r#"
+    {"epoch":1,"rank":1,"samples":50000,"batch":256}
     {"epoch":2,"rank":1,"samples":7,"compute_s":1.5,"epoch_s":2.0,"batch":3,"metrics":{"acc":0.001,"loss":0.7}}
     "#);
 }

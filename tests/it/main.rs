@@ -47,6 +47,7 @@ mod real_ddp;
 mod real_desk;
 mod real_doctor;
 mod real_failures;
+mod real_jobs;
 mod real_main_job;
 mod real_ranks;
 mod real_records;

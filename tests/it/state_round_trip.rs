@@ -261,7 +261,7 @@ fn a_snapshot_that_cannot_be_used_is_left_alone() {
         "its schema is hsched.state/2, this version reads hsched.state/1",
     );
     check("{}", "its schema is missing, this version reads hsched.state/1");
-    check("{\"schema\": \"hsched.sta", "EOF while parsing a string at line 1 column 23");
+    check("{\"schema\": \"hsched.sta", "EOF while parsing a string at line 1 column 22");
     check(
         "{\"schema\": \"hsched.state/1\", \"seq\": 0, \"decided\": null, \"nodes_down\": [\"a b\"], \"jobs\": []}",
         &NodeName::new("a b").expect_err("two words").to_string(),
