@@ -158,7 +158,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--compute-s', '--compute-s', [CompletionResultType]::ParameterName, 'Seconds that this rank computed in it, without waiting for other ranks')
             [CompletionResult]::new('--epoch-s', '--epoch-s', [CompletionResultType]::ParameterName, 'Seconds that the epoch took')
             [CompletionResult]::new('--samples', '--samples', [CompletionResultType]::ParameterName, 'Samples that this rank trained in it [default: its share by the plan]')
-            [CompletionResult]::new('--batch', '--batch', [CompletionResultType]::ParameterName, 'Samples of one step of this rank [default: HSCHED_LOCAL_BATCH]')
+            [CompletionResult]::new('--batch', '--batch', [CompletionResultType]::ParameterName, 'Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`]')
             [CompletionResult]::new('--metric', '--metric', [CompletionResultType]::ParameterName, 'A figure such as loss=0.7; may be given several times')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')

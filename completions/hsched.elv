@@ -147,7 +147,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --compute-s 'Seconds that this rank computed in it, without waiting for other ranks'
             cand --epoch-s 'Seconds that the epoch took'
             cand --samples 'Samples that this rank trained in it [default: its share by the plan]'
-            cand --batch 'Samples of one step of this rank [default: HSCHED_LOCAL_BATCH]'
+            cand --batch 'Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`]'
             cand --metric 'A figure such as loss=0.7; may be given several times'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand -h 'Print help (see more with ''--help'')'

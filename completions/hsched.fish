@@ -169,7 +169,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch -d 'Numbe
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l compute-s -d 'Seconds that this rank computed in it, without waiting for other ranks' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch-s -d 'Seconds that the epoch took' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l samples -d 'Samples that this rank trained in it [default: its share by the plan]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand report" -l batch -d 'Samples of one step of this rank [default: HSCHED_LOCAL_BATCH]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l batch -d 'Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l metric -d 'A figure such as loss=0.7; may be given several times' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
