@@ -36,7 +36,8 @@ fn cluster(nodes: &[(&str, &str, u32, u32, &str)]) -> Cluster {
     Cluster { nodes: nodes.iter().map(node).collect(), ..Cluster::default() }
 }
 
-fn rules(moves: Moves) -> Rules {
+/// Rules with short times.
+pub fn rules(moves: Moves) -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
         moves,

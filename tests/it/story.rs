@@ -3,7 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use hsched::engine::{Action, End, Event, Moves, News, Rules, Told};
+use hsched::model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
+use hsched::policy::{self, Objective, Parameters};
+use hsched::simulate::{Delays, Incident, Play, Saving, Site, Ways, When, World};
 use serde_json::{Value, json};
+
+use crate::engine_rules::rules;
 
 /// Samples per second on one GPU, in truth, by job and GPU type.
 pub const TRUE_SPEEDS: [(&str, &[(&str, f64)]); 3] =
@@ -79,4 +85,90 @@ pub fn ends(journal: &str) -> BTreeMap<String, f64> {
         Some((line["job"].as_str()?.to_owned(), line["end_time"].as_f64()? - begin)).filter(|_| ended)
     };
     lines.iter().filter_map(end).collect()
+}
+
+/// Plays the story in the simulated cluster; returns what was done, and when each job ended.
+pub fn simulated(delays: Delays, poll: Seconds) -> (Vec<String>, BTreeMap<String, f64>) {
+    let policy = policy::find("optimal", Parameters::default()).expect("a policy");
+    let rules = Rules { retry_delay: Seconds(1.0), ..rules(Moves::Auto { margin: 0.5 }) };
+    let text = jobs(&|_, _| json!("x")).to_string();
+    let jobs = hsched::spec::jobs::parse(&text).expect("jobs");
+    let orders = jobs.into_iter().map(|job| (Time(0.0), Event::Added { job: Box::new(job) })).collect();
+    let ways = Ways {
+        rules: &rules,
+        policy: policy.as_ref(),
+        objective: Objective::MeanJct,
+        seed: 0,
+        patience: u64::MAX,
+    };
+    let mut play = Play::new(World::new(site(delays), incidents(), Time(0.0)), orders, ways);
+    let (mut deeds, mut ends) = (Vec::new(), BTreeMap::new());
+    while !play.is_over() && play.world.now().0 < 300.0 {
+        play.turn(&mut |told| match told {
+            Told::Action(action) => deeds.extend(in_words(action)),
+            Told::Event(Event::Attempt { job, news: News::Ended { end: End::Completed, at }, .. }) => {
+                ends.insert(job.to_string(), at.0);
+            }
+            Told::Event(_) => {}
+        });
+        play.world.pass(poll);
+    }
+    (deeds, ends)
+}
+
+fn in_words(action: &Action) -> Vec<String> {
+    match action {
+        Action::Submit(batch) => {
+            let gpus = |&job: &usize| batch.gpus(job).expect("GPUs");
+            let word = |job: &usize| format!("submit {} on {}", batch.jobs[*job].name, gpus(job));
+            batch.submitted.iter().map(word).collect()
+        }
+        Action::Stop { job, .. } => vec![format!("stop {job}")],
+        Action::Cancel { job, .. } => vec![format!("cancel {job}")],
+        Action::Wait { .. } | Action::Learn { .. } => Vec::new(),
+    }
+}
+
+fn site(delays: Delays) -> Site {
+    let nodes = "nodes:\n  - {name: 'v[1-2]', gpus: {v100: 2}}\n  - {name: t1, gpus: {t4: 4}}\n";
+    let cluster: Cluster = hsched::spec::cluster::parse(nodes).expect("a cluster");
+    let speed = |&(gpu_type, rate): &(&str, f64)| {
+        (GpuType::new(gpu_type).expect("a type"), Speed::rate(rate).expect("a rate"))
+    };
+    let speeds = TRUE_SPEEDS.iter().map(|(job, own)| ((*job).to_owned(), own.iter().map(speed).collect()));
+    let rate = BitRate::new(10.0).expect("a rate");
+    Site {
+        cluster,
+        network: rate,
+        intra_node: rate,
+        speeds: speeds.collect(),
+        noise: 0.0,
+        seed: 0,
+        delays,
+        saving: Saving::AfterStep,
+        pinned: false,
+        walltime: None,
+        grace: Seconds(10.0),
+    }
+}
+
+fn incidents() -> Vec<Incident> {
+    let name = |text| JobName::new(text).expect("a name");
+    let fails = Incident::Failure {
+        job: name("flaky"),
+        submission: 1,
+        epoch: FAILS_AT,
+        end: End::Failed { exit: 1, signal: 0 },
+    };
+    let when = When::Reported { job: name("long"), epoch: FATAL_EPOCH };
+    vec![fails, Incident::NodeDies { node: NodeName::new(FATAL_NODE).expect("a name"), when }]
+}
+
+#[test]
+fn the_simulated_cluster_plays_the_same_story() {
+    let delays =
+        Delays { start: Seconds(1.0), setup: Seconds(0.5), end: Seconds(0.3), node_down: Seconds(9.0) };
+    let (deeds, ends) = simulated(delays, Seconds(0.6));
+    assert_eq!(deeds, DEEDS);
+    assert_eq!(ends.len(), 3);
 }
