@@ -52,4 +52,5 @@ mod real_stop;
 mod sandbox;
 mod speed_cache;
 mod state_round_trip;
+mod status_table;
 mod throughput_names;
