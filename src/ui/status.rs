@@ -146,9 +146,9 @@ impl<'a> Standing<'a> {
         let (at, what) = &self.tracked.last;
         match &self.tracked.phase {
             Phase::Waiting { not_before: Some(moment), reason } if *moment > now => {
-                format!("waits: {reason}; tried again in {}", duration(moment.since(now)))
+                format!("{reason}; tried again in {}", duration(moment.since(now)))
             }
-            Phase::Waiting { reason, .. } => format!("waits: {reason} ({})", ago(*at, now)),
+            Phase::Waiting { reason, .. } => format!("{reason}, {}", ago(*at, now)),
             _ => format!("{what}, {}", ago(*at, now)),
         }
     }

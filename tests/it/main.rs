@@ -60,4 +60,5 @@ mod simulate_stories;
 mod speed_cache;
 mod state_round_trip;
 mod story;
+mod status_table;
 mod throughput_names;
