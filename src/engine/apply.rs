@@ -155,9 +155,13 @@ impl Tracked {
             return Vec::new();
         }
         let samples = report.ranks.iter().flat_map(|rank| samples(self, attempt, rank, report.at)).collect();
+        let before = attempt.epochs_before;
         self.epochs_done = report.epoch;
         self.fruitless = 0;
-        self.epoch = report.length.or(self.epoch);
+        // The first one after a stop may have begun before it.
+        let whole = report.epoch > before + 1 || before == 0;
+        self.epoch = report.length.filter(|_| whole).or(self.epoch);
+        self.epoch_at = Some(report.at);
         self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
         samples
     }

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::engine::moves;
+use crate::engine::moves::{self, Stops};
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::state::Then;
 use crate::engine::{Action, Attempt, Gpus, Moves, Phase, Rules, State, Tracked};
@@ -23,13 +23,14 @@ pub(super) fn decide(
     if state.decided == Some(seen) {
         return actions;
     }
-    state.decided = Some(seen);
-    let mut drafts = Vec::new();
+    let (mut drafts, mut unsettled) = (Vec::new(), false);
     for group in plan::groups(state, cluster, rules) {
-        let (own, draft) = choose(state, &group, at, rules, planner);
+        let Chosen { actions: own, draft, again } = choose(state, &group, at, rules, planner);
         actions.extend(own);
         drafts.extend(draft.map(|draft| (draft, group.cluster)));
+        unsettled |= again;
     }
+    state.decided = (!unsettled).then_some(seen);
     for (number, (draft, cluster)) in drafts.into_iter().enumerate() {
         let run = if number == 0 { planner.run.to_owned() } else { format!("{}.{number}", planner.run) };
         actions.extend(mark(state, &draft, &run, at));
@@ -79,24 +80,27 @@ fn unable(attempt: &Attempt, cluster: &Cluster) -> Option<String> {
     short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
 }
 
+/// What to do for one group of jobs.
+#[derive(Default)]
+struct Chosen {
+    actions: Vec<Action>,
+    draft: Option<Draft>,
+    /// Whether the same may be decided otherwise a little later.
+    again: bool,
+}
+
 /// Returns what to do for one group: either running jobs to stop, or a plan for those that are ready.
-fn choose(
-    state: &State,
-    group: &Group<'_>,
-    at: Time,
-    rules: &Rules,
-    planner: &Planner<'_>,
-) -> (Vec<Action>, Option<Draft>) {
+fn choose(state: &State, group: &Group<'_>, at: Time, rules: &Rules, planner: &Planner<'_>) -> Chosen {
     let ready: Vec<&Tracked> = group.jobs.iter().copied().filter(|tracked| is_ready(tracked, at)).collect();
     let stopping = |tracked: &&&Tracked| matches!(tracked.phase, Phase::Stopping { then: Then::GoOn, .. });
     if let Some(other) = group.jobs.iter().find(stopping) {
         let why = format!("{} gives its GPUs back first", other.job.name);
         let wait = |tracked: &&Tracked| Action::Wait { job: tracked.job.name.clone(), why: why.clone() };
-        return (ready.iter().map(wait).collect(), None);
+        return Chosen { actions: ready.iter().map(wait).collect(), ..Chosen::default() };
     }
     let late = detours(state, group, at, (rules, planner));
     if !late.is_empty() {
-        return (late, None);
+        return Chosen { actions: late, ..Chosen::default() };
     }
     let offer = plan::offer(state, group, &[], rules);
     let base =
@@ -107,12 +111,14 @@ fn choose(
     if let Moves::Auto { margin } = rules.moves
         && !group.jobs.iter().any(is_tried_again)
     {
-        let stops = moves::stops(state, group, (&ready, base.as_ref()), margin, (rules, planner));
-        if !stops.is_empty() {
-            return (stops, None);
+        let Stops { actions, later } =
+            moves::stops(state, group, (&ready, base.as_ref()), (at, margin), (rules, planner));
+        if !actions.is_empty() {
+            return Chosen { actions, ..Chosen::default() };
         }
+        return Chosen { actions, draft: base, again: later };
     }
-    (Vec::new(), base)
+    Chosen { draft: base, ..Chosen::default() }
 }
 
 /// Returns how to take back attempts that wait in the queue for long while other GPUs are free that serve the job nearly
@@ -125,8 +131,11 @@ fn detours(
 ) -> Vec<Action> {
     let detour = |tracked: &&Tracked| {
         let Phase::Pending(attempt) = &tracked.phase else { return None };
+        if !is_late(tracked, at) {
+            return None;
+        }
         let offer = plan::offer(state, group, &[tracked], rules);
-        if !is_late(tracked, at) || attempt.gpus.fit_in(&offer) {
+        if attempt.gpus.fit_in(&offer) {
             return None;
         }
         let draft = plan::draft(&[tracked], offer, group, state, (rules, planner))?;

@@ -59,6 +59,6 @@ mod simulate;
 mod simulate_stories;
 mod speed_cache;
 mod state_round_trip;
-mod story;
 mod status_table;
+mod story;
 mod throughput_names;

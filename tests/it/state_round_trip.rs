@@ -153,6 +153,7 @@ fn tracked(number: usize) -> impl Strategy<Value = Tracked> {
                 failures,
                 fruitless,
                 epoch: epoch.map(Seconds),
+                epoch_at: epoch.map(Time),
                 last: (at, said),
                 past,
                 ..Tracked::new(job(&format!("job-{number}"), epochs, retries), added)
