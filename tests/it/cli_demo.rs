@@ -36,7 +36,7 @@ fn the_story_is_told_the_same_every_time() {
     vgg19     4 p100 p1          4x64              36 min 10 s   2 %   1 h 48 min
     lstm      2 v100 v2          2x256                 501.4 s   0 %  50 min 08 s
 
-    Each becomes an ordinary Slurm job.
+    Each becomes one Slurm job.
     $ hsched submit jobs.yaml
     resnet50: submitted as job 1 to 4 t4 + 3 v100 (t1,v[1-2]); 12 min 46 s an epoch
     bert: submitted as job 2 to 3 v100 (v1); 21 min 17 s an epoch
@@ -61,10 +61,10 @@ fn the_story_is_told_the_same_every_time() {
     $ hsched watch --moves auto
     00:22:30 lstm: learnt v100 341/s (its job file said 900/s)
              # Its ranks measured it. From now on that counts, not the job file.
+    00:22:30 lstm: stops to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
+             # What the moves gain is worth more than the restarts cost.
     00:22:30 resnet50: stops to move: others gain more: 823 s an epoch on 4 v100
                instead of 772 s, 9 left
-             # What the moves gain is worth more than the restarts cost.
-    00:22:30 lstm: stops to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
     00:22:30 bert: stops to move: 958 s an epoch on 4 v100 instead of 1283 s, 5 left
     00:39:00 bert: failed with exit status 1, 2 of 3 retries left; goes on after
                epoch 2 of 6
@@ -72,34 +72,32 @@ fn the_story_is_told_the_same_every_time() {
     00:39:30 bert: submitted as job 8 to 4 v100 (v2); 15 min 58 s an epoch
     01:30:30 lstm: completed, 1 h 30 min after it was added
              # Its GPUs are free for others.
-    01:30:30 resnet50: stops to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
-               s, 4 left
+    01:36:30 resnet50: stops to move: 638 s an epoch on 4 t4 + 4 v100 instead of 829
+               s, 3 left
     01:37:00 node v2 is down: Not responding
-             # Its job is not to blame and loses no retry; it gets other GPUs.
+             # Its job is not to blame and loses no retry; it waits for other GPUs.
     01:37:00 bert: lost a node; goes on after epoch 5 of 6
-    01:37:30 resnet50: stops to move: others gain more: 970 s an epoch on 4 t4 + 2
-               v100 instead of 640 s, 3 left
-    01:38:00 bert: submitted as job 11 to 2 v100 (v1); 31 min 43 s an epoch
+    01:37:30 bert: waits: needs a GPU of types p100, t4, v100; 0 on offer now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
-    01:52:30 resnet50: stops to move: 602 s an epoch on 4 p100 + 4 t4 + 2 v100
-               instead of 976 s, 2 left
-    02:10:30 bert: completed, 2 h 10 min after it was added
-    02:14:00 resnet50: completed, 2 h 13 min after it was added
+    01:49:30 resnet50: stops to move: others gain more: 715 s an epoch on 4 p100 + 4
+               t4 + 1 v100 instead of 643 s, 2 left
+    01:50:00 bert: submitted as job 11 to 3 v100 (v1); 21 min 14 s an epoch
+    02:12:00 bert: completed, 2 h 11 min after it was added
+    02:13:00 resnet50: completed, 2 h 12 min after it was added
 
     All jobs are complete, and each epoch was done exactly once. PREDICTED is the
     first plan's word, before anything went wrong:
     JOB       EPOCHS  GPUS OVER TIME                           PREDICTED        REAL
-    resnet50      10  4 t4 + 3 v100, then 4 v100, then 4 t4   2 h 07 min  2 h 13 min
-                      + 4 v100, then 4 t4 + 2 v100, then 4
-                      p100 + 4 t4 + 2 v100
-    bert           6  3 v100, then 4 v100, then 2 v100        2 h 07 min  2 h 10 min
+    resnet50      10  4 t4 + 3 v100, then 4 v100, then 4 t4   2 h 07 min  2 h 12 min
+                      + 4 v100, then 4 p100 + 4 t4 + 1 v100
+    bert           6  3 v100, then 4 v100, then 3 v100        2 h 07 min  2 h 11 min
     vgg19          3  4 p100                                  1 h 48 min  1 h 49 min
     lstm           6  2 v100, then 4 t4                      50 min 08 s  1 h 30 min
 
     The same hours in the same cluster, lived through in other ways:
     WAY                                    MEAN COMPLETION               LAST
-    as above                                    1 h 55 min         2 h 13 min
-    without moves                               2 h 25 min  +26 %  3 h 12 min
+    as above                                    1 h 56 min         2 h 12 min
+    without moves                               2 h 25 min  +25 %  3 h 12 min
     without moves, batches in equal parts       3 h 14 min  +67 %  6 h 26 min
 
     Your turn: `hsched doctor` looks at your cluster, `hsched init` writes a job

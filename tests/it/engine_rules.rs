@@ -293,8 +293,8 @@ fn a_running_job_moves_where_that_pays() {
     check(slow(10, 9), auto, &["stop a"]);
     // Nobody knows yet how it does where it is.
     check(slow(10, 0), auto, &[]);
-    // Two epochs are left, and one is nearly done: what it would lose is more than it would gain.
-    let late = |begun: f64| Tracked { epoch_at: Some(Time(begun)), ..slow(10, 8) };
+    // One epoch is left, and that is nearly done: what it would lose is more than it would gain.
+    let late = |begun: f64| Tracked { epoch_at: Some(Time(begun)), ..slow(10, 9) };
     let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &rules(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
     let step = now(late(74.0));

@@ -314,7 +314,6 @@ fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     305 x: epoch 3 of 4 done (100.0 s)
     400 y: epoch 4 of 4 done (100.0 s)
     400 y: completed, 400.0 s after it was added
-    400 x: stops to move: 50.0 s an epoch on 2 a instead of 100 s, 1 left
     405 x: epoch 4 of 4 done (100.0 s)
     405 x: completed, 405.0 s after it was added
     ");

@@ -59,7 +59,7 @@ const WELCOME: &str = "Four machines with three kinds of GPU, and four jobs to t
     and hours pass in a moment; the decisions are made as on a real cluster.";
 const PLAN: &str = "jobs.yaml says how many samples a second each job trains on a GPU of each kind. Who should get what, \
     so that the jobs are done soonest on average?";
-const SUBMIT: &str = "Each becomes an ordinary Slurm job.";
+const SUBMIT: &str = "Each becomes one Slurm job.";
 const SCRIPT: &str = "Its ranks get unequal parts of each batch, and are done with them at the same time: node, local \
     rank, batch, micro-batch, steps, GPU.";
 const WATCH: &str = "Now we watch; single epochs and restarts are left out here. A figure in jobs.yaml is far off, a job \
@@ -73,7 +73,7 @@ const REMARKS: [(Topic, &str); 5] = [
     (Topic::Speed, "Its ranks measured it. From now on that counts, not the job file."),
     (Topic::Stop, "What the moves gain is worth more than the restarts cost."),
     (Topic::End, "It is tried again after a short wait, and no finished epoch is lost."),
-    (Topic::NodeDown, "Its job is not to blame and loses no retry; it gets other GPUs."),
+    (Topic::NodeDown, "Its job is not to blame and loses no retry; it waits for other GPUs."),
     (Topic::Completed, "Its GPUs are free for others."),
 ];
 

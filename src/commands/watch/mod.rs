@@ -21,7 +21,8 @@ use crate::store::StateDir;
 /// Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed
 ///
 /// Looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when every job has ended;
-/// it can be stopped and started again at any time, and loses nothing. From cron: `hsched watch --once`.
+/// it can be stopped and started again at any time, and loses nothing. From cron: `hsched watch --once`. Exit code 1 at the end
+/// says that a job failed or was cancelled.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(super) struct Args {

@@ -19,7 +19,7 @@ use crate::model::{Cluster, Seconds};
 use crate::policy::{self, Objective, Parameters};
 use crate::spec;
 use crate::store::new_run_id;
-use crate::ui::{Progress, Story};
+use crate::ui::{Progress, Story, status_table};
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {
@@ -39,6 +39,8 @@ struct Left {
     failed: bool,
     /// How many jobs are in each phase, for people.
     summary: String,
+    /// Where all jobs stand, once all have ended.
+    table: Option<String>,
 }
 
 /// Returns how many jobs are in each phase: `2 running, 1 waiting`.
@@ -94,6 +96,7 @@ impl<'a> Watch<'a> {
         loop {
             match self.turn() {
                 Ok(left) if !left.busy && !self.args.forever => {
+                    print(self.context, &left.table.unwrap_or_default())?;
                     return Ok(if left.failed { Exit::Failed } else { Exit::Done });
                 }
                 Ok(left) => {
@@ -125,7 +128,9 @@ impl<'a> Watch<'a> {
                 matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
             };
             let failed = state.jobs.iter().any(|tracked| failed(&tracked.phase));
-            Ok(Left { busy: !state.is_over(), failed, summary: summary(state) })
+            let busy = !state.is_over();
+            let table = (!busy).then(|| self.table(state));
+            Ok(Left { busy, failed, summary: summary(state), table })
         })
     }
 
@@ -167,6 +172,13 @@ impl<'a> Watch<'a> {
             queue_wait: &queue_wait,
         };
         act(&mut world, &mut state, &mut ledger, &planner).map_err(|error| live_failure(&error))
+    }
+
+    fn table(&self, state: &State) -> String {
+        if state.jobs.is_empty() {
+            return "no jobs: hsched add JOBS or hsched submit JOBS makes some known\n".into();
+        }
+        status_table(state, state::now(self.context), self.context.terminal)
     }
 
     /// Writes the lines of the log, and notes that are news.
