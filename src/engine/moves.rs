@@ -252,8 +252,10 @@ fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
     let gpus = Gpus::of(&choice.draft.ranks(placement));
     let (before, after) = (stay.epoch, placement.epoch.total());
     let others = if after > before { "others gain more: " } else { "" };
+    let same = gpus.by_type() == stay.attempt.gpus.by_type();
+    let place = if same { "by other shares".to_owned() } else { format!("on {gpus}") };
     let why = format!(
-        "{others}{} an epoch on {gpus} instead of {}, {} left",
+        "{others}{} an epoch {place} instead of {}, {} left",
         seconds(after),
         seconds(before),
         stay.tracked.epochs_left()

@@ -15,6 +15,9 @@ pub struct Reading {
 /// and ranks of one job often have batches that differ by one.
 const SPREAD: f64 = 1.25;
 
+/// A part of a step's time that is nothing but rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// Returns the speed that fits the readings best, or `None` where there are none or numbers are impossible.
 ///
 /// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. From batch sizes that lie close together,
@@ -39,7 +42,12 @@ fn affine(readings: &[Reading]) -> Option<Speed> {
         readings.iter().map(|r| weight(r) * of(r.batch - batch, r.seconds - seconds)).sum::<f64>()
     };
     let beta = moment(|b, s| b * s) / moment(|b, _| b * b);
-    Speed::affine(Seconds(seconds - beta * batch), Seconds(beta))
+    let alpha = seconds - beta * batch;
+    // What rounding left is no fixed part.
+    if alpha.abs() <= ROUNDING * seconds {
+        return Speed::rate(beta.recip());
+    }
+    Speed::affine(Seconds(alpha), Seconds(beta))
 }
 
 fn through_origin(readings: &[Reading]) -> Option<Speed> {
@@ -62,6 +70,13 @@ mod tests {
     fn two_batch_sizes_give_the_line_through_both() {
         check(&[(64.0, 0.336, 1.0), (128.0, 0.592, 5.0)], 0.08, 0.004);
         check(&[(1.0, 0.5, 1.0), (2.0, 0.6, 9.0), (4.0, 0.8, 2.0)], 0.4, 0.1);
+    }
+
+    #[test]
+    fn rounding_makes_no_fixed_part() {
+        let readings = [(22.0, 22.0 / 300.0, 1.0), (30.0, 30.0 / 300.0, 1.0)];
+        let readings = readings.map(|(batch, seconds, weight)| Reading { batch, seconds, weight });
+        assert!(matches!(fit(&readings), Some(Speed::Rate { .. })), "{:?}", fit(&readings));
     }
 
     #[test]

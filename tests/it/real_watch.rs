@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};
 
+use hsched::simulate::Delays;
 use serde_json::{Value, json};
 
 use crate::real_cluster::{Cluster, repository, start, start_with_accounting};
 use crate::real_desk::{Desk, wait_for, wait_within};
-use crate::story::{DEEDS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, TRUE_SPEEDS, deeds, ends, jobs};
+use crate::story::{
+    DEEDS, DELAYS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, POLL, TRUE_SPEEDS, deeds, ends, jobs, node_down,
+    simulated,
+};
 
 /// The longest that the story may take.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(150);
@@ -75,8 +79,20 @@ fn check(desk: &Desk<'_>, journal: &str) {
         check_epochs(desk, job["spec"]["name"].as_str().expect("a name"), &job["spec"]["epochs"]);
     }
     check_speeds(desk);
-    let ends: BTreeMap<String, f64> = ends(journal);
-    fs::write(desk.folder.join("ends.json"), json!(ends).to_string()).expect("a file");
+    check_ends(&ends(journal), Delays { node_down: node_down(journal), ..DELAYS });
+}
+
+/// The same story in the simulated cluster takes as long, within 5 %; Slurm's times are whole seconds.
+fn check_ends(real: &BTreeMap<String, f64>, delays: Delays) {
+    let (_, played) = simulated(delays, POLL);
+    for (job, end) in real {
+        let near = (end - played[job]).abs() <= 0.05 * end + 0.5;
+        assert!(
+            near,
+            "{job}: {end:.1} s, in the simulated cluster {:.1} s: {real:?} {played:?}",
+            played[job]
+        );
+    }
 }
 
 /// Every epoch is reported once, over all runs of a job.

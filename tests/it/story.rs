@@ -29,6 +29,13 @@ pub const NODES: &str = "partition gpu default max_time=infinite default_time=10
     v[1-2] cpus=8 memory=16000 gpus=v100:2 partitions=gpu\n\
     t1     cpus=8 memory=16000 gpus=t4:4   partitions=gpu\n";
 
+/// How long things take on the cluster of the tests.
+pub const DELAYS: Delays =
+    Delays { start: Seconds(0.6), setup: Seconds(0.2), end: Seconds(0.2), node_down: Seconds(4.5) };
+
+/// How often the simulated engine looks.
+pub const POLL: Seconds = Seconds(0.6);
+
 /// Returns the job file, with speeds that are wrong; `command` gives a job's command.
 pub fn jobs(command: &dyn Fn(&str, u64) -> Value) -> Value {
     let job = |name: &str, samples: u64, epochs: u64, limits: (u32, u32), throughput: Value| {
@@ -85,6 +92,14 @@ pub fn ends(journal: &str) -> BTreeMap<String, f64> {
         Some((line["job"].as_str()?.to_owned(), line["end_time"].as_f64()? - begin)).filter(|_| ended)
     };
     lines.iter().filter_map(end).collect()
+}
+
+/// Returns how long Slurm took to notice that the node was dead, which differs from time to time.
+pub fn node_down(journal: &str) -> Seconds {
+    let lines = || journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let dies = lines().find(|line| line["job"] == "long" && line["epoch"] == FATAL_EPOCH).expect("an epoch");
+    let ended = lines().find(|line| line["job"] == "long" && line["end"] == "lost a node").expect("an end");
+    Seconds(ended["end_time"].as_f64().expect("a time") - dies["at"].as_f64().expect("a time"))
 }
 
 /// Plays the story in the simulated cluster; returns what was done, and when each job ended.
@@ -166,9 +181,7 @@ fn incidents() -> Vec<Incident> {
 
 #[test]
 fn the_simulated_cluster_plays_the_same_story() {
-    let delays =
-        Delays { start: Seconds(1.0), setup: Seconds(0.5), end: Seconds(0.3), node_down: Seconds(9.0) };
-    let (deeds, ends) = simulated(delays, Seconds(0.6));
+    let (deeds, ends) = simulated(DELAYS, POLL);
     assert_eq!(deeds, DEEDS);
-    assert_eq!(ends.len(), 3);
+    assert_eq!(ends.len(), 3, "{ends:?}");
 }
