@@ -216,7 +216,10 @@ fn mean(state: &mut State, batch: &mut Batch, at: Time) {
         batch.epochs_done[index] = done;
         batch.jobs[index].epochs = tracked.rest().epochs;
         let ranks = named_ranks(&batch.problem, placement);
-        let attempt = Attempt::new(&batch.run, ranks, Seconds(placement.epoch.total()), done, at);
+        let attempt = Attempt {
+            communication: Seconds(placement.epoch.comm),
+            ..Attempt::new(&batch.run, ranks, Seconds(placement.epoch.total()), done, at)
+        };
         tracked.last = (at, format!("to be submitted on {}", Gpus::of(&attempt.ranks)));
         tracked.phase = Phase::Meant(attempt);
     }

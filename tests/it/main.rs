@@ -41,6 +41,7 @@ mod python;
 mod real_capacity;
 mod real_cluster;
 mod real_ddp;
+mod real_ddp_loop;
 mod real_desk;
 mod real_doctor;
 mod real_failures;
