@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::commands::context::Context;
 use crate::commands::{
-    cache, check_ddp, config, doctor, generate, gpus, init, inventory, plan, submit, watch, write_docs,
+    cache, check_ddp, config, doctor, generate, gpus, init, inventory, plan, probe, submit, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -34,6 +34,7 @@ enum Command {
     Plan(plan::Args),
     Submit(submit::Args),
     Watch(watch::Args),
+    Probe(probe::Args),
     Gpus(gpus::Args),
     Cache(cache::Args),
     Config(config::Args),
@@ -110,6 +111,7 @@ impl Command {
             Self::Plan(args) => args,
             Self::Submit(args) => args,
             Self::Watch(args) => args,
+            Self::Probe(args) => args,
             Self::Gpus(args) => args,
             Self::Cache(args) => args,
             Self::Config(args) => args,

@@ -16,6 +16,7 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod probe;
 mod speeds;
 mod state;
 mod submission;

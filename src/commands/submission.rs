@@ -104,7 +104,7 @@ fn plan_file(planned: &Planned, wish: Wish<'_>) -> crate::store::PlanFile {
 }
 
 /// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
-fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
+pub(super) fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
     for option in options {
         let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
         let long = match name {
@@ -208,7 +208,7 @@ pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
 }
 
 /// Marks the jobs of a batch as about to be submitted; those that have epochs behind them go on from there.
-fn mean(state: &mut State, batch: &mut Batch, at: Time) {
+pub(super) fn mean(state: &mut State, batch: &mut Batch, at: Time) {
     for &index in &batch.submitted {
         let Some(tracked) = state.find_mut(&batch.jobs[index].name) else { continue };
         let Some(placement) = batch.plan.verdicts()[index].placement() else { continue };
@@ -250,7 +250,7 @@ fn forget_refused(
 }
 
 /// Refuses everything when one of the jobs is in the queue already: nothing is ever submitted twice.
-fn refuse_queued(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Result<(), Failure> {
+pub(super) fn refuse_queued(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Result<(), Failure> {
     let active = |queued: &&QueuedJob| !queued.state.is_final();
     let twice = names.iter().filter_map(|name| {
         let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == name.as_str());

@@ -166,6 +166,15 @@ impl StateDir {
         }
         filled.map(|()| folder)
     }
+
+    /// Removes the folder of a run that nobody needs any more.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove_run(&self, id: &str) -> Result<(), StateError> {
+        let folder = run_folder(&self.root, id);
+        fs::remove_dir_all(&folder).map_err(write_error(&folder))
+    }
 }
 
 /// Returns a new run's id: the time and six random hexadecimal digits.

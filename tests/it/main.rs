@@ -46,6 +46,7 @@ mod real_desk;
 mod real_doctor;
 mod real_failures;
 mod real_main_job;
+mod real_probe;
 mod real_ranks;
 mod real_records;
 mod real_setup;
