@@ -26,7 +26,7 @@ use crate::ui::{Align, Table};
 
 /// Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands
 ///
-/// Starts each job's command on one GPU of every type without a speed, with HSCHED_EPOCHS=1 and up to two batch sizes (the
+/// Starts each job's command on one GPU of every type without a speed, with `HSCHED_EPOCHS=1` and up to two batch sizes (the
 /// global batch or what `max_batch` allows, and a quarter of it), stops it when it has reported an epoch or a
 /// probe, and keeps what it showed in the cache of measured speeds. Programs that use `training.probe` of
 /// `hsched_ddp` show both sizes in one run of seconds. The job's own checkpoints are not touched. Ctrl-C cancels the
@@ -63,7 +63,9 @@ impl Subcommand for Args {
         let Seen { mut cluster, mut notes } =
             input::printed_cluster(context, &context.ask(&sinfo::command())?)?;
         keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
-        notes.iter().for_each(|note| context.note(note));
+        for note in &notes {
+            context.note(note);
+        }
         let cache = speeds::load(context)?.cache;
         let wanted = wanted(&jobs, &Problem::types_of(&cluster), &cache, self.all);
         if self.dry_run {
@@ -172,7 +174,9 @@ fn keep(context: &Context, found: &[Found]) -> Result<(), Failure> {
     }
     speeds::change(context, false, |file| {
         let rule = LearnRule { weight: context.settings.learning_rate, contributor: &file.contributor };
-        samples.into_iter().for_each(|sample| drop(file.cache.learn(sample, rule)));
+        for sample in samples {
+            file.cache.learn(sample, rule);
+        }
         Ok(())
     })
 }

@@ -13,7 +13,8 @@ use crate::commands::probe::wanted::Wanted;
 use crate::commands::state::{self, live_failure};
 use crate::commands::submission;
 use crate::engine::{
-    Action, Batch, Keeper, Outcome, Phase, State, Timed, Tracked, World, apply, carry_out, notice,
+    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Tracked, World, apply, carry_out,
+    notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -190,7 +191,10 @@ impl Prober<'_> {
         self.with_world(&directory, |world| {
             let (seen, _) = world.observe_jobs(&round.state).map_err(|error| live_failure(&error))?;
             for event in notice(&round.state, &seen) {
+                // The length of a whole probe is no measure: it may end after a few steps.
+                let is_epoch = matches!(event, Event::Attempt { news: News::Epoch(_), .. });
                 if let Some(Action::Learn { job, samples }) = apply(&mut round.state, seen.at, &event, &rules)
+                    && is_epoch
                 {
                     round.learnt.push((job, samples));
                 }
@@ -270,7 +274,10 @@ impl Prober<'_> {
         let list = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let cancelled = state::open(self.context).and_then(|directory| {
             self.with_world(&directory, |world| {
-                ids.iter().for_each(|&id| drop(world.cancel(id)));
+                for &id in &ids {
+                    // One that cannot be cancelled ends with its walltime.
+                    world.cancel(id);
+                }
                 Ok(())
             })
         });
