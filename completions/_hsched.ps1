@@ -29,13 +29,18 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('inventory', 'inventory', [CompletionResultType]::ParameterValue, 'Show the cluster''s nodes, partitions and GPUs: all, free, used, down, reserved and mine')
             [CompletionResult]::new('plan', 'plan', [CompletionResultType]::ParameterValue, 'Plan which GPUs each job gets, and how its batch is split over them')
             [CompletionResult]::new('submit', 'submit', [CompletionResultType]::ParameterValue, 'Write a job script for each placed job and give it to sbatch')
+            [CompletionResult]::new('add', 'add', [CompletionResultType]::ParameterValue, 'Add jobs for `hsched watch` to place; submits nothing')
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed')
+            [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last')
+            [CompletionResult]::new('cancel', 'cancel', [CompletionResultType]::ParameterValue, 'Cancel jobs: those that wait end at once, those in Slurm''s queue are ended by Slurm')
+            [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Report an epoch, from inside a job: for training programs in any language')
             [CompletionResult]::new('gpus', 'gpus', [CompletionResultType]::ParameterValue, 'Show what is known about GPU models: memory, speed, MIG slices, names')
             [CompletionResult]::new('cache', 'cache', [CompletionResultType]::ParameterValue, 'Show, correct and share the measured speeds')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to begin with')
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Make up a cluster and jobs, to try hsched with or to measure it')
+            [CompletionResult]::new('demo', 'demo', [CompletionResultType]::ParameterValue, 'See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster')
             [CompletionResult]::new('check-ddp', 'check-ddp', [CompletionResultType]::ParameterValue, 'Check that your torch trains rightly with unequal ranks')
             break
         }
@@ -64,6 +69,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--beta', '--beta', [CompletionResultType]::ParameterName, 'jps: weight of speed against fairness')
             [CompletionResult]::new('--samples', '--samples', [CompletionResultType]::ParameterName, 'jps: how many categories it draws')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files'' ratios and the table of GPUs')
             [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
@@ -91,6 +97,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--beta', '--beta', [CompletionResultType]::ParameterName, 'jps: weight of speed against fairness')
             [CompletionResult]::new('--samples', '--samples', [CompletionResultType]::ParameterName, 'jps: how many categories it draws')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files'' ratios and the table of GPUs')
             [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the scripts and submit nothing')
@@ -98,6 +105,17 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--use-all', '--use-all', [CompletionResultType]::ParameterName, 'optimal: leave no GPU idle that the jobs can use')
             [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Plan by the job file''s speeds alone, not by those measured')
             [CompletionResult]::new('--no-bound', '--no-bound', [CompletionResultType]::ParameterName, 'Do not work out how near the optimum the plan of another policy is')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;add' {
+            [CompletionResult]::new('--account', '--account', [CompletionResultType]::ParameterName, 'Slurm account')
+            [CompletionResult]::new('--partition', '--partition', [CompletionResultType]::ParameterName, 'Slurm partition')
+            [CompletionResult]::new('--qos', '--qos', [CompletionResultType]::ParameterName, 'Slurm quality of service')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what was added')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Look at everything, and add nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -115,6 +133,34 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--forever', '--forever', [CompletionResultType]::ParameterName, 'Go on when all jobs have ended: more may be added')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be done and why, and do nothing')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;status' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;cancel' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what became of the jobs')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'All jobs that have not ended')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be done, and do nothing')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;report' {
+            [CompletionResult]::new('--epoch', '--epoch', [CompletionResultType]::ParameterName, 'Number of the epoch that is done, from 1')
+            [CompletionResult]::new('--compute-s', '--compute-s', [CompletionResultType]::ParameterName, 'Seconds that this rank computed in it, without waiting for other ranks')
+            [CompletionResult]::new('--epoch-s', '--epoch-s', [CompletionResultType]::ParameterName, 'Seconds that the epoch took')
+            [CompletionResult]::new('--samples', '--samples', [CompletionResultType]::ParameterName, 'Samples that this rank trained in it [default: its share by the plan]')
+            [CompletionResult]::new('--batch', '--batch', [CompletionResultType]::ParameterName, 'Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`]')
+            [CompletionResult]::new('--metric', '--metric', [CompletionResultType]::ParameterName, 'A figure such as loss=0.7; may be given several times')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -219,6 +265,15 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--rich', '--rich', [CompletionResultType]::ParameterName, 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Write over files that are there')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files and write nothing')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;demo' {
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the small differences between the ranks'' computing times')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print the story')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--fast', '--fast', [CompletionResultType]::ParameterName, 'Do not pause between the lines on a terminal')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

@@ -26,13 +26,18 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand inventory 'Show the cluster''s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
             cand plan 'Plan which GPUs each job gets, and how its batch is split over them'
             cand submit 'Write a job script for each placed job and give it to sbatch'
+            cand add 'Add jobs for `hsched watch` to place; submits nothing'
             cand watch 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed'
+            cand status 'Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last'
+            cand cancel 'Cancel jobs: those that wait end at once, those in Slurm''s queue are ended by Slurm'
+            cand report 'Report an epoch, from inside a job: for training programs in any language'
             cand gpus 'Show what is known about GPU models: memory, speed, MIG slices, names'
             cand cache 'Show, correct and share the measured speeds'
             cand config 'Show the settings'
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to begin with'
             cand generate 'Make up a cluster and jobs, to try hsched with or to measure it'
+            cand demo 'See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster'
             cand check-ddp 'Check that your torch trains rightly with unequal ranks'
         }
         &'hsched;inventory'= {
@@ -59,6 +64,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --beta 'jps: weight of speed against fairness'
             cand --samples 'jps: how many categories it draws'
             cand --seed 'Seed of all random choices'
+            cand --estimate 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files'' ratios and the table of GPUs'
             cand --budget 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
@@ -85,6 +91,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --beta 'jps: weight of speed against fairness'
             cand --samples 'jps: how many categories it draws'
             cand --seed 'Seed of all random choices'
+            cand --estimate 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files'' ratios and the table of GPUs'
             cand --budget 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --dry-run 'Print the scripts and submit nothing'
@@ -92,6 +99,16 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --use-all 'optimal: leave no GPU idle that the jobs can use'
             cand --no-cache 'Plan by the job file''s speeds alone, not by those measured'
             cand --no-bound 'Do not work out how near the optimum the plan of another policy is'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;add'= {
+            cand --account 'Slurm account'
+            cand --partition 'Slurm partition'
+            cand --qos 'Slurm quality of service'
+            cand --format 'How to print what was added'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --dry-run 'Look at everything, and add nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -108,6 +125,31 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --forever 'Go on when all jobs have ended: more may be added'
             cand --dry-run 'Say what would be done and why, and do nothing'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;status'= {
+            cand --format 'How to print it'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;cancel'= {
+            cand --format 'How to print what became of the jobs'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --all 'All jobs that have not ended'
+            cand --dry-run 'Say what would be done, and do nothing'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;report'= {
+            cand --epoch 'Number of the epoch that is done, from 1'
+            cand --compute-s 'Seconds that this rank computed in it, without waiting for other ranks'
+            cand --epoch-s 'Seconds that the epoch took'
+            cand --samples 'Samples that this rank trained in it [default: its share by the plan]'
+            cand --batch 'Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`]'
+            cand --metric 'A figure such as loss=0.7; may be given several times'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -200,6 +242,14 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --rich 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
             cand --force 'Write over files that are there'
             cand --dry-run 'Print the files and write nothing'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;demo'= {
+            cand --seed 'Seed of the small differences between the ranks'' computing times'
+            cand --format 'How to print the story'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --fast 'Do not pause between the lines on a terminal'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

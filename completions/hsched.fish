@@ -30,13 +30,18 @@ complete -c hsched -n "__fish_hsched_needs_command" -s V -l version -d 'Print ve
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show the cluster\'s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets, and how its batch is split over them'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and give it to sbatch'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for `hsched watch` to place; submits nothing'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs: those that wait end at once, those in Slurm\'s queue are ended by Slurm'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report an epoch, from inside a job: for training programs in any language'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show what is known about GPU models: memory, speed, MIG slices, names'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, correct and share the measured speeds'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Make up a cluster and jobs, to try hsched with or to measure it'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your torch trains rightly with unequal ranks'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
@@ -75,6 +80,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: wh
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l estimate -d 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files\' ratios and the table of GPUs' -r -f -a "off\t''
+learnt\t''
+all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
@@ -107,6 +115,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: 
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l estimate -d 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files\' ratios and the table of GPUs' -r -f -a "off\t''
+learnt\t''
+all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing'
@@ -115,6 +126,14 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'opt
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-cache -d 'Plan by the job file\'s speeds alone, not by those measured'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l account -d 'Slurm account' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l partition -d 'Slurm partition' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l qos -d 'Slurm quality of service' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'How to print what was added' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l dry-run -d 'Look at everything, and add nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand add" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Time between two looks, such as 30s or 5m' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait' -r -f -a "never\t''
 auto\t''"
@@ -136,6 +155,24 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Go o
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Say what would be done and why, and do nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand status" -l format -d 'How to print it' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand status" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l format -d 'How to print what became of the jobs' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l all -d 'All jobs that have not ended'
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l dry-run -d 'Say what would be done, and do nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch -d 'Number of the epoch that is done, from 1' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l compute-s -d 'Seconds that this rank computed in it, without waiting for other ranks' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch-s -d 'Seconds that the epoch took' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l samples -d 'Samples that this rank trained in it [default: its share by the plan]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l batch -d 'Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l metric -d 'A figure such as loss=0.7; may be given several times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l format -d 'How to print it' -r -f -a "table\t'For people'
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
@@ -199,6 +236,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Give
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Write over files that are there'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l seed -d 'Seed of the small differences between the ranks\' computing times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l format -d 'How to print the story' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l fast -d 'Do not pause between the lines on a terminal'
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'The Python that has your torch' -r
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Where the ranks compute; with fewer than four GPUs they share them and talk by gloo' -r -f -a "cpu\t''
 cuda\t''"

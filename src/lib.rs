@@ -1,7 +1,7 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `generate`) decides; a shell around it
-//! (`slurm`, `probe`, `store`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `simulate`, `generate`) decides; a shell around it
+//! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod catalogue;
 pub mod clock;
@@ -17,6 +17,7 @@ pub mod policy;
 pub mod probe;
 pub mod render;
 pub mod settings;
+pub mod simulate;
 pub mod slurm;
 pub mod solve;
 pub mod spec;

@@ -7,7 +7,8 @@ use clap::Parser;
 
 use crate::commands::context::Context;
 use crate::commands::{
-    cache, check_ddp, config, doctor, generate, gpus, init, inventory, plan, probe, submit, watch, write_docs,
+    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, probe,
+    report, status, submit, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -33,14 +34,19 @@ enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     Submit(submit::Args),
+    Add(add::Args),
     Watch(watch::Args),
     Probe(probe::Args),
+    Status(status::Args),
+    Cancel(cancel::Args),
+    Report(report::Args),
     Gpus(gpus::Args),
     Cache(cache::Args),
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
     Generate(generate::Args),
+    Demo(demo::Args),
     CheckDdp(check_ddp::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
@@ -110,14 +116,19 @@ impl Command {
             Self::Inventory(args) => args,
             Self::Plan(args) => args,
             Self::Submit(args) => args,
+            Self::Add(args) => args,
             Self::Watch(args) => args,
             Self::Probe(args) => args,
+            Self::Status(args) => args,
+            Self::Cancel(args) => args,
+            Self::Report(args) => args,
             Self::Gpus(args) => args,
             Self::Cache(args) => args,
             Self::Config(args) => args,
             Self::Doctor(args) => args,
             Self::Init(args) => args,
             Self::Generate(args) => args,
+            Self::Demo(args) => args,
             Self::CheckDdp(args) => args,
             Self::WriteDocs(args) => args,
         }

@@ -1,14 +1,18 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
+mod add;
 mod cache;
+mod cancel;
 mod check_ddp;
 mod cli;
 mod config;
 mod context;
+mod demo;
 mod doctor;
 mod explain;
 mod generate;
 mod gpus;
+mod guesses;
 mod init;
 mod input;
 mod inventory;
@@ -17,8 +21,10 @@ mod offer;
 mod plan;
 mod planning;
 mod probe;
+mod report;
 mod speeds;
 mod state;
+mod status;
 mod submission;
 mod submit;
 mod watch;

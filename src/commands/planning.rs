@@ -10,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
 use crate::commands::context::Context;
+use crate::commands::guesses;
 use crate::commands::input::{self, Seen};
 use crate::commands::offer::{Capacity, keep_partitions, offer};
 use crate::commands::speeds::SpeedArgs;
@@ -129,8 +130,10 @@ pub(super) fn plan(
     text: &str,
     path: &Path,
 ) -> Result<Planned, Failure> {
-    let Desk { jobs, cluster, capacity, offer, problem } = prepare(args, context, text, path)?;
+    let Desk { jobs, cluster, capacity, mut offer, problem } = prepare(args, context, text, path)?;
     let (plan, solve) = solve(&args.policy, args, context, &problem)?;
+    let other = |problem: &Problem| Ok(self::solve(&args.policy, args, context, problem)?.0);
+    offer.notes.extend(guesses::warning(&problem, &plan, other)?);
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let specs = jobs.iter().map(spec::jobs::to_json).collect();
     let solved = Solved {
@@ -159,12 +162,13 @@ pub(super) fn prepare(
     keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     note_misspelt_types(&cluster, &jobs, &mut notes);
     let live = args.source.is_live();
-    let (capacity, offer) = offer(args.capacity, live, context, &cluster, &jobs, notes)?;
+    let (capacity, mut offer) = offer(args.capacity, live, context, &cluster, &jobs, notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = args.speeds.matrix(context, &jobs, &types)?;
     let rates = (context.settings.network, context.settings.intra_node);
     let mut problem = Problem::new(&cluster, &offer, &jobs, &speeds, rates)
         .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    offer.notes.extend(args.speeds.advice(&jobs, &problem, &speeds));
     problem.seed = args.seed;
     let named = Objective::NAMES.iter().find(|(name, _)| *name == args.objective);
     problem.objective = named.map_or_else(Objective::default, |&(_, objective)| objective);

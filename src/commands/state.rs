@@ -6,11 +6,12 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::commands::context::{Context, slurm_failure};
 use crate::commands::input;
-use crate::engine::{Moves, Rules};
+use crate::engine::{Event, Moves, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::{LiveError, Site, absolute};
+use crate::live::{LiveError, Site, SlurmWorld, absolute};
 use crate::model::{Cluster, Time};
+use crate::slurm::QueuedJob;
 use crate::store::{StateDir, StateError};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds at most.
@@ -82,6 +83,34 @@ pub(super) fn complete(context: &Context, cluster: &mut Cluster) -> Vec<String> 
     input::complete(cluster, context)
 }
 
+/// What a look at the queue has brought.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub at: Time,
+    /// What has happened since the last look; the state has taken it in, and is not written down yet.
+    pub events: Vec<Event>,
+    pub queue: Vec<QueuedJob>,
+}
+
+/// Brings a state up to date with what the queue, accounting and the ranks' reports show.
+///
+/// # Errors
+/// When Slurm does not answer (exit 69) or prints nonsense.
+pub(super) fn catch_up(
+    context: &Context,
+    world: &SlurmWorld<'_>,
+    state: &mut State,
+    rules: &Rules,
+) -> Result<Seen, Failure> {
+    let (seen, queue) = world.observe_jobs(state).map_err(|error| live_failure(&error))?;
+    seen.notes.iter().for_each(|note| context.note(note));
+    let events = notice(state, &seen);
+    for event in &events {
+        apply(state, seen.at, event, rules);
+    }
+    Ok(Seen { at: seen.at, events, queue })
+}
+
 /// Returns the present moment.
 pub(super) fn now(context: &Context) -> Time {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
@@ -108,11 +137,18 @@ pub(super) fn failure(error: &StateError) -> Failure {
     }
 }
 
+/// Returns a failure that says first what it has left undone.
+pub(super) fn undone(mut failure: Failure, what: &str) -> Failure {
+    failure.hints.insert(0, what.to_owned());
+    failure
+}
+
 /// Returns the failure of a fault between hsched and the cluster.
 pub(super) fn live_failure(error: &LiveError) -> Failure {
     match error {
         LiveError::Slurm(error) => slurm_failure(error),
         LiveError::State(error) => failure(error),
+        LiveError::Scripts { .. } => Failure::from_error(Exit::BadInput, error),
         other => Failure::from_error(Exit::Failed, other),
     }
 }

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use crate::commands::context::Context;
 use crate::commands::planning::Planned;
-use crate::commands::state::{self, live_failure};
+use crate::commands::state::{self, Seen};
 use crate::engine::{
     Action, Attempt, Batch, Event, Gpus, Keeper, News, Phase, State, Told, apply, carry_out, named_ranks,
-    notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -104,6 +103,9 @@ fn plan_file(planned: &Planned, wish: Wish<'_>) -> crate::store::PlanFile {
 }
 
 /// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
+///
+/// # Errors
+/// When there is such an option.
 pub(super) fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
     for option in options {
         let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
@@ -138,7 +140,7 @@ pub(super) fn submit(
     wish: Wish<'_>,
     tell: &dyn Fn(&JobName, &Answer),
 ) -> Result<Outcome, Failure> {
-    let nothing = |failure: Failure| failure.hint("nothing was submitted");
+    let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
     let (mut state, mut ledger) =
@@ -147,27 +149,35 @@ pub(super) fn submit(
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
     world.plan = Some(plan_file(planned, wish));
-    let (seen, queue) = world.observe_jobs(&state).map_err(|error| live_failure(&error))?;
-    let mut events = notice(&state, &seen);
-    for event in &events {
-        apply(&mut state, seen.at, event, &rules);
-    }
+    let Seen { at, mut events, queue } =
+        state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
     let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
-    refuse_queued(&names, &queue, &state)?;
+    if let Some(jobs) = in_queue(&names, &queue, &state) {
+        // What was seen counts all the same: since when a job has been missing, for one.
+        ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
+        return Err(Failure::new(
+            Exit::Failed,
+            format!("in the queue already: {jobs}; nothing was submitted"),
+        )
+        .hint("cancel it with hsched cancel, give the new job another name, or choose others with --job"));
+    }
 
     let before = state.clone();
     let added = added(context, &batch, planned, wish);
     for event in &added {
-        apply(&mut state, seen.at, event, &rules);
+        apply(&mut state, at, event, &rules);
     }
-    mean(&mut state, &mut batch, seen.at);
+    mean(&mut state, &mut batch, at);
     events.extend(added);
+    // What cannot be written down is better known before the state says that it is meant.
+    world.write_run(&batch).map_err(|error| nothing(state::live_failure(&error)))?;
     let action = Action::Submit(Box::new(batch));
-    ledger
-        .keep(seen.at, &state, &events, std::slice::from_ref(&action))
-        .map_err(|error| nothing(state::failure(&error)))?;
+    if let Err(error) = ledger.keep(at, &state, &events, std::slice::from_ref(&action)) {
+        directory.remove_run(wish.run);
+        return Err(nothing(state::failure(&error)));
+    }
     let mut answers = Vec::new();
-    let kept = carry_out(&action, seen.at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
+    let kept = carry_out(&action, at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
         if let Told::Event(Event::Attempt { job, news, .. }) = told {
             let answer = Answer::of(news);
             tell(job, &answer);
@@ -177,7 +187,7 @@ pub(super) fn submit(
     if let Err(error) = kept {
         // What became of the jobs has been told.
         context.terminal.say(&state::failure(&error).to_string());
-    } else if let Err(error) = forget_refused(&mut state, &before, &answers, seen.at, &mut ledger) {
+    } else if let Err(error) = forget_refused(&mut state, &before, &answers, at, &mut ledger) {
         context.terminal.say(&state::failure(&error).to_string());
     }
     Ok(Outcome { folder: run_folder(&state::root(context)?, wish.run), answers })
@@ -249,8 +259,8 @@ fn forget_refused(
     ledger.keep(at, state, &[], &[])
 }
 
-/// Refuses everything when one of the jobs is in the queue already: nothing is ever submitted twice.
-pub(super) fn refuse_queued(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Result<(), Failure> {
+/// Returns which of the jobs Slurm has or may have, and as what: nothing is ever submitted twice.
+pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Option<String> {
     let active = |queued: &&QueuedJob| !queued.state.is_final();
     let twice = names.iter().filter_map(|name| {
         let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == name.as_str());
@@ -259,16 +269,14 @@ pub(super) fn refuse_queued(names: &[&JobName], queue: &[QueuedJob], state: &Sta
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));
         }
         let attempt = state.find(name)?.phase.attempt()?;
-        let id = attempt.job_id.map_or_else(|| "no clear answer yet".to_owned(), |id| format!("job {id}"));
-        Some(format!("{name} ({id}, which Slurm does not show now)"))
+        let id = attempt.job_id.map_or_else(
+            || "no clear answer yet; try again in a minute".to_owned(),
+            |id| format!("job {id}, which Slurm does not show now"),
+        );
+        Some(format!("{name} ({id})"))
     });
     let twice: Vec<String> = twice.collect();
-    if twice.is_empty() {
-        return Ok(());
-    }
-    let message = format!("in the queue already: {}; nothing was submitted", twice.join(", "));
-    Err(Failure::new(Exit::Failed, message)
-        .hint("cancel it with hsched cancel, give the new job another name, or choose others with --job"))
+    (!twice.is_empty()).then(|| twice.join(", "))
 }
 
 impl Answer {

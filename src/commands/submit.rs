@@ -66,11 +66,7 @@ impl Subcommand for Args {
 
     fn flags(&self) -> Vec<Flag> {
         let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
-        let flag = |(key, value): (&str, &Option<String>)| {
-            let value = value.clone()?;
-            Some(Flag { name: format!("--{key}"), key: key.to_owned(), value })
-        };
-        named.into_iter().filter_map(flag).collect()
+        named.into_iter().filter_map(|(key, value)| Flag::of_key(key, value.as_deref())).collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

@@ -14,6 +14,8 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
     match event {
         Event::Added { job } => {
             let fresh = Tracked::new((**job).clone(), at);
+            // Another job by the same name may have the same speeds.
+            state.decided = None;
             match state.find_mut(&job.name) {
                 Some(tracked) if tracked.phase.is_over() => *tracked = fresh,
                 // What waits may be changed by its owner; what Slurm has may not.
@@ -157,9 +159,13 @@ impl Tracked {
             return Vec::new();
         }
         let samples = teach::by_epoch(self, attempt, report, cache);
+        let before = attempt.epochs_before;
         self.epochs_done = report.epoch;
         self.fruitless = 0;
-        self.epoch = report.length.or(self.epoch);
+        // The first one after a stop may have begun before it.
+        let whole = report.epoch > before + 1 || before == 0;
+        self.epoch = report.length.filter(|_| whole).or(self.epoch);
+        self.epoch_at = Some(report.at);
         self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
         samples
     }

@@ -2,10 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::engine::moves;
+use crate::engine::moves::{self, Stops};
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::state::Then;
-use crate::engine::{Action, Attempt, Moves, Phase, Rules, State, Tracked};
+use crate::engine::{Action, Attempt, Gpus, Moves, Phase, Rules, State, Tracked};
 use crate::model::{Availability, Cluster, GpuType, Offer, Seconds, Time};
 use crate::policy::{Problem, Verdict};
 
@@ -23,13 +23,14 @@ pub(super) fn decide(
     if state.decided == Some(seen) {
         return actions;
     }
-    state.decided = Some(seen);
-    let mut drafts = Vec::new();
+    let (mut drafts, mut unsettled) = (Vec::new(), false);
     for group in plan::groups(state, cluster, rules) {
-        let (own, draft) = choose(state, &group, at, rules, planner);
+        let Chosen { actions: own, draft, again } = choose(state, &group, at, rules, planner);
         actions.extend(own);
         drafts.extend(draft.map(|draft| (draft, group.cluster)));
+        unsettled |= again;
     }
+    state.decided = (!unsettled).then_some(seen);
     for (number, (draft, cluster)) in drafts.into_iter().enumerate() {
         let run = if number == 0 { planner.run.to_owned() } else { format!("{}.{number}", planner.run) };
         actions.extend(mark(state, &draft, &run, at));
@@ -79,31 +80,83 @@ fn unable(attempt: &Attempt, cluster: &Cluster) -> Option<String> {
     short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
 }
 
+/// What to do for one group of jobs.
+#[derive(Default)]
+struct Chosen {
+    actions: Vec<Action>,
+    draft: Option<Draft>,
+    /// Whether the same may be decided otherwise a little later.
+    again: bool,
+}
+
 /// Returns what to do for one group: either running jobs to stop, or a plan for those that are ready.
-fn choose(
-    state: &State,
-    group: &Group<'_>,
-    at: Time,
-    rules: &Rules,
-    planner: &Planner<'_>,
-) -> (Vec<Action>, Option<Draft>) {
+fn choose(state: &State, group: &Group<'_>, at: Time, rules: &Rules, planner: &Planner<'_>) -> Chosen {
     let ready: Vec<&Tracked> = group.jobs.iter().copied().filter(|tracked| is_ready(tracked, at)).collect();
     let stopping = |tracked: &&&Tracked| matches!(tracked.phase, Phase::Stopping { then: Then::GoOn, .. });
     if let Some(other) = group.jobs.iter().find(stopping) {
         let why = format!("{} gives its GPUs back first", other.job.name);
         let wait = |tracked: &&Tracked| Action::Wait { job: tracked.job.name.clone(), why: why.clone() };
-        return (ready.iter().map(wait).collect(), None);
+        return Chosen { actions: ready.iter().map(wait).collect(), ..Chosen::default() };
+    }
+    let late = detours(state, group, at, (rules, planner));
+    if !late.is_empty() {
+        return Chosen { actions: late, ..Chosen::default() };
     }
     let offer = plan::offer(state, group, &[], rules);
     let base =
         (!ready.is_empty()).then(|| plan::draft(&ready, offer, group, state, (rules, planner))).flatten();
-    if let Moves::Auto { margin } = rules.moves {
-        let stops = moves::stops(state, group, (&ready, base.as_ref()), margin, (rules, planner));
-        if !stops.is_empty() {
-            return (stops, None);
+    // One that is about to be tried again wants its GPUs back: who moved there would soon have to make room.
+    let is_tried_again =
+        |tracked: &&Tracked| matches!(tracked.phase, Phase::Waiting { .. }) && !is_ready(tracked, at);
+    if let Moves::Auto { margin } = rules.moves
+        && !group.jobs.iter().any(is_tried_again)
+    {
+        let Stops { actions, later } =
+            moves::stops(state, group, (&ready, base.as_ref()), (at, margin), (rules, planner));
+        if !actions.is_empty() {
+            return Chosen { actions, ..Chosen::default() };
         }
+        return Chosen { actions, draft: base, again: later };
     }
-    (Vec::new(), base)
+    Chosen { draft: base, ..Chosen::default() }
+}
+
+/// Returns how to take back attempts that wait in the queue for long while other GPUs are free that serve the job nearly
+/// as well.
+fn detours(
+    state: &State,
+    group: &Group<'_>,
+    at: Time,
+    (rules, planner): (&Rules, &Planner<'_>),
+) -> Vec<Action> {
+    let detour = |tracked: &&Tracked| {
+        let Phase::Pending(attempt) = &tracked.phase else { return None };
+        if !is_late(tracked, at) {
+            return None;
+        }
+        let offer = plan::offer(state, group, &[tracked], rules);
+        if attempt.gpus.fit_in(&offer) {
+            return None;
+        }
+        let draft = plan::draft(&[tracked], offer, group, state, (rules, planner))?;
+        let (_, placement) = draft.placement(&tracked.job.name)?;
+        let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
+        let gpus = Gpus::of(&draft.ranks(placement));
+        let why = format!("it waits in the queue for {}, and {gpus} are free", attempt.gpus);
+        (placement.epoch.total() <= Rules::DETOUR * attempt.epoch.0).then_some(Action::Cancel {
+            job,
+            run,
+            job_id,
+            why,
+        })
+    };
+    // One at a time: what is free serves only one of them.
+    group.jobs.iter().find_map(detour).into_iter().collect()
+}
+
+/// Returns whether a job has waited in the queue for long.
+fn is_late(tracked: &Tracked, at: Time) -> bool {
+    matches!(&tracked.phase, Phase::Pending(attempt) if at.since(attempt.meant) >= Rules::QUEUE_PATIENCE)
 }
 
 /// Writes down in the state which jobs of a draft are about to be submitted, and why others wait.
@@ -140,7 +193,7 @@ fn fingerprint(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> u64
     let mut hasher = DefaultHasher::new();
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
         (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at)).hash(&mut hasher);
-        moves::is_movable(tracked).hash(&mut hasher);
+        (moves::is_movable(tracked), is_late(tracked, at)).hash(&mut hasher);
         tracked.phase.attempt().map(|attempt| &attempt.run).hash(&mut hasher);
     }
     for group in plan::groups(state, cluster, rules) {

@@ -50,6 +50,12 @@ impl Gpus {
         self.iter().map(|(_, _, count)| count).sum()
     }
 
+    /// Returns whether an offer has these GPUs, by type.
+    pub(super) fn fit_in(&self, offer: &Offer) -> bool {
+        let offered = |gpu_type: &GpuType| offer.nodes.iter().map(|node| node.count(gpu_type)).sum::<u32>();
+        self.by_type().iter().all(|(gpu_type, &count)| offered(gpu_type) >= count)
+    }
+
     /// Takes these GPUs out of an offer: from their own nodes, else from others, for Slurm gives an attempt that
     /// still waits any nodes of the right kind.
     pub(super) fn take_from(&self, offer: &mut Offer) {

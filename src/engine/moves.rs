@@ -2,7 +2,7 @@
 
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::{Action, Attempt, Gpus, Phase, Rules, State, Tracked};
-use crate::model::{JobName, Offer, OfferedNode, Seconds};
+use crate::model::{JobName, Offer, OfferedNode, Time};
 use crate::policy::{Objective, Problem, Slot, epoch_as_shared};
 
 /// The gain must be more than this part of all the time that is still to come: less is not worth a stop.
@@ -28,6 +28,8 @@ struct Stay<'a> {
     attempt: &'a Attempt,
     /// Time of an epoch with its present shares, by the speeds known now.
     epoch: f64,
+    /// How far it has come in the epoch under way, which a stop may cost it, as time.
+    under_way: f64,
 }
 
 /// What would come of some moves.
@@ -39,19 +41,27 @@ struct Choice<'a> {
     costs: f64,
 }
 
+/// What is to be done about moves.
+#[derive(Debug, Default)]
+pub(super) struct Stops {
+    pub actions: Vec<Action>,
+    /// Whether some would pay when the epochs under way are done: it is worth another look.
+    pub later: bool,
+}
+
 /// Returns the stops of the moves that pay best, if any pays.
 pub(super) fn stops(
     state: &State,
     group: &Group<'_>,
     (ready, base): (&[&Tracked], Option<&Draft>),
-    margin: f64,
+    (at, margin): (Time, f64),
     (rules, planner): (&Rules, &Planner<'_>),
-) -> Vec<Action> {
+) -> Stops {
     let stays: Vec<Stay<'_>> =
-        group.jobs.iter().filter_map(|tracked| stay(tracked, group, state, rules)).collect();
+        group.jobs.iter().filter_map(|tracked| stay(tracked, at, group, (state, rules))).collect();
     let mut movable: Vec<&Stay<'_>> = stays.iter().filter(|stay| is_movable(stay.tracked)).collect();
     if movable.is_empty() {
-        return Vec::new();
+        return Stops::default();
     }
     movable.sort_by(|a, b| b.rest().total_cmp(&a.rest()).then(a.tracked.job.name.cmp(&b.tracked.job.name)));
     let world = Scene { state, group, ready, base, stays: &stays, rules, planner };
@@ -59,16 +69,20 @@ pub(super) fn stops(
     let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
     let now = world.value_of_staying();
     let worth = |option: &Choice<'_>| now - option.value - option.costs * (1.0 + margin);
-    let best = sets
-        .filter_map(|movers| world.option(movers))
-        .filter(|option| worth(option) > LEAST_GAIN * now)
-        .max_by(|a, b| worth(a).total_cmp(&worth(b)));
-    let Some(mut best) = best else { return Vec::new() };
-    best.costs += world.queue_waits(&best);
-    if worth(&best) <= LEAST_GAIN * now {
-        return Vec::new();
+    let choices = sets.filter_map(|movers| world.option(movers));
+    let Some(mut best) = choices.max_by(|a, b| worth(a).total_cmp(&worth(b))) else {
+        return Stops::default();
+    };
+    // Between two epochs nothing is lost.
+    let lost: f64 = best.moved.iter().map(|stay| world.weight(stay.tracked) * stay.under_way).sum();
+    if worth(&best) > LEAST_GAIN * now {
+        best.costs += world.queue_waits(&best);
     }
-    best.moved.iter().filter_map(|stay| stop(stay, &best)).collect()
+    let pays = |lost: f64| worth(&best) + lost > LEAST_GAIN * now;
+    if !pays(0.0) {
+        return Stops { actions: Vec::new(), later: pays(lost) };
+    }
+    Stops { actions: best.moved.iter().filter_map(|stay| stop(stay, &best)).collect(), later: false }
 }
 
 /// What moves are weighed in.
@@ -176,7 +190,7 @@ impl<'a> Scene<'a> {
 impl Stay<'_> {
     /// Returns the time that its epochs still take where it is.
     fn rest(&self) -> f64 {
-        epochs(self.tracked) * self.epoch
+        epochs(self.tracked) * self.epoch - self.under_way
     }
 
     /// Returns whether a draft leaves it where it is, or on GPUs that are as good.
@@ -200,7 +214,12 @@ fn epochs(tracked: &Tracked) -> f64 {
 }
 
 /// Returns how a running job does where it is; `None` for jobs that do not run.
-fn stay<'a>(tracked: &'a Tracked, group: &Group<'_>, state: &State, rules: &Rules) -> Option<Stay<'a>> {
+fn stay<'a>(
+    tracked: &'a Tracked,
+    at: Time,
+    group: &Group<'_>,
+    (state, rules): (&State, &Rules),
+) -> Option<Stay<'a>> {
     let Phase::Running(attempt) = &tracked.phase else { return None };
     let node = |name| {
         let gpus =
@@ -211,7 +230,9 @@ fn stay<'a>(tracked: &'a Tracked, group: &Group<'_>, state: &State, rules: &Rule
     let offer = Offer { nodes: attempt.gpus.0.keys().filter_map(node).collect(), notes: Vec::new() };
     let problem = plan::problem(&[tracked.rest()], &offer, group, state, rules);
     let epoch = problem.and_then(|problem| present_epoch(&problem, attempt)).unwrap_or(attempt.epoch.0);
-    Some(Stay { tracked, attempt, epoch })
+    let begun = tracked.epoch_at.into_iter().chain(attempt.started).map(|time| time.0).max_by(f64::total_cmp);
+    let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
+    Some(Stay { tracked, attempt, epoch, under_way })
 }
 
 /// Returns the time of an epoch with the shares that the ranks have, on the only job of a problem.
@@ -229,15 +250,23 @@ fn present_epoch(problem: &Problem, attempt: &Attempt) -> Option<f64> {
 fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
     let (_, placement) = choice.draft.placement(&stay.tracked.job.name)?;
     let gpus = Gpus::of(&choice.draft.ranks(placement));
-    let (before, after) = (Seconds(stay.epoch), Seconds(placement.epoch.total()));
+    let (before, after) = (stay.epoch, placement.epoch.total());
+    let others = if after > before { "others gain more: " } else { "" };
     let why = format!(
-        "an epoch takes {:.3} s on {} instead of {:.3} s on {}, {} are left",
-        after.0,
-        gpus,
-        before.0,
-        stay.attempt.gpus,
+        "{others}{} an epoch on {gpus} instead of {}, {} left",
+        seconds(after),
+        seconds(before),
         stay.tracked.epochs_left()
     );
     let (job, run, job_id) = (stay.tracked.job.name.clone(), stay.attempt.run.clone(), stay.attempt.job_id?);
     Some(Action::Stop { job, run, job_id, why })
+}
+
+/// Returns a time with about three digits.
+fn seconds(time: f64) -> String {
+    match time {
+        _ if time < 9.995 => format!("{time:.2} s"),
+        _ if time < 99.95 => format!("{time:.1} s"),
+        _ => format!("{time:.0} s"),
+    }
 }

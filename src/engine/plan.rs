@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Batch, Gpus, Phase, Rules, State, Tracked};
+use crate::engine::{Batch, Phase, Rules, State, Tracked};
 use crate::model::{Cluster, GpuType, Held, Holdings, Job, JobName, Offer, PlacedRank, RankNeeds, Seconds};
 use crate::policy::{CheckedPlan, Memory, Objective, Placement, Policy, Problem, Rank, verify};
 use crate::throughput::ThroughputMatrix;
@@ -52,7 +52,7 @@ pub(super) fn groups<'a>(state: &'a State, cluster: &Cluster, rules: &Rules) -> 
 }
 
 /// Returns what `movers` and jobs without GPUs may use together: what is free, what the movers hold, less what
-/// is promised to jobs in the queue.
+/// is promised to other jobs in the queue.
 pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules: &Rules) -> Offer {
     let cpus = |job: &Job| u64::from(job.launch.cpus_per_gpu.unwrap_or(rules.defaults.cpus_per_gpu));
     let memory =
@@ -64,8 +64,8 @@ pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules
     };
     let mut mine = Holdings::new();
     for tracked in movers {
-        let gpus = tracked.phase.attempt().map(|attempt| &attempt.gpus);
-        for (node, gpu_type, count) in gpus.into_iter().flat_map(Gpus::iter) {
+        let Phase::Running(attempt) = &tracked.phase else { continue };
+        for (node, gpu_type, count) in attempt.gpus.iter() {
             let held: &mut Held = mine.entry(node.clone()).or_default();
             *held.gpus.entry(gpu_type.clone()).or_default() += count;
             held.cpus += u64::from(count) * cpus(&tracked.job);
@@ -74,7 +74,7 @@ pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules
     }
     let mut offer = Offer::free(&group.cluster, needs, &mine);
     let is_mover = |tracked: &Tracked| movers.iter().any(|mover| mover.job.name == tracked.job.name);
-    for tracked in &state.jobs {
+    for tracked in state.jobs.iter().filter(|tracked| !is_mover(tracked)) {
         if let Phase::Meant(attempt) | Phase::Pending(attempt) = &tracked.phase {
             attempt.gpus.take_from(&mut offer);
         }

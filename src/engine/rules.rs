@@ -41,6 +41,10 @@ impl Rules {
     pub const VANISHED: Seconds = Seconds(60.0);
     /// What a stopped job gets beyond its grace before Slurm is told to end it.
     pub const PATIENCE: Seconds = Seconds(30.0);
+    /// How long an attempt waits in Slurm's queue before other GPUs that are free are looked at.
+    pub const QUEUE_PATIENCE: Seconds = Seconds(600.0);
+    /// How much longer the job may take on those.
+    pub const DETOUR: f64 = 2.0;
     /// The longest wait before a further try.
     pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
 

@@ -32,8 +32,10 @@ pub struct Tracked {
     pub failures: u32,
     /// Ends in a row without a new epoch.
     pub fruitless: u32,
-    /// Length of the last epoch that was reported.
+    /// Length of the last whole epoch that was reported.
     pub epoch: Option<Seconds>,
+    /// When the last epoch was seen to be done.
+    pub epoch_at: Option<Time>,
     pub added: Time,
     /// What happened last, for people.
     pub last: (Time, String),
@@ -123,6 +125,7 @@ impl Tracked {
             failures: 0,
             fruitless: 0,
             epoch: None,
+            epoch_at: None,
             added: at,
             last: (at, "added".into()),
             past: Vec::new(),

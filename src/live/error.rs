@@ -17,10 +17,23 @@ pub enum LiveError {
     Output(#[from] ParseError),
     #[error(transparent)]
     State(#[from] StateError),
+    /// A path that no script can hold, or a plan that no file can.
+    #[error("{message}")]
+    Scripts { message: String },
     #[error("cannot read the reports in {}", folder.display())]
     Reports {
         folder: PathBuf,
         #[source]
         source: io::Error,
     },
+}
+
+impl LiveError {
+    /// Returns the error with its causes.
+    pub(super) fn in_one_line(&self) -> String {
+        match self {
+            Self::State(error) => error.in_one_line(),
+            other => other.to_string(),
+        }
+    }
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use crate::clock::Clock;
 use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
 use crate::live::scripts::{HELPER, Script, Site, scripts};
-use crate::live::{LiveError, observe, signals};
+use crate::live::{LiveError, observe, reported, signals};
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, Tag,
@@ -93,15 +93,7 @@ impl<'a> SlurmWorld<'a> {
             }
         }
         sightings.extend(self.endings(&left, notes)?);
-        let mut epochs = Vec::new();
-        for tracked in &state.jobs {
-            let Some(attempt) = tracked.phase.attempt() else { continue };
-            let folder = report_folder(&self.site.state, &attempt.run, tracked.job.name.as_str());
-            let new = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, at)
-                .map_err(|source| LiveError::Reports { folder, source })?;
-            epochs
-                .extend(new.into_iter().map(|epoch| (tracked.job.name.clone(), attempt.run.clone(), epoch)));
-        }
+        let epochs = reported(&self.site.state, state, at)?;
         Ok(Observation { at, cluster, sightings, epochs, notes: std::mem::take(notes) })
     }
 
@@ -170,6 +162,7 @@ impl<'a> SlurmWorld<'a> {
     }
 
     /// Returns how long a job of a batch would wait in the queue, as `sbatch --test-only` says.
+    #[must_use]
     pub fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
         let file = self.plan_file(batch);
         let scripts = scripts(batch, &file, &self.site).ok()?;
@@ -177,6 +170,29 @@ impl<'a> SlurmWorld<'a> {
         let command = CommandLine { stdin: Some(text), ..sbatch::test_command("-", &self.site.sbatch) };
         let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
+    }
+
+    /// Writes the plan and the scripts of a batch to disk, unless they are there.
+    ///
+    /// # Errors
+    /// When the run's id is taken, or something cannot be written.
+    pub fn write_run(&mut self, batch: &Batch) -> Result<(), LiveError> {
+        if self.prepared.contains_key(&batch.run) {
+            return Ok(());
+        }
+        let wrong = |message: String| LiveError::Scripts { message };
+        let file = self.plan_file(batch);
+        let scripts = scripts(batch, &file, &self.site).map_err(wrong)?;
+        let plan = file.to_json().map_err(|error| wrong(error.to_string()))?;
+        let texts = scripts
+            .iter()
+            .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
+        let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
+        let files: Vec<(String, &str)> =
+            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
+        let folder = self.directory.create_run(&batch.run, &files)?;
+        self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
+        Ok(())
     }
 
     /// Returns the file of a batch's plan: the user's own, or a new one.
@@ -255,18 +271,7 @@ impl World for SlurmWorld<'_> {
     }
 
     fn prepare(&mut self, batch: &Batch) -> Result<(), String> {
-        let file = self.plan_file(batch);
-        let scripts = scripts(batch, &file, &self.site)?;
-        let plan = file.to_json().map_err(|error| error.to_string())?;
-        let texts = scripts
-            .iter()
-            .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
-        let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
-        let files: Vec<(String, &str)> =
-            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
-        let folder = self.directory.create_run(&batch.run, &files).map_err(|error| error.in_one_line())?;
-        self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
-        Ok(())
+        self.write_run(batch).map_err(|error| error.in_one_line())
     }
 
     fn submit(&mut self, batch: &Batch, job: usize) -> News {

@@ -8,7 +8,10 @@ use super::page::Page;
 /// Returns the page of `command`, which is somewhere below `main`.
 pub(super) fn text(main: &Command, command: &Command) -> String {
     let name = page_name(command);
-    let page = begin(command);
+    let mut page = begin(command);
+    if let Some(example) = command.get_after_help() {
+        page = page.heading("EXAMPLES").literal(&example.to_string());
+    }
     let others = subcommands(main).into_iter().map(page_name).filter(|other| *other != name);
     let pages = std::iter::once("hsched").chain(others).map(|page| (page.to_owned(), 1));
     let formats = ["hsched-jobs", "hsched-settings"].map(|page| (page.to_owned(), 5));

@@ -17,7 +17,8 @@ const FILES: [(&str, &str); 4] = [
     ("hsched.toml", "Settings of a project, in the current directory or the nearest one above it."),
     (
         "~/.local/state/hsched",
-        "A folder per run: the plan, the scripts, a journal, the ranks' reports. The setting `state_dir` moves it.",
+        "The state of the jobs, a journal, and a folder per run: the plan, the scripts, the ranks' reports. The setting \
+         `state_dir` moves it.",
     ),
 ];
 

@@ -30,6 +30,15 @@ impl Speed {
         valid.then_some(Self::Affine { alpha, beta })
     }
 
+    /// Returns the speed with steps that take `factor` times as long, or `None` where that is none.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Option<Self> {
+        match self {
+            Self::Rate { samples_per_second } => Self::rate(samples_per_second / factor),
+            Self::Affine { alpha, beta } => Self::affine(Seconds(alpha.0 * factor), Seconds(beta.0 * factor)),
+        }
+    }
+
     /// Returns the fixed part of a (micro-)step in seconds.
     #[must_use]
     pub fn alpha(self) -> f64 {

@@ -94,10 +94,13 @@ fn without_any_layer_defaults_hold() {
     memory_per_gpu =  (default)
     time_margin = 1.3 (default)
     grace = 120s (default)
+    restart_cost = 60s (default)
+    retry_delay = 30s (default)
     het_steps = true (default)
     templates =  (default)
     state_dir = /home/.local/state/hsched (default)
     slurm_timeout = 30s (default)
+    learning_rate = 0.3 (default)
     color = auto (default)
     ");
     assert!(settings.jobs.het_steps && settings.capacity.is_empty() && settings.jobs.account.is_none());

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{GpuType, Seconds, Speed};
 use crate::policy::Problem;
-use crate::throughput::{Measured, SampleSource, Source};
+use crate::throughput::{Estimate, Measured, Method, SampleSource, Source};
 
 /// A job's speed on a GPU type, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanSpeed {
     #[serde(rename = "type")]
     pub gpu_type: String,
-    /// `other_name`, `measured` or `set` (by hand).
+    /// `other_name`, `measured`, `set` (by hand), `scaled` (by other models) or `guessed` (by the GPU table).
     pub source: String,
     /// The rate, where the step time has no fixed part; else null, and the next two say it.
     pub samples_per_s: Option<f64>,
@@ -19,13 +19,13 @@ pub struct PlanSpeed {
     pub beta_s: Option<f64>,
     /// Relative error of step times, one standard deviation.
     pub error: Option<f64>,
-    /// Samples that it was learnt from.
+    /// Samples that it was learnt from; other models, where it is scaled.
     pub count: Option<u64>,
     /// Batch sizes of these samples.
     pub batches: Option<usize>,
     /// How the last of them was taken: `report`, `epoch` (inferred), `probe`, `user`.
     pub by: Option<String>,
-    /// The type whose speed it is, where that has another name.
+    /// The type whose speed it is, or from whose it is scaled or guessed.
     pub name: Option<String>,
 }
 
@@ -47,25 +47,35 @@ impl PlanSpeed {
         };
         let measured: Option<&Measured> = match source {
             Source::Measured(own) => Some(own),
-            Source::JobFile | Source::OtherName(_) => None,
+            Source::JobFile | Source::OtherName(_) | Source::Estimated(_) => None,
+        };
+        let estimate: Option<&Estimate> = match source {
+            Source::Estimated(own) => Some(own),
+            Source::JobFile | Source::OtherName(_) | Source::Measured(_) => None,
         };
         let (word, name) = match source {
             Source::JobFile => ("job_file", None),
-            Source::OtherName(name) => ("other_name", Some(name.to_string())),
+            Source::OtherName(name) => ("other_name", Some(name)),
             Source::Measured(Measured { count: 0, .. }) => ("set", None),
             Source::Measured(_) => ("measured", None),
+            Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => ("scaled", Some(from)),
+            Source::Estimated(Estimate { from, .. }) => ("guessed", Some(from)),
         };
+        let models = estimate.map(|own| match own.method {
+            Method::Ratios { models } => models as u64,
+            Method::GpuTable => 0,
+        });
         Self {
             gpu_type: gpu_type.to_string(),
             source: word.to_owned(),
             samples_per_s,
             alpha_s,
             beta_s,
-            error: measured.map(|own| own.error),
-            count: measured.map(|own| own.count),
+            error: measured.map(|own| own.error).or(estimate.map(|own| own.error)),
+            count: measured.map(|own| own.count).or(models),
             batches: measured.map(|own| own.batches),
             by: measured.map(|own| SampleSource::name(own.source).to_owned()),
-            name,
+            name: name.map(GpuType::to_string),
         }
     }
 

@@ -72,9 +72,12 @@ pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
     Ok(lines.flat_map(|line| trials(&line)).collect())
 }
 
-/// Returns what a rank says of each epoch: its number, its length, and the report. What it measured before its first
+/// What a rank says of an epoch: its number, its length, and the report where it computed.
+type Said = (u64, Option<Seconds>, Option<RankReport>);
+
+/// Returns what a rank says of each epoch. What it measured before its first
 /// epoch belongs to that.
-fn lines(folder: &Path, rank: usize) -> io::Result<Vec<(u64, Option<Seconds>, Option<RankReport>)>> {
+fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
     let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
     // A last line without its newline is still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));

@@ -161,19 +161,15 @@ impl StateDir {
         }
         let filled = files.iter().try_for_each(|(name, text)| replace(&folder.join(name), text));
         if filled.is_err() {
-            // What could not be written whole must not look like a run.
-            let _ = fs::remove_dir_all(&folder);
+            self.remove_run(id);
         }
         filled.map(|()| folder)
     }
 
-    /// Removes the folder of a run that nobody needs any more.
-    ///
-    /// # Errors
-    /// When it cannot be removed.
-    pub fn remove_run(&self, id: &str) -> Result<(), StateError> {
-        let folder = run_folder(&self.root, id);
-        fs::remove_dir_all(&folder).map_err(write_error(&folder))
+    /// Removes a run that could not be written whole, or of which nothing was submitted: it must not look like one.
+    pub fn remove_run(&self, id: &str) {
+        // Who cannot write may be unable to remove as well; the error that brought us here says more.
+        let _ = fs::remove_dir_all(run_folder(&self.root, id));
     }
 }
 
@@ -213,9 +209,10 @@ impl Keeper for Ledger<'_> {
         self.keep_speeds(state)?;
         self.seq =
             journal::append(&mut self.journal, self.seq, at, lines, false).map_err(write_error(&path))?;
+        // Before the state says that anything is meant.
+        self.reserve(&path, actions)?;
         replace(&self.directory.root.join("state.json"), &StateFile::new(state, self.seq).to_json()?)?;
-        self.shorten(&path)?;
-        self.reserve(&path, actions)
+        if self.shorten(&path)? { self.reserve(&path, actions) } else { Ok(()) }
     }
 
     fn add(&mut self, at: Time, event: &Event) -> Result<(), StateError> {
@@ -237,14 +234,14 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Puts a long journal aside, all of which the snapshot has taken in.
-    fn shorten(&mut self, path: &Path) -> Result<(), StateError> {
+    /// Puts a long journal aside, all of which the snapshot has taken in; returns whether it did.
+    fn shorten(&mut self, path: &Path) -> Result<bool, StateError> {
         if self.journal.metadata().map_err(write_error(path))?.len() < LONGEST_JOURNAL {
-            return Ok(());
+            return Ok(false);
         }
         fs::rename(path, path.with_extension("old")).map_err(write_error(path))?;
         self.journal = private().append(true).open(path).map_err(write_error(path))?;
-        Ok(())
+        Ok(true)
     }
 
     /// Sets disk space aside for the answers of what is about to be submitted: the disk must not fill between

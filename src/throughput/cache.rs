@@ -1,6 +1,7 @@
 //! The speeds that were measured, by model, GPU type and precision, and by who measured them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use super::fit::{Reading, fit};
@@ -113,14 +114,19 @@ impl Cache {
 
     /// Puts a contributor's record in, unless a later one is there; returns whether its numbers are possible.
     pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: Record) -> bool {
-        let possible = record.is_possible();
-        if possible {
-            let own = self.records_mut(key).entry(contributor.to_owned()).or_default();
-            if record.order() > own.order() {
-                *own = record;
-            }
+        if !record.is_possible() {
+            return false;
         }
-        possible
+        match self.records_mut(key).entry(contributor.to_owned()) {
+            Entry::Vacant(place) => {
+                place.insert(record);
+            }
+            Entry::Occupied(mut own) if record.order() > own.get().order() => {
+                own.insert(record);
+            }
+            Entry::Occupied(_) => {}
+        }
+        true
     }
 
     /// Takes in all that another cache knows.

@@ -11,18 +11,23 @@ pub struct Reading {
     pub weight: f64,
 }
 
+/// The least spread of batch sizes, greatest to least, that shows a slope: nearer ones show the noise of their times,
+/// and ranks of one job often have batches that differ by one.
+const SPREAD: f64 = 1.25;
+
 /// Returns the speed that fits the readings best, or `None` where there are none or numbers are impossible.
 ///
-/// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. From one batch size, and where the
-/// best line has `alpha < 0` or `beta <= 0`, which no GPU has, the line through the origin.
+/// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. From batch sizes that lie close together,
+/// and where the best line has `alpha < 0` or `beta <= 0`, which no GPU has, the line through the origin.
 #[must_use]
 pub fn fit(readings: &[Reading]) -> Option<Speed> {
     affine(readings).or_else(|| through_origin(readings))
 }
 
 fn affine(readings: &[Reading]) -> Option<Speed> {
-    let first = readings.first()?.batch;
-    if readings.iter().all(|reading| reading.batch == first) {
+    let batches = || readings.iter().map(|reading| reading.batch);
+    let (least, greatest) = (batches().min_by(f64::total_cmp)?, batches().max_by(f64::total_cmp)?);
+    if greatest < SPREAD * least {
         return None;
     }
     // Around the means, where the normal equations keep their digits.
@@ -63,6 +68,16 @@ mod tests {
     fn one_batch_size_gives_the_line_through_the_origin() {
         check(&[(64.0, 0.32, 1.0)], 0.0, 0.005);
         check(&[(64.0, 0.32, 1.0), (64.0, 0.32, 1.0)], 0.0, 0.005);
+    }
+
+    #[test]
+    fn close_batch_sizes_show_no_slope() {
+        // 150/s with an error of 1 %: the line through both would have an alpha of 0.13 s.
+        let readings = [(38.0, 0.2559, 1.0), (39.0, 0.2592, 1.0)];
+        let readings = readings.map(|(batch, seconds, weight)| Reading { batch, seconds, weight });
+        let speed = fit(&readings).expect("a speed");
+        assert_eq!(speed.alpha(), 0.0);
+        assert!((speed.rate_at(100.0) / 149.5 - 1.0).abs() < 0.01, "{speed:?}");
     }
 
     #[test]

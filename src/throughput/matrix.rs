@@ -1,9 +1,11 @@
 //! The matrix of speeds: one row per job, one column per GPU type, each cell with its source or a reason.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::cache::{Cache, Measured};
+use super::estimate::{Estimate, Estimates, Tables};
 use super::record::batch_size;
 use crate::catalogue::recognise;
 use crate::model::{GpuType, Job, Precision, Speed};
@@ -44,6 +46,8 @@ pub enum Source {
     OtherName(GpuType),
     /// The cache of measured speeds has it.
     Measured(Measured),
+    /// Nobody has measured it; others let expect it.
+    Estimated(Estimate),
 }
 
 /// Relative difference between job file and measurement that its reader is told of.
@@ -67,11 +71,26 @@ impl ThroughputMatrix {
     /// what they say of it by another name. A name that the cluster has means that type alone. Another name
     /// means all types that the catalogue knows as possibly the same: `a100` is `nvidia_a100_80gb_pcie`, and
     /// `a100-40gb` is not. Of several such names the one that leaves least open counts, then the first by name.
+    ///
+    /// Where none says anything, ratios that the cache has seen give an estimate.
     #[must_use]
     pub fn new(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache) -> Self {
+        Self::with_estimates(jobs, gpu_types, cache, Estimates::default())
+    }
+
+    /// Returns the same with other estimates.
+    #[must_use]
+    pub fn with_estimates(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache, which: Estimates) -> Self {
+        // Learning ratios looks at the whole cache: only where it is needed and can help.
+        let possible = which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
+        let tables = LazyCell::new(|| Tables::new(jobs, cache, which));
         let row = |job: &Job| {
             let measured: BTreeMap<&GpuType, Measured> = cache.of_model(&job.model, job.precision).collect();
-            gpu_types.iter().map(|gpu_type| Cell::of(job, &measured, gpu_type, gpu_types)).collect()
+            let estimate = |gpu_type: &GpuType| {
+                if possible { tables.estimate(job, &measured, gpu_type) } else { None }
+            };
+            let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
+            gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
         };
         Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(row).collect() }
     }
@@ -92,16 +111,21 @@ impl ThroughputMatrix {
     }
 }
 
-impl Cell {
-    fn of(
-        job: &Job,
-        measured: &BTreeMap<&GpuType, Measured>,
-        gpu_type: &GpuType,
-        cluster: &[GpuType],
-    ) -> Self {
+/// What tells of one job's speeds.
+struct Knowledge<'a> {
+    job: &'a Job,
+    measured: &'a BTreeMap<&'a GpuType, Measured>,
+    cluster: &'a [GpuType],
+    /// Returns a type's speed where nothing else tells it.
+    estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, Estimate)>,
+}
+
+impl Knowledge<'_> {
+    fn cell(&self, gpu_type: &GpuType) -> Cell {
+        let Self { job, cluster, .. } = *self;
         let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
         if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
-            return Self::Unusable(Unusable::NotAllowed);
+            return Cell::Unusable(Unusable::NotAllowed);
         }
         let mut remarks = Vec::new();
         if let Some(precision) = job.precision {
@@ -110,43 +134,42 @@ impl Cell {
                 .map_or_else(|| precision.is_everywhere().then_some(true), |known| known.has(precision))
             {
                 Some(true) => {}
-                Some(false) => return Self::Unusable(Unusable::Precision(precision)),
+                Some(false) => return Cell::Unusable(Unusable::Precision(precision)),
                 None => remarks.push(format!("whether {gpu_type} computes in {precision} is not known")),
             }
         }
-        let Some((speed, source)) = speed(job, measured, gpu_type, cluster, &mut remarks) else {
-            return Self::Unusable(Unusable::NoThroughput);
+        let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
+            return Cell::Unusable(Unusable::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
-        Self::Known(Known { speed, source, max_batch, remarks })
+        Cell::Known(Known { speed, source, max_batch, remarks })
     }
-}
 
-/// Returns a job's speed on a GPU type and where it comes from; remarks what its owner would not expect.
-fn speed(
-    job: &Job,
-    measured: &BTreeMap<&GpuType, Measured>,
-    gpu_type: &GpuType,
-    cluster: &[GpuType],
-    remarks: &mut Vec<String>,
-) -> Option<(Speed, Source)> {
-    let said = job.throughput.get(gpu_type).copied();
-    if let Some(&own) = measured.get(gpu_type) {
-        remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &own)));
-        return Some((own.speed, Source::Measured(own)));
+    /// Returns the job's speed on a GPU type and where it comes from; remarks what its owner would not expect.
+    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, Source)> {
+        let Self { job, measured, cluster, .. } = *self;
+        let said = job.throughput.get(gpu_type).copied();
+        if let Some(&own) = measured.get(gpu_type) {
+            remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &own)));
+            return Some((own.speed, Source::Measured(own)));
+        }
+        if let Some(said) = said {
+            return Some((said, Source::JobFile));
+        }
+        let same = |name: &GpuType| format!("{name}'s speed used for {gpu_type}: the same model");
+        if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
+            remarks.push(same(name));
+            return measured.get(name).map(|&own| (own.speed, Source::Measured(own)));
+        }
+        if let Some(&name) = other_names(job.throughput.keys(), gpu_type, cluster).first() {
+            remarks.push(same(name));
+            return job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())));
+        }
+        let (speed, estimate) = (self.estimate)(gpu_type)?;
+        let source = Source::Estimated(estimate);
+        remarks.push(format!("{gpu_type}: {speed} {source}"));
+        Some((speed, source))
     }
-    if let Some(said) = said {
-        return Some((said, Source::JobFile));
-    }
-    let mut same =
-        |name: &GpuType| remarks.push(format!("{name}'s speed used for {gpu_type}: the same model"));
-    if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
-        same(name);
-        return measured.get(name).map(|&own| (own.speed, Source::Measured(own)));
-    }
-    let &name = other_names(job.throughput.keys(), gpu_type, cluster).first()?;
-    same(name);
-    job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())))
 }
 
 /// Returns what to say where the job file is far from what was measured, at the batch seen last.
@@ -206,6 +229,7 @@ impl fmt::Display for Source {
             Self::JobFile => f.write_str("(the job file says so)"),
             Self::OtherName(name) => write!(f, "(as {name}, the same model)"),
             Self::Measured(own) => write!(f, "({own})"),
+            Self::Estimated(own) => write!(f, "({own})"),
         }
     }
 }

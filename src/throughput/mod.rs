@@ -3,12 +3,14 @@
 //! Knows nothing of placements and never decides which GPUs a job gets.
 
 mod cache;
+mod estimate;
 mod fit;
 mod matrix;
 mod record;
 mod sample;
 
 pub use self::cache::{Cache, Measured};
+pub use self::estimate::{Estimate, Estimates, Method};
 pub use self::fit::{Reading, fit};
 pub use self::matrix::{Cell, Known, Source, ThroughputMatrix, Unusable};
 pub use self::record::{Aside, Point, Record, Stated};

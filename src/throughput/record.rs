@@ -81,6 +81,9 @@ const AGREEMENT: f64 = 0.2;
 /// Observations after which a sample kept aside is forgotten.
 const MEMORY: u64 = 32;
 
+/// Observations that no record comes near: files cannot make counts overflow.
+const MOST_OBSERVATIONS: u64 = 1 << 53;
+
 /// What is expected of a step, and the logarithm up to which a sample may differ from it.
 struct Expected {
     seconds: f64,
@@ -142,16 +145,18 @@ impl Record {
     pub(super) fn is_possible(&self) -> bool {
         let point = |p: &Point| {
             let variance = p.variance.is_finite() && p.variance >= 0.0;
-            let counts = p.batch >= 1 && p.count >= 1 && p.steps >= 1 && p.seen <= self.observations;
+            let counted = (1..=self.observations).contains(&p.count) && p.seen <= self.observations;
+            let counts = counted && p.batch >= 1 && p.steps >= 1;
             is_duration(p.seconds) && variance && counts && p.at.is_finite()
         };
         let aside = |a: &Aside| {
             let counts = a.batch >= 1 && a.steps >= 1 && a.seen <= self.observations;
             is_duration(a.seconds) && counts && a.at.is_finite()
         };
+        let counts = self.observations <= MOST_OBSERVATIONS;
         let sorted = self.points.is_sorted_by(|a, b| a.batch < b.batch);
         let stated = self.stated.is_none_or(|own| own.at.is_finite());
-        sorted && stated && self.points.iter().all(point) && self.aside.iter().all(aside)
+        counts && sorted && stated && self.points.iter().all(point) && self.aside.iter().all(aside)
     }
 
     /// Returns what a sample's step should have taken, by its own batch size, else by the nearest one.

@@ -29,6 +29,7 @@ impl Explained<'_> {
 
     fn job_json(&self, job: &JobExplanation) -> Value {
         let market = &self.explanation.types;
+        let sources = &self.problem.jobs[job.job].sources;
         let verdict = &self.plan.verdicts()[job.job];
         let word = match verdict {
             Verdict::Place(_) => "place",
@@ -42,6 +43,7 @@ impl Explained<'_> {
             };
             json!({
                 "type": self.problem.gpu_types[ty].as_str(),
+                "speed_source": sources.iter().find(|(own, _)| *own == ty).map(|(_, own)| own.to_string()),
                 "has": job.counts[ty],
                 "price_s": job.price(market, ty, 1),
                 "pays_s": job.price(market, ty, job.counts[ty]),

@@ -9,6 +9,7 @@ use crate::error::Failure;
 pub struct Terminal {
     width: usize,
     colour: bool,
+    watched: bool,
 }
 
 /// Width of tables where there is no terminal to ask: what every terminal shows.
@@ -21,7 +22,7 @@ impl Terminal {
         let is_terminal = io::stdout().is_terminal();
         let known = terminal_size::terminal_size().filter(|_| is_terminal);
         let width = known.map_or(NARROWEST, |(width, _)| usize::from(width.0).max(NARROWEST));
-        Self { width, colour: colour.unwrap_or(is_terminal) }
+        Self { width, colour: colour.unwrap_or(is_terminal), watched: is_terminal }
     }
 
     /// Returns the number of columns that tables may take.
@@ -34,6 +35,12 @@ impl Terminal {
     #[must_use]
     pub fn colour(self) -> bool {
         self.colour
+    }
+
+    /// Returns whether stdout is a terminal, with somebody before it.
+    #[must_use]
+    pub fn is_watched(self) -> bool {
+        self.watched
     }
 
     /// Writes data to stdout.
@@ -50,15 +57,7 @@ impl Terminal {
     ///
     /// Other programs' texts and files have no power over the terminal: control characters are escaped.
     pub fn say(self, line: &str) {
-        let mut text = String::new();
-        for character in line.chars() {
-            match character {
-                '\n' | '\t' => text.push(character),
-                _ if character.is_control() => text.extend(character.escape_default()),
-                _ => text.push(character),
-            }
-        }
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
     }
 
     /// Writes a failure to stderr, and as JSON to stdout for those who asked for JSON.
@@ -71,4 +70,17 @@ impl Terminal {
             let _ = self.print(&format!("{error}\n"));
         }
     }
+}
+
+/// Returns a text of other programs with its control characters escaped, so that it has no power over the terminal.
+pub(super) fn harmless(line: &str) -> String {
+    let mut text = String::new();
+    for character in line.chars() {
+        match character {
+            '\n' | '\t' => text.push(character),
+            _ if character.is_control() => text.extend(character.escape_default()),
+            _ => text.push(character),
+        }
+    }
+    text
 }

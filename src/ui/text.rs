@@ -2,7 +2,8 @@
 
 /// Returns the text with line breaks between words so that no line is longer than `width` characters; a word
 /// longer than a line is cut, behind a comma or plus where it has one. Lines after the first begin with `indent`.
-pub(super) fn wrap(text: &str, width: usize, indent: &str) -> String {
+#[must_use]
+pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     let room = width.saturating_sub(indent.len()).max(1);
     let mut lines = String::new();
     let mut column = 0;

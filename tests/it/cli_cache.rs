@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::sandbox::{Sandbox, mode};
+use crate::sandbox::{JOBS, Sandbox, mode};
 
 /// Two batch sizes of a model on one type, and one on another, as a file.
 const SPEEDS: &str = r#"{"schema": "hsched.cache/1", "contributor": "lab", "later": 1, "speeds": [
@@ -199,4 +199,46 @@ fn wrong_words_are_refused() {
     hint: hsched cache export makes such files
     "#);
     sandbox.run("cache import missing").fails(78);
+}
+
+#[test]
+fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
+    let jobs = JOBS.replace("v100: 1754, t4: 884", "v100: 1754");
+    let sandbox = Sandbox::new().file("jobs.yaml", jobs);
+    let plan = "plan jobs.yaml --cluster cluster.yaml --policy exhaustive";
+    let without = sandbox.run(plan).succeeds();
+    assert!(
+        without.ends_with(
+            "vgg19: t4 not used: no throughput known\nspeeds that are not known: --estimate all estimates them, hsched cache set\n  \
+             states them\n"
+        ),
+        "{without}"
+    );
+    assert_snapshot!(sandbox.run(&format!("{plan} --estimate all")).succeeds(), @r"
+    exhaustive: 2 jobs on 4 of 4 GPUs
+    mean completion 3 h 04 min, last 4 h 18 min, fairness 0.863
+    the mean is proven to be the least
+
+    JOB       GPUS      BATCHES   EPOCH  COMM     DONE IN
+    resnet18  2 v100 b  2x256    77.6 s   0 %  4 h 18 min
+    vgg19     2 t4 a    2x256    33.0 s   0 %  1 h 50 min
+
+    vgg19: t4: 757 samples/s (scaled from v100 by 1 other model, ±46 %)
+    this plan hangs on estimates: one standard deviation slower, and other GPUs
+      would be chosen; measuring vgg19 on t4 settles it
+    ");
+    let file = sandbox.run(&format!("{plan} --estimate all --format json -o plan.json")).exits(0).json();
+    let speed = &file["jobs"][1]["speeds"][0];
+    assert_eq!(
+        (&speed["type"], &speed["source"], &speed["name"]),
+        (&json!("t4"), &json!("scaled"), &json!("v100"))
+    );
+    sandbox.run("submit plan.json --dry-run").exits(0);
+    // Two models that were measured on both are no guess.
+    for (model, gpu_type, rate) in [("a", "v100", 100), ("a", "t4", 50), ("b", "v100", 10), ("b", "t4", 5)] {
+        sandbox.run(&format!("cache set {model} {gpu_type} {rate}")).succeeds();
+    }
+    let text = sandbox.run(plan).succeeds();
+    assert!(text.contains("scaled from v100 by 3 other models"), "{text}");
+    assert_eq!(sandbox.run(&format!("{plan} --estimate off")).succeeds(), without);
 }

@@ -41,6 +41,8 @@ fn defaults_are_shown_with_their_origin() {
     memory_per_gpu - default
     time_margin 1.3 default
     grace 120s default
+    restart_cost 60s default
+    retry_delay 30s default
     het_steps true default
     templates - default
     state_dir ROOT/home/.local/state/hsched default

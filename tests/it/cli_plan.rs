@@ -242,6 +242,8 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
 
     resnet18 rejected: no GPU type on offer can be used (p100: no throughput known)
     vgg19 rejected: no GPU type on offer can be used (p100: no throughput known)
+    speeds that are not known: --estimate all estimates them, hsched cache set
+      states them
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     optimal: 0 of 2 jobs on 0 of 0 GPUs

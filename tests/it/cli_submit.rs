@@ -25,12 +25,6 @@ fn answering(lines: &str) -> Sandbox {
     three_jobs().program("sbatch", &format!("{count}\n{lines}"))
 }
 
-fn journal(sandbox: &Sandbox) -> String {
-    let journal = sandbox.text(&sandbox.state("runs/r1/journal"));
-    let plan: Value = serde_json::from_str(journal.lines().next().expect("a line")).expect("JSON");
-    journal.replace(plan["plan"].as_str().expect("an id"), "PLAN")
-}
-
 #[test]
 fn each_job_is_given_to_sbatch_with_the_users_options_as_they_are() {
     let sandbox = three_jobs();
@@ -58,21 +52,23 @@ fn the_run_is_kept_for_its_owner_alone() {
     let scripts = ["resnet18", "vgg19", "third"]
         .map(|job| sandbox.text(&sandbox.state(&format!("runs/r1/{job}.sbatch"))));
     assert!(scripts.concat() == dry);
-    assert_snapshot!(journal(&sandbox), @r#"
-    {"event":"run","schema":"hsched.run/1","run":"r1","plan":"PLAN"}
-    {"event":"intent","job":"resnet18"}
-    {"event":"submitted","job":"resnet18","job_id":"1"}
-    {"event":"intent","job":"vgg19"}
-    {"event":"submitted","job":"vgg19","job_id":"2"}
-    {"event":"intent","job":"third"}
-    {"event":"submitted","job":"third","job_id":"3"}
+    assert_snapshot!(sandbox.journal(), @r#"
+    {"event":"added","job":"resnet18","seq":1}
+    {"event":"added","job":"vgg19","seq":2}
+    {"event":"added","job":"third","seq":3}
+    {"action":"submit","gpus":"1 v100","job":"resnet18","run":"r1","seq":4}
+    {"action":"submit","gpus":"1 v100","job":"vgg19","run":"r1","seq":5}
+    {"action":"submit","gpus":"1 v100","job":"third","run":"r1","seq":6}
+    {"event":"submitted","job":"resnet18","job_id":1,"run":"r1","seq":7}
+    {"event":"submitted","job":"vgg19","job_id":2,"run":"r1","seq":8}
+    {"event":"submitted","job":"third","job_id":3,"run":"r1","seq":9}
     "#);
     let plan: Value = serde_json::from_str(&sandbox.text(&sandbox.state("runs/r1/plan.json"))).expect("JSON");
     assert_eq!(plan["schema"], "hsched.plan/1");
     for folder in ["", "runs", "runs/r1"] {
         assert_eq!(mode(&sandbox.state(folder)), 0o700, "{folder}");
     }
-    for file in ["lock", "runs/r1/journal", "runs/r1/plan.json", "runs/r1/vgg19.sbatch"] {
+    for file in ["lock", "journal", "state.json", "runs/r1/plan.json", "runs/r1/vgg19.sbatch"] {
         assert_eq!(mode(&sandbox.state(file)), 0o600, "{file}");
     }
 }
@@ -132,10 +128,9 @@ fn a_refused_job_does_not_keep_the_others_back() {
     vgg19: not submitted: Invalid account
     third: submitted as job 3
     ");
-    assert!(
-        journal(&sandbox)
-            .contains("{\"event\":\"refused\",\"job\":\"vgg19\",\"message\":\"Invalid account\"}\n")
-    );
+    assert!(sandbox.journal().contains(
+        "{\"event\":\"refused\",\"job\":\"vgg19\",\"message\":\"Invalid account\",\"run\":\"r1\",\"seq\":8}\n"
+    ));
     let value = refusing(2).run(&format!("{SUBMIT} --format json")).exits(4).json();
     assert_eq!(
         value["jobs"][1],
@@ -157,9 +152,9 @@ fn when_all_are_refused_the_command_has_failed() {
 /// Runs a submission that must end with the second job, of which nothing is known.
 fn unknown(sandbox: &Sandbox) -> String {
     let ran = sandbox.run(&format!("{SUBMIT} --set slurm_timeout=0.3s")).exits(4);
-    let journal = journal(sandbox);
+    let journal = sandbox.journal();
     assert!(
-        journal.lines().last().expect("a line").starts_with("{\"event\":\"unknown\",\"job\":\"vgg19\""),
+        journal.lines().any(|line| line.starts_with("{\"event\":\"unclear\",\"job\":\"vgg19\"")),
         "{journal}"
     );
     assert_eq!(sandbox.calls("sbatch").len(), 2);
@@ -225,7 +220,7 @@ fn a_job_in_the_queue_is_not_submitted_again() {
     let sandbox = three_jobs().printing("squeue", &[&line("PENDING")]);
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: in the queue already: vgg19 (job 5, PENDING); nothing was submitted
-    hint: cancel it with scancel, give the new job another name, or choose others with --job
+    hint: cancel it with hsched cancel, give the new job another name, or choose others with --job
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     sandbox.run(&format!("{SUBMIT} -j third")).succeeds();
@@ -258,8 +253,8 @@ fn an_interrupt_waits_for_the_answer_and_its_record() {
     assert_eq!(output.status.signal(), Some(Signal::SIGTERM as i32));
     let Ran { stdout, .. } = sandbox.ran(&output);
     assert_eq!(stdout, "resnet18: submitted as job 17\n");
-    assert!(
-        journal(&sandbox).ends_with("{\"event\":\"submitted\",\"job\":\"resnet18\",\"job_id\":\"17\"}\n")
-    );
+    assert!(sandbox.journal().ends_with(
+        "{\"event\":\"submitted\",\"job\":\"resnet18\",\"job_id\":17,\"run\":\"r1\",\"seq\":7}\n"
+    ));
     assert_eq!(sandbox.calls("sbatch").len(), 1);
 }

@@ -37,7 +37,8 @@ fn cluster(nodes: &[(&str, &str, u32, u32, &str)]) -> Cluster {
     Cluster { nodes: nodes.iter().map(node).collect(), ..Cluster::default() }
 }
 
-fn rules(moves: Moves) -> Rules {
+/// Rules with short times.
+pub fn rules(moves: Moves) -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
         moves,
@@ -361,6 +362,13 @@ fn a_running_job_moves_where_that_pays() {
     check(slow(10, 9), auto, &["stop a"]);
     // Nobody knows yet how it does where it is.
     check(slow(10, 0), auto, &[]);
+    // Two epochs are left, and one is nearly done: what it would lose is more than it would gain.
+    let late = |begun: f64| Tracked { epoch_at: Some(Time(begun)), ..slow(10, 8) };
+    let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &rules(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
+    let step = now(late(74.0));
+    // It is thought about again when that epoch is done.
+    assert_eq!((words(&step.actions), step.state.decided), (vec![], None));
 }
 
 #[test]
@@ -397,6 +405,24 @@ fn what_can_never_start_is_taken_back() {
         apply(&mut then.state, Time(2.0), &event, &rules(Moves::Never));
     }
     assert_eq!(words(&take(then.state, 3.0, &up, &rules(Moves::Never)).actions), ["submit a on 2 t4"]);
+}
+
+#[test]
+fn who_waits_long_in_the_queue_takes_what_is_free() {
+    let nodes = |used| cluster(&[("v1", "v100", 2, used, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let check = |at: f64, used: u32, t4: &str, expected: &[&str]| {
+        let pending = Tracked {
+            phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
+            ..Tracked::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
+        };
+        let done = take(state(vec![pending]), at, &nodes(used), &rules(Moves::Never));
+        assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
+    };
+    // An epoch was to take 10 s; on 2 t4 of 50 samples a second it takes as long, on slower ones 50 s.
+    check(600.0, 2, "50", &["cancel a"]);
+    check(599.0, 2, "50", &[]);
+    check(600.0, 2, "10", &[]);
+    check(600.0, 0, "50", &[]);
 }
 
 #[test]
@@ -485,7 +511,7 @@ fn epochs_come_before_the_end_that_follows_them() {
 #[test]
 fn nodes_that_go_and_come_are_noticed_once() {
     let mut known = State::default();
-    let mut see = |node_state: &str| {
+    let see = |node_state: &str| {
         let cluster = cluster(&[("v1", "v100", 2, 0, node_state)]);
         let seen = Observation { cluster, ..look(1.0, vec![]) };
         let events = notice(&known, &seen);
@@ -494,10 +520,7 @@ fn nodes_that_go_and_come_are_noticed_once() {
         }
         events.len()
     };
-    assert_eq!(
-        ["idle", "down*", "down", "drained", "idle", "mixed"].map(|text| see(text)),
-        [0, 1, 0, 0, 1, 0]
-    );
+    assert_eq!(["idle", "down*", "down", "drained", "idle", "mixed"].map(see), [0, 1, 0, 0, 1, 0]);
 }
 
 #[test]

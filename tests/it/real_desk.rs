@@ -69,12 +69,12 @@ pub fn stand_in(samples: u32) -> Vec<String> {
 }
 
 /// Asks `ready` until it gives something.
-pub fn wait_for<T>(what: &str, ready: impl Fn() -> Option<T>) -> T {
-    wait_within(PATIENCE, ready).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}"))
+pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    wait_within(PATIENCE, &mut ready).unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}"))
 }
 
 /// Asks `ready` until it gives something or the time is over.
-pub fn wait_within<T>(limit: Duration, ready: impl Fn() -> Option<T>) -> Option<T> {
+pub fn wait_within<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
         if let Some(found) = ready() {
@@ -204,22 +204,29 @@ impl<'a> Desk<'a> {
         (0..count).map(rank).collect()
     }
 
-    /// Returns what the ranks of the only run of a job have reported, by rank.
+    /// Returns what the ranks of a job have reported, by rank; of several runs one after the other.
     pub fn reports(&self, name: &str) -> Vec<Vec<Value>> {
-        let Some(run) = self.only_run() else { return Vec::new() };
-        let folder = run.join("report").join(name);
-        let count = fs::read_dir(self.folder.join(&folder)).map_or(0, Iterator::count);
         let rank = |rank: usize| {
-            let text = self.read(folder.join(format!("rank-{rank}.jsonl")));
+            let own =
+                |run: &PathBuf| self.read(run.join("report").join(name).join(format!("rank-{rank}.jsonl")));
+            let text: String = self.runs().iter().map(own).collect();
             text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect::<Vec<_>>()
         };
-        (0..count).map(rank).take_while(|lines| !lines.is_empty()).collect()
+        // Far more ranks than a test has.
+        (0..100).map(rank).take_while(|lines| !lines.is_empty()).collect()
+    }
+
+    /// Returns the folders of the runs that were submitted here, by name.
+    pub fn runs(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.folder.join("state/runs")) else { return Vec::new() };
+        let mut runs: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        runs.sort();
+        runs
     }
 
     /// Returns the folder of the run that was submitted here, when there is one.
     pub fn only_run(&self) -> Option<PathBuf> {
-        let runs = fs::read_dir(self.folder.join("state/runs")).ok()?;
-        let runs: Vec<PathBuf> = runs.map(|entry| entry.expect("an entry").path()).collect();
+        let runs = self.runs();
         assert!(runs.len() <= 1, "{runs:?}");
         runs.into_iter().next()
     }
@@ -228,12 +235,10 @@ impl<'a> Desk<'a> {
 impl Drop for Desk<'_> {
     /// Leaves no job of this test behind, whatever became of it.
     fn drop(&mut self) {
-        let run = |entry: std::io::Result<fs::DirEntry>| entry.ok().map(|entry| entry.path().join("journal"));
-        let journals = fs::read_dir(self.folder.join("state/runs")).into_iter().flatten().filter_map(run);
-        for line in journals.flat_map(|path| self.read(path).lines().map(str::to_owned).collect::<Vec<_>>()) {
-            let id = serde_json::from_str::<Value>(&line)
+        for line in self.read("state/journal").lines() {
+            let id = serde_json::from_str::<Value>(line)
                 .ok()
-                .and_then(|line| line.get("job_id").and_then(Value::as_str).map(str::to_owned));
+                .and_then(|line| line.get("job_id").and_then(Value::as_u64).map(|id| id.to_string()));
             if let Some(id) = id {
                 let _ = self.program("scancel").args(["--quiet", &id]).status();
             }

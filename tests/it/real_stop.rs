@@ -36,7 +36,7 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     training["epochs"] = 22.into();
     let nodes = ["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 2}", "c1 {p100: 2}"];
     let _ = desk.plan_over(&nodes, &[limit, saver, training]);
-    let ids = desk.submit(&["plan.json"]);
+    let ids = desk.submit(&["plan.json", "--run-id", "1"]);
     assert_eq!(desk.field(&ids["limit"], "TimeLimit")[0], "00:01:00");
 
     wait_for("ranks of saver", || (count(&desk, "up", "saver") == 3).then_some(()));
@@ -54,7 +54,7 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     assert!(desk.read("saver.out").contains("hsched: the ranks stopped; the training is to be continued"));
 }
 
-/// Stops a training between its epochs and starts the same script again, until it has finished.
+/// Stops a training between its epochs and submits it again, which goes on where it was.
 fn stop_and_go_on(desk: &Desk<'_>, first: &str) {
     let epochs = || desk.reports("training").first().map_or(0, Vec::len);
     wait_for("an epoch of training", || (epochs() > 0).then_some(()));
@@ -64,14 +64,21 @@ fn stop_and_go_on(desk: &Desk<'_>, first: &str) {
     let done = epochs();
     assert!((1..22).contains(&done), "{done} epochs");
 
-    let script = desk.only_run().expect("a run").join("training.sbatch");
-    let script = script.to_str().expect("UTF-8");
-    let id = desk.ask("sbatch", &["--parsable", script]);
-    let ended = desk.ended(id.trim());
+    let id = desk.submit(&["plan.json", "-j", "training", "--run-id", "again"])["training"].clone();
+    let before = format!("hs_epochs_done={done}\n");
+    assert!(desk.read("state/runs/again/training.sbatch").contains(&before), "{done} epochs");
+    let ended = desk.ended(&id);
     assert!(ended.completed(), "{ended:?}: {}", desk.read("training.out"));
     for (rank, lines) in desk.reports("training").iter().enumerate() {
         let epochs: Vec<&Value> = lines.iter().map(|line| &line["epoch"]).collect();
         let all: Vec<Value> = (1..=22).map(|epoch| json!(epoch)).collect();
         assert_eq!(epochs, all.iter().collect::<Vec<_>>(), "rank {rank}: {}", desk.read("training.out"));
     }
+    let status = desk.hsched(&["status", "training", "--format", "json"]);
+    let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
+    let own = &status["jobs"][0];
+    // Nobody has asked Slurm since: the reports on disk say how far it is.
+    assert_eq!((&own["state"], &own["epochs_done"]), (&json!("pending"), &json!(22)), "{own}");
+    assert_eq!([&own["runs"][0]["epochs_done"], &own["runs"][1]["epochs_done"]], [done, 22 - done], "{own}");
+    assert_eq!(own["runs"][0]["end"], "saved its state", "{own}");
 }

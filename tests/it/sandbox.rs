@@ -168,6 +168,22 @@ impl Sandbox {
         fs::read_to_string(path).expect("a text").replace(&root, "ROOT")
     }
 
+    /// Returns the journal's lines without their times.
+    pub fn journal(&self) -> String {
+        let text = self.text(&self.state("journal"));
+        let line = |line: &str| {
+            let mut value: Value = serde_json::from_str(line).expect("JSON");
+            value.as_object_mut().expect("an object").remove("at").expect("a time");
+            format!("{value}\n")
+        };
+        text.lines().map(line).collect()
+    }
+
+    /// Returns the snapshot of the state.
+    pub fn snapshot(&self) -> Value {
+        serde_json::from_str(&self.text(&self.state("state.json"))).expect("JSON")
+    }
+
     /// Returns the names of the runs on disk.
     pub fn runs(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.state("runs")) else { return Vec::new() };

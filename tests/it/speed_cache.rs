@@ -1,6 +1,7 @@
 //! The cache of measured speeds: what samples teach it, what they do not, and merging.
 
 use hsched::model::{GpuType, Precision, Seconds, Speed};
+use hsched::store::SpeedFile;
 use hsched::throughput::{
     Cache, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
 };
@@ -204,6 +205,30 @@ proptest! {
         // Nothing is lost: every contributor's last record is there.
         for (key, contributor, record) in caches.iter().flat_map(Cache::records) {
             prop_assert!(all.records().any(|other| other == (key.clone(), contributor, record)));
+        }
+    }
+
+    #[test]
+    fn files_read_back_as_they_were(samples in prop::collection::vec(any_sample(), 0..40), said in 0.1..1e6_f64) {
+        let mut cache = Cache::default();
+        for (who, sample) in &samples {
+            cache.learn(sample, LearnRule { weight: 0.3, contributor: ["a", "b,\"\n", "ü"][*who] });
+        }
+        let speed = Speed::affine(Seconds(said), Seconds(said / 3.0)).expect("a speed");
+        cache.set(&SpeedKey { precision: Some(Precision::Bf16), ..key() }, speed, said, "a");
+        let file = SpeedFile { contributor: "a".into(), cache };
+        prop_assert_eq!(SpeedFile::parse(&file.to_json()).expect("reads"), file.clone());
+        let table = SpeedFile::parse_csv(&file.to_csv().expect("writes")).expect("reads");
+        prop_assert!(table.estimates().eq(file.cache.estimates()));
+    }
+
+    #[test]
+    fn no_text_of_speeds_panics(text in "\\PC{0,200}", from in 0..400_usize, with in "[-0-9a-z\"{}:,.]{0,3}") {
+        let mut file = SpeedFile { contributor: "a".into(), cache: seen(&[(64, 0.3), (64, 3.0), (128, 0.5)]) }.to_json();
+        let from = from.min(file.len());
+        file.replace_range(from..file.len().min(from + 1), &with);
+        for text in [&text, &file] {
+            let _any = (SpeedFile::parse(text).is_ok(), SpeedFile::parse_csv(text).is_ok());
         }
     }
 

@@ -21,7 +21,7 @@ fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
             let from = match source {
                 Source::JobFile => String::new(),
                 Source::OtherName(name) => format!(" of {name}"),
-                Source::Measured(own) => format!(" measured {} times", own.count),
+                Source::Measured(_) | Source::Estimated(_) => panic!("{source:?} without a cache"),
             };
             let limit = max_batch.map(|limit| format!(" at most {limit}")).unwrap_or_default();
             let parts = [&[format!("{}{from}{limit}", speed.rate_at(1.0))], remarks.as_slice()];

@@ -91,7 +91,7 @@ impl Prober<'_> {
         let found = self.collect(&round)?;
         if found.iter().all(|found| found.trouble.is_none()) {
             // Neither reports nor checkpoints are of use any more; one that stays does no harm.
-            let _ = state::open(context)?.remove_run(&round.run);
+            state::open(context)?.remove_run(&round.run);
         }
         Ok(found)
     }
@@ -144,7 +144,11 @@ impl Prober<'_> {
             let (seen, queue) =
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
             let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
-            submission::refuse_queued(&names, &queue, &State::default())?;
+            if let Some(jobs) = submission::in_queue(&names, &queue, &State::default()) {
+                let message = format!("in the queue already: {jobs}");
+                return Err(Failure::new(Exit::Failed, message)
+                    .hint("cancel them with scancel, or wait for their end"));
+            }
             submission::mean(&mut round.state, &mut batch, seen.at);
             // Those without a GPU have their turn in the next round.
             round.state.jobs.retain(|tracked| tracked.phase.attempt().is_some());

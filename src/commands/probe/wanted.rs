@@ -18,7 +18,8 @@ pub(super) struct Wanted {
 }
 
 /// Returns the speeds that are to be measured: of every job on every GPU type that it may use, where neither the
-/// cache nor the job file has one; with `all` also where only the job file has. Jobs of one model need one probe.
+/// cache nor the job file has one, estimated or not; with `all` also where only the job file has. Jobs of one model
+/// need one probe.
 pub(super) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<Wanted> {
     let speeds = ThroughputMatrix::new(jobs, types, cache);
     let mut seen = BTreeSet::new();
@@ -30,6 +31,7 @@ pub(super) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
                 Cell::Known(known) => match known.source {
                     Source::Measured(_) => false,
                     Source::JobFile | Source::OtherName(_) => all,
+                    Source::Estimated(_) => true,
                 },
             };
             let one =

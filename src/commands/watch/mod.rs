@@ -23,6 +23,7 @@ use crate::store::StateDir;
 /// Looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when every job has ended;
 /// it can be stopped and started again at any time, and loses nothing. From cron: `hsched watch --once`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(super) struct Args {
     /// Take one turn and end.
     #[arg(long, conflicts_with_all = ["interval", "forever"])]
@@ -71,7 +72,7 @@ enum Wanted {
 
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let watch = Watch { args: self, context, rules: self.rules(context) };
+        let watch = Watch::new(self, context, self.rules(context));
         if self.dry_run {
             return watch.preview();
         }

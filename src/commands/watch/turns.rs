@@ -1,6 +1,10 @@
 //! The turns of `watch`: each with the lock, from the state on disk, and back to it.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use chrono::Local;
 
 use crate::clock::Clock;
 use crate::commands::cli::print;
@@ -13,13 +17,18 @@ use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, Seconds};
 use crate::policy::{self, Objective, Parameters};
+use crate::spec;
 use crate::store::new_run_id;
+use crate::ui::{Progress, Story};
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {
     pub args: &'a Args,
     pub context: &'a Context,
     pub rules: Rules,
+    story: RefCell<Story>,
+    /// What the last look noted.
+    noted: RefCell<Vec<String>>,
 }
 
 /// How a turn left things.
@@ -28,12 +37,28 @@ struct Left {
     busy: bool,
     /// Whether any job ended otherwise than completed.
     failed: bool,
+    /// How many jobs are in each phase, for people.
+    summary: String,
+}
+
+/// Returns how many jobs are in each phase: `2 running, 1 waiting`.
+fn summary(state: &State) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for tracked in &state.jobs {
+        *counts.entry(tracked.phase.word()).or_default() += 1;
+    }
+    let count = |(word, count): (&&str, &usize)| format!("{count} {word}");
+    counts.iter().map(count).collect::<Vec<_>>().join(", ")
 }
 
 /// The longest pause while Slurm does not answer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Self {
+        Self { args, context, rules, story: RefCell::default(), noted: RefCell::default() }
+    }
+
     /// Takes one turn.
     ///
     /// # Errors
@@ -49,8 +74,11 @@ impl Watch<'_> {
     pub(super) fn preview(&self) -> Result<Exit, Failure> {
         self.with_world(|world, state, _, planner| {
             let turn = engine::look(world, state, (&self.rules, planner))?;
-            turn.events.iter().for_each(|event| self.tell(Told::Event(event)));
-            turn.step.actions.iter().for_each(|action| self.tell(Told::Action(action)));
+            let mut story = self.story.borrow_mut();
+            turn.events.iter().for_each(|event| story.hear(Told::Event(event)));
+            turn.step.actions.iter().for_each(|action| story.hear(Told::Action(action)));
+            drop(story);
+            self.print(&turn.seen.notes, &turn.step.state);
             Ok(())
         })
         .map(|()| Exit::Done)
@@ -62,29 +90,42 @@ impl Watch<'_> {
     /// When the state cannot be used; that Slurm does not answer is waited for.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
+        let mut summary = String::new();
         loop {
             match self.turn() {
                 Ok(left) if !left.busy && !self.args.forever => {
                     return Ok(if left.failed { Exit::Failed } else { Exit::Done });
                 }
-                Ok(_) => pause = self.args.interval,
+                Ok(left) => {
+                    pause = self.args.interval;
+                    summary = left.summary;
+                }
                 Err(failure) if matches!(failure.exit, Exit::SlurmUnavailable | Exit::Locked) => {
                     self.context.terminal.say(&format!("{}; trying again", failure.message));
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
                 Err(failure) => return Err(failure),
             }
+            let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
+            let _status = Progress::start(format!("{summary}; looks every {seconds}"));
             self.context.clock.sleep(pause);
         }
     }
 
     fn turn(&self) -> Result<Left, Failure> {
         self.with_world(|world, state, ledger, planner| {
-            engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut |told| self.tell(told))?;
+            let mut hear = |told: Told<'_>| self.story.borrow_mut().hear(told);
+            let turn =
+                engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
+            // What was done is said even where what came after it failed.
+            let notes = turn.as_ref().map(|turn| turn.seen.notes.clone()).unwrap_or_default();
+            self.print(&notes, state);
+            turn?;
             let failed = |phase: &Phase| {
                 matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
             };
-            Ok(Left { busy: !state.is_over(), failed: state.jobs.iter().any(|tracked| failed(&tracked.phase)) })
+            let failed = state.jobs.iter().any(|tracked| failed(&tracked.phase));
+            Ok(Left { busy: !state.is_over(), failed, summary: summary(state) })
         })
     }
 
@@ -128,9 +169,16 @@ impl Watch<'_> {
         act(&mut world, &mut state, &mut ledger, &planner).map_err(|error| live_failure(&error))
     }
 
-    /// Writes a line of the log.
-    fn tell(&self, told: Told<'_>) {
-        let text = format!("{told:?}");
-        let _ = print(self.context, &format!("{}\n", text.chars().take(300).collect::<String>()));
+    /// Writes the lines of the log, and notes that are news.
+    fn print(&self, notes: &[String], state: &State) {
+        let new = self.noted.replace(notes.to_vec());
+        notes.iter().filter(|note| !new.contains(note)).for_each(|note| self.context.note(note));
+        let now = self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+        let terminal = self.context.terminal;
+        for line in self.story.borrow_mut().lines(state) {
+            let text = line.paint(format!("{now} {}", line.plain()), terminal.colour());
+            // A reader that went away does not keep the jobs from going on.
+            let _ = print(self.context, &format!("{text}\n"));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::row::RecordRow;
@@ -51,11 +51,12 @@ pub enum SpeedFileError {
 
 #[derive(Deserialize)]
 struct Schema {
-    schema: Option<serde_json::Value>,
+    schema: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Contents {
+    schema: Option<Value>,
     contributor: String,
     speeds: Vec<RecordRow>,
 }
@@ -96,12 +97,17 @@ impl SpeedFile {
     /// When the text is damaged or of another schema.
     pub fn parse(text: &str) -> Result<Self, SpeedFileError> {
         let json = |source| SpeedFileError::Json { source };
-        let found = serde_json::from_str::<Schema>(text).map_err(json)?.schema;
-        if found.as_ref().and_then(serde_json::Value::as_str) != Some(SCHEMA) {
+        let contents = serde_json::from_str(text);
+        // What another version wrote need not have the form of this one's: its schema is looked at on its own.
+        let found = match &contents {
+            Ok(Contents { schema, .. }) => Some(schema.clone()),
+            Err(_) => serde_json::from_str::<Schema>(text).ok().map(|own| own.schema),
+        };
+        if let Some(found) = found.filter(|found| found.as_ref().and_then(Value::as_str) != Some(SCHEMA)) {
             let found = found.map_or_else(|| "missing".to_owned(), |schema| schema.to_string());
             return Err(SpeedFileError::Schema { found });
         }
-        let Contents { contributor, speeds } = serde_json::from_str(text).map_err(json)?;
+        let Contents { contributor, speeds, .. } = contents.map_err(json)?;
         let mut cache = Cache::default();
         speeds.into_iter().try_for_each(|row| row.restore(&mut cache))?;
         Ok(Self { contributor, cache })

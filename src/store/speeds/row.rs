@@ -83,8 +83,8 @@ impl RecordRow {
     /// When a name or a number is impossible.
     pub(super) fn restore(self, cache: &mut Cache) -> Result<(), SpeedFileError> {
         let (model, name) = (self.model, self.gpu_type);
-        let place = format!("{model} on {name}");
-        let wrong = |what: &str| SpeedFileError::Content { place: place.clone(), what: what.to_owned() };
+        let place = || format!("{model} on {name}");
+        let wrong = |what: &str| SpeedFileError::Content { place: place(), what: what.to_owned() };
         let precision = |word: String| {
             let known = Precision::NAMES.iter().find(|(name, _)| *name == word);
             known.map(|&(_, precision)| precision).ok_or_else(|| wrong("its precision is not known"))
@@ -99,7 +99,8 @@ impl RecordRow {
             points: self.points.iter().map(PointRow::point).collect(),
             aside: self.aside.iter().map(AsideRow::aside).collect(),
         };
-        let possible = cache.restore(&SpeedKey { model, gpu_type, precision }, &self.contributor, record);
+        let key = SpeedKey { model: model.clone(), gpu_type, precision };
+        let possible = cache.restore(&key, &self.contributor, record);
         if possible { Ok(()) } else { Err(wrong("its numbers are impossible")) }
     }
 }

@@ -1,0 +1,266 @@
+//! `hsched cancel`: jobs that their owner wants no more of.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::state::{self, Seen};
+use crate::engine::{
+    Action, Event, Keeper, News, Outcome, Phase, Rules, State, Then, Told, Tracked, apply, carry_out,
+};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::SlurmWorld;
+use crate::model::{Cluster, JobName};
+use crate::spec;
+use crate::store::Ledger;
+
+/// Cancel jobs: those that wait end at once, those in Slurm's queue are ended by Slurm
+///
+/// Running ranks get no time to save; what they have saved by themselves stays. The wish is written down first: where
+/// Slurm does not answer it is kept, and `hsched watch`, or this command again, carries it out.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Names of jobs.
+    #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
+    jobs: Vec<String>,
+    /// All jobs that have not ended.
+    #[arg(long)]
+    all: bool,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to print what became of the jobs.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// What becomes of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    /// It waited, and has ended.
+    Cancelled,
+    /// Slurm was told to end it.
+    Told(String),
+    /// Slurm does not show it yet.
+    Later,
+    /// It had ended before.
+    Over(&'static str),
+    /// The request did not get through, or Slurm said no.
+    Untold(String),
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let rules = state::rules(context);
+        let directory = state::open(context)?;
+        let (mut state, mut ledger) = directory.ledger(&rules).map_err(|error| state::failure(&error))?;
+        let names = self.names(&state)?;
+        let complete = |cluster: &mut Cluster| state::complete(context, cluster);
+        let site = state::site(context, &[])?;
+        let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
+        let (seen, away) = look(context, &world, &mut state, &names, &rules)?;
+        let over: Vec<bool> = names.iter().map(|name| is_over(&state, name)).collect();
+        let actions = wish(&mut state, &names, &seen, &rules);
+        let untold = match (self.dry_run, away) {
+            (true, None) => BTreeMap::new(),
+            (true, Some(failure)) => return Err(failure),
+            (false, Some(failure)) => {
+                keep(&mut ledger, &state, &names, &seen, &[])?;
+                return Err(failure.hint(
+                    "the wish is kept: hsched watch, or this command again, carries it out when Slurm answers",
+                ));
+            }
+            (false, None) => {
+                keep(&mut ledger, &state, &names, &seen, &actions)?;
+                act(&actions, &mut state, (&mut world, &mut ledger), &seen, &rules)?
+            }
+        };
+        let answer =
+            |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
+        let answers: Vec<(JobName, Answer)> = names.iter().zip(&over).filter_map(answer).collect();
+        self.print(context, &answers)?;
+        Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
+    }
+}
+
+impl Args {
+    /// Returns the jobs that are meant.
+    fn names(&self, state: &State) -> Result<Vec<JobName>, Failure> {
+        let known = || state.jobs.iter().map(|tracked| &tracked.job.name);
+        if self.all {
+            let active = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+            return Ok(active.map(|tracked| tracked.job.name.clone()).collect());
+        }
+        let mut names = Vec::new();
+        for name in &self.jobs {
+            let own = known().find(|own| own.as_str() == name).ok_or_else(|| unknown_job(name, state))?;
+            if !names.contains(own) {
+                names.push(own.clone());
+            }
+        }
+        Ok(names)
+    }
+
+    fn print(&self, context: &Context, answers: &[(JobName, Answer)]) -> Result<(), Failure> {
+        match self.format {
+            Format::Table if answers.is_empty() => print(context, "every job has ended\n"),
+            Format::Table => {
+                let line =
+                    |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
+                print(context, &answers.iter().map(line).collect::<String>())
+            }
+            Format::Json => {
+                let jobs: Vec<Value> = answers.iter().map(answer_json).collect();
+                let value = json!({ "schema": "hsched.cancel/1", "dry_run": self.dry_run, "jobs": jobs });
+                print(context, &json_text(&value)?)
+            }
+        }
+    }
+}
+
+/// Returns the failure of a name that no job has.
+pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
+    let known: Vec<&str> = state.jobs.iter().map(|tracked| tracked.job.name.as_str()).collect();
+    let failure = Failure::new(Exit::Usage, format!("no job {name:?} is known here"));
+    match spec::nearest(name, known.iter().copied()) {
+        Some(near) => failure.hint(format!("did you mean {near}?")),
+        None if known.is_empty() => {
+            failure.hint("no job is: hsched add JOBS or hsched submit JOBS makes some known")
+        }
+        None => failure.hint("hsched status lists those that are"),
+    }
+}
+
+/// Brings the state up to date where one of the jobs may be in Slurm; also returns why Slurm did not answer.
+fn look(
+    context: &Context,
+    world: &SlurmWorld<'_>,
+    state: &mut State,
+    names: &[JobName],
+    rules: &Rules,
+) -> Result<(Seen, Option<Failure>), Failure> {
+    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.attempt().is_some());
+    let nothing = || Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
+    if !names.iter().any(in_slurm) {
+        return Ok((nothing(), None));
+    }
+    match state::catch_up(context, world, state, rules) {
+        Ok(seen) => Ok((seen, None)),
+        Err(failure) if failure.exit == Exit::SlurmUnavailable => Ok((nothing(), Some(failure))),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn is_over(state: &State, name: &JobName) -> bool {
+    state.find(name).is_some_and(|tracked| tracked.phase.is_over())
+}
+
+/// Writes the wish into the state, and returns what it takes: a request for each job that Slurm has.
+fn wish(state: &mut State, names: &[JobName], seen: &Seen, rules: &Rules) -> Vec<Action> {
+    for event in names.iter().map(asked) {
+        apply(state, seen.at, &event, rules);
+    }
+    let request = |name: &JobName| {
+        let Phase::Stopping { attempt, then: Then::Cancel, .. } = &state.find(name)?.phase else {
+            return None;
+        };
+        let (run, why) = (attempt.run.clone(), "its owner cancelled it".to_owned());
+        Some(Action::Cancel { job: name.clone(), run, job_id: attempt.job_id?, why })
+    };
+    names.iter().filter_map(request).collect()
+}
+
+fn asked(name: &JobName) -> Event {
+    Event::CancelAsked { job: name.clone() }
+}
+
+fn keep(
+    ledger: &mut Ledger<'_>,
+    state: &State,
+    names: &[JobName],
+    seen: &Seen,
+    actions: &[Action],
+) -> Result<(), Failure> {
+    let events: Vec<Event> = seen.events.iter().cloned().chain(names.iter().map(asked)).collect();
+    ledger.keep(seen.at, state, &events, actions).map_err(|error| state::failure(&error))
+}
+
+/// Makes the requests; returns why for each job that was not told.
+fn act(
+    actions: &[Action],
+    state: &mut State,
+    (world, ledger): (&mut SlurmWorld<'_>, &mut Ledger<'_>),
+    seen: &Seen,
+    rules: &Rules,
+) -> Result<BTreeMap<JobName, String>, Failure> {
+    let mut untold = BTreeMap::new();
+    for action in actions {
+        let mut tell = |told: Told<'_>| {
+            if let Told::Event(Event::Attempt { job, news: News::NotStopped { message }, .. }) = told {
+                untold.insert(job.clone(), message.clone());
+            }
+        };
+        carry_out(action, seen.at, (&mut *world, &mut *ledger), state, rules, &mut tell)
+            .map_err(|error| state::failure(&error))?;
+    }
+    Ok(untold)
+}
+
+fn answer(tracked: &Tracked, over: bool, untold: &BTreeMap<JobName, String>) -> Answer {
+    match &tracked.phase {
+        Phase::Ended { outcome, .. } if over => Answer::Over(outcome.word()),
+        Phase::Ended { outcome: Outcome::Cancelled, .. } => Answer::Cancelled,
+        phase => match (untold.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
+            (Some(message), _) => Answer::Untold(message.clone()),
+            (None, Some(job_id)) => Answer::Told(job_id.to_string()),
+            (None, None) => Answer::Later,
+        },
+    }
+}
+
+impl Answer {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Told(_) => "cancelling",
+            Self::Later => "later",
+            Self::Over(_) => "ended",
+            Self::Untold(_) => "not_cancelled",
+        }
+    }
+
+    fn text(&self, dry_run: bool) -> String {
+        let would = if dry_run { "would be " } else { "" };
+        match self {
+            Self::Cancelled => format!("{would}cancelled; it waited"),
+            Self::Told(job_id) if dry_run => format!("would be cancelled as job {job_id}"),
+            Self::Told(job_id) => format!("is being cancelled as job {job_id}"),
+            Self::Later => {
+                "Slurm does not show it yet: hsched watch, or this command again, cancels it when it does"
+                    .to_owned()
+            }
+            Self::Over(outcome) => format!("has ended before: {outcome}"),
+            Self::Untold(message) => {
+                format!("not cancelled: {message}; hsched watch, or this command again, tries once more")
+            }
+        }
+    }
+}
+
+fn answer_json((name, answer): &(JobName, Answer)) -> Value {
+    let (mut job_id, mut message) = (None, None);
+    match answer {
+        Answer::Told(id) => job_id = Some(id),
+        Answer::Untold(text) => message = Some(text.as_str()),
+        Answer::Over(outcome) => message = Some(outcome),
+        Answer::Cancelled | Answer::Later => {}
+    }
+    json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })
+}

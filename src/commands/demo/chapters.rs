@@ -1,0 +1,192 @@
+//! The story for people: what is done, what comes of it, and a sentence or two on why.
+
+use std::collections::BTreeSet;
+
+use crate::commands::demo::Way;
+use crate::commands::demo::performance::{Performance, completion};
+use crate::commands::demo::scene::Scene;
+use crate::commands::demo::script::{Excerpt, excerpt};
+use crate::engine::Tracked;
+use crate::error::Failure;
+use crate::model::{Holdings, RankNeeds, Seconds};
+use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
+
+/// One step of the story.
+pub(super) struct Chapter {
+    /// What it is about, in lines that fit.
+    pub explained: String,
+    pub command: Option<String>,
+    pub output: Vec<String>,
+}
+
+/// Returns the whole story.
+///
+/// # Errors
+/// Never, unless the job script's template is wrong.
+pub(super) fn chapters(
+    terminal: Terminal,
+    scene: &Scene,
+    played: &Performance,
+    ways: &[Way],
+) -> Result<Vec<Chapter>, Failure> {
+    let mut chapters = Vec::new();
+    let mut add = |explained: &str, command: Option<&str>, output: Vec<String>| {
+        let explained = wrap(explained, terminal.width(), "");
+        chapters.push(Chapter { explained, command: command.map(str::to_owned), output });
+    };
+    add(WELCOME, Some("hsched inventory"), inventory(scene, terminal));
+    let (submitted, watched): (Vec<_>, Vec<_>) = played.lines.iter().partition(|(at, _)| at.0 == 0.0);
+    if let Some(batch) = &played.first {
+        let bound = batch.plan.plan().bound.as_ref();
+        let table = plan_table(&batch.problem, &batch.plan, &batch.policy, bound, &[], terminal);
+        add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
+        let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
+        let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
+        add(SUBMIT, Some("hsched submit jobs.yaml"), submitted);
+        if let Some(Excerpt { job, lines }) = excerpt(scene, batch)? {
+            let command = format!("hsched submit jobs.yaml -j {job} --dry-run | grep ...");
+            add(SCRIPT, Some(&command), lines);
+        }
+    }
+    add(WATCH, Some("hsched watch --moves auto"), log(&watched, terminal));
+    add(outcome(played), None, summary(&played.state.jobs, terminal));
+    add(WAYS, None, lines(&ways_table(ways).render(terminal.width(), terminal.colour())));
+    add(NEXT, None, Vec::new());
+    Ok(chapters)
+}
+
+const WELCOME: &str = "Four machines with three kinds of GPU, and four jobs to train on them. All of it is imagined, \
+    and hours pass in a moment; the decisions are made as on a real cluster.";
+const PLAN: &str = "jobs.yaml says how many samples a second each job trains on a GPU of each kind. Who should get what, \
+    so that the jobs are done soonest on average?";
+const SUBMIT: &str = "Each becomes an ordinary Slurm job.";
+const SCRIPT: &str = "Its ranks get unequal parts of each batch, and are done with them at the same time: node, local \
+    rank, batch, micro-batch, steps, GPU.";
+const WATCH: &str = "Now we watch; single epochs and restarts are left out here. A figure in jobs.yaml is far off, a job \
+    will fail, and a machine will die.";
+const WAYS: &str = "The same hours in the same cluster, lived through in other ways:";
+const NEXT: &str = "Your turn: `hsched doctor` looks at your cluster, `hsched init` writes a job file to begin with; \
+    without Slurm, `hsched generate` makes up a cluster and jobs to plan.";
+
+/// What the reader is told when something happens for the first time.
+const REMARKS: [(Topic, &str); 5] = [
+    (Topic::Speed, "Its ranks measured it. From now on that counts, not the job file."),
+    (Topic::Stop, "What the moves gain is worth more than the restarts cost."),
+    (Topic::End, "It is tried again after a short wait, and no finished epoch is lost."),
+    (Topic::NodeDown, "Its job is not to blame and loses no retry; it gets other GPUs."),
+    (Topic::Completed, "Its GPUs are free for others."),
+];
+
+/// What stands before a remark.
+const MARGIN: &str = "         # ";
+
+fn inventory(scene: &Scene, terminal: Terminal) -> Vec<String> {
+    let needs = RankNeeds { cpus: 1, memory: 0 };
+    lines(&inventory_table(&scene.cluster, needs, &Holdings::new(), terminal))
+}
+
+/// Returns the log with the first remark on each kind of event.
+fn log(lines: &[&(Seconds, StoryLine)], terminal: Terminal) -> Vec<String> {
+    let mut remarks = REMARKS.to_vec();
+    let (mut log, mut moving) = (Vec::new(), BTreeSet::new());
+    for (at, line) in lines {
+        // Where a job goes that was stopped to move was said when it was stopped.
+        let is_move = match line.topic {
+            Topic::Epoch | Topic::Queue | Topic::Start | Topic::Saved => continue,
+            Topic::Stop => moving.insert(&line.job),
+            Topic::Submission => moving.remove(&line.job),
+            _ => false,
+        };
+        if is_move && line.topic == Topic::Submission {
+            continue;
+        }
+        log.push(shown(line, &format!("{} ", stamp(*at)), terminal));
+        if let Some(place) = remarks.iter().position(|(topic, _)| *topic == line.topic) {
+            let (_, remark) = remarks.remove(place);
+            let remark = wrap(remark, terminal.width() - MARGIN.len(), "");
+            log.extend(remark.lines().map(|line| format!("{MARGIN}{line}")));
+        }
+    }
+    log
+}
+
+fn shown(line: &StoryLine, stamp: &str, terminal: Terminal) -> String {
+    let indent = " ".repeat(stamp.len() + 2);
+    let text = wrap(&format!("{stamp}{}", line.plain()), terminal.width(), &indent);
+    line.paint(text, terminal.colour())
+}
+
+/// Returns hours, minutes and seconds since the beginning.
+fn stamp(time: Seconds) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
+    let whole = time.0 as u64;
+    format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+}
+
+/// Says in a sentence what became of the jobs.
+fn outcome(played: &Performance) -> &'static str {
+    let reports = |tracked: &Tracked| {
+        let own = |(_, line): &&(Seconds, StoryLine)| {
+            line.topic == Topic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
+        };
+        played.lines.iter().filter(own).count() as u64
+    };
+    let is_whole =
+        |tracked: &Tracked| completion(tracked).is_some() && reports(tracked) == tracked.job.epochs;
+    if played.state.jobs.iter().all(is_whole) {
+        "All jobs are complete, and each epoch was done exactly once. PREDICTED is the first plan's word, before anything \
+         went wrong:"
+    } else {
+        "Not all jobs are complete:"
+    }
+}
+
+/// Returns a line per job: what it did, where, and how long that took against the first prediction.
+fn summary(jobs: &[Tracked], terminal: Terminal) -> Vec<String> {
+    let mut table = Table::new(&[
+        ("JOB", Align::Left),
+        ("EPOCHS", Align::Right),
+        ("GPUS OVER TIME", Align::Left),
+        ("PREDICTED", Align::Right),
+        ("REAL", Align::Right),
+    ]);
+    for tracked in jobs {
+        let mut gpus: Vec<String> = tracked.past.iter().map(|past| past.attempt.gpus.to_string()).collect();
+        gpus.dedup();
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let predicted = |epoch: Seconds| Seconds(epoch.0 * tracked.job.epochs as f64);
+        let predicted = tracked.past.first().map(|past| predicted(past.attempt.epoch));
+        let time = |time: Option<Seconds>| time.map_or_else(|| "-".into(), duration);
+        table.row([
+            tracked.job.name.to_string(),
+            tracked.epochs_done.to_string(),
+            gpus.join(", then "),
+            time(predicted),
+            time(completion(tracked)),
+        ]);
+    }
+    lines(&table.render(terminal.width(), terminal.colour()))
+}
+
+fn ways_table(ways: &[Way]) -> Table {
+    let mut table = Table::new(&[
+        ("WAY", Align::Left),
+        ("MEAN COMPLETION", Align::Right),
+        ("", Align::Right),
+        ("LAST", Align::Right),
+    ]);
+    let best = ways.first().and_then(|way| way.completions).map(|(mean, _)| mean.0);
+    for way in ways {
+        let (mean, last) = way.completions.unzip();
+        let time = |time: Option<Seconds>| time.map_or_else(|| "-".into(), duration);
+        let more = best.zip(mean).map(|(best, mean)| 100.0 * (mean.0 / best - 1.0));
+        let more =
+            more.filter(|more| more.abs() >= 0.05).map_or(String::new(), |more| format!("{more:+.0} %"));
+        table.row([way.name.to_owned(), time(mean), more, time(last)]);
+    }
+    table
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}

@@ -1,0 +1,145 @@
+//! `hsched demo`: the whole story on an imagined cluster.
+
+mod chapters;
+mod performance;
+mod scene;
+mod script;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::demo::chapters::{Chapter, chapters};
+use crate::commands::demo::performance::{Performance, completion, completions, perform, without_moves};
+use crate::commands::demo::scene::{BEGIN, Scene};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{JobName, Seconds};
+use crate::policy::{self, Parameters, Sharing};
+use crate::ui::Progress;
+
+/// See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster
+///
+/// Needs no Slurm, no GPU and no files, and changes nothing. Hours of training pass in a moment: the cluster and its
+/// queue are simulated, all decisions, tables and scripts are made by the same code as for a real one.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Do not pause between the lines on a terminal.
+    #[arg(long)]
+    fast: bool,
+    /// Seed of the small differences between the ranks' computing times.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How to print the story.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// The pause after a line, and after a chapter.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(300));
+
+/// How all jobs fare in one way of doing things.
+struct Way {
+    name: &'static str,
+    word: &'static str,
+    /// Mean and last completion.
+    completions: Option<(Seconds, Seconds)>,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn bears_wrong_settings(&self) -> bool {
+        true
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let scene = Scene::new(&context.settings, self.seed)?;
+        let policy = policy::find(policy::names()[0], Parameters::default())
+            .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))?;
+        let progress = Progress::start("imagining a cluster".to_owned());
+        let played = perform(&scene, policy.as_ref());
+        let other = |sharing| completions(&without_moves(&scene, policy.as_ref(), sharing));
+        let way = |name, word, completions| Way { name, word, completions };
+        let ways = [
+            way("as above", "moves_auto", completions(&played.state)),
+            way("without moves", "moves_never", other(Sharing::Balanced)),
+            way("without moves, batches in equal parts", "moves_never_equal_batches", other(Sharing::Equal)),
+        ];
+        drop(progress);
+        match self.format {
+            Format::Json => print(context, &json_text(&to_json(self.seed, &played, &ways))?)?,
+            Format::Table => show(self, context, &chapters(context.terminal, &scene, &played, &ways)?)?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Prints the chapters, with pauses where somebody watches.
+fn show(args: &Args, context: &Context, chapters: &[Chapter]) -> Result<(), Failure> {
+    let pause = |time| {
+        if context.terminal.is_watched() && !args.fast {
+            context.clock.sleep(time);
+        }
+    };
+    for (number, chapter) in chapters.iter().enumerate() {
+        let gap = if number > 0 { "\n" } else { "" };
+        print(context, &format!("{gap}{}\n", chapter.explained))?;
+        if let Some(command) = &chapter.command {
+            pause(PAUSES.1);
+            print(context, &format!("$ {command}\n"))?;
+        }
+        for line in &chapter.output {
+            pause(PAUSES.0);
+            print(context, &format!("{line}\n"))?;
+        }
+        pause(PAUSES.1);
+    }
+    Ok(())
+}
+
+fn to_json(seed: u64, played: &Performance, ways: &[Way]) -> Value {
+    let story = played.lines.iter().map(|(at, line)| {
+        let job = line.job.as_ref().map(JobName::as_str);
+        json!({ "at_s": at.0, "job": job, "topic": line.topic.word(), "text": line.text })
+    });
+    let jobs = played.state.jobs.iter().map(|tracked| {
+        let attempts = tracked.past.iter().map(|past| {
+            let gpus = past.attempt.gpus.by_type();
+            let gpus: Value =
+                gpus.iter().map(|(gpu_type, count)| (gpu_type.to_string(), json!(count))).collect();
+            json!({
+                "gpus": gpus,
+                "start_s": past.attempt.started.map(|at| at.since(BEGIN).0),
+                "end_s": past.ended.since(BEGIN).0,
+                "epochs": past.epochs,
+                "predicted_epoch_s": past.attempt.epoch.0,
+                "end": past.end.to_string(),
+            })
+        });
+        json!({
+            "name": tracked.job.name.as_str(),
+            "epochs": tracked.epochs_done,
+            "completion_s": completion(tracked).map(|time| time.0),
+            "attempts": attempts.collect::<Vec<_>>(),
+        })
+    });
+    let ways = ways.iter().map(|way| {
+        let (mean, last) = way.completions.unzip();
+        let times =
+            json!({ "mean_completion_s": mean.map(|own| own.0), "last_completion_s": last.map(|own| own.0) });
+        (way.word.to_owned(), times)
+    });
+    json!({
+        "schema": "hsched.demo/1",
+        "seed": seed,
+        "story": story.collect::<Vec<_>>(),
+        "jobs": jobs.collect::<Vec<_>>(),
+        "ways": ways.collect::<Value>(),
+    })
+}

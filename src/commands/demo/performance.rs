@@ -1,0 +1,108 @@
+//! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
+
+use crate::commands::demo::scene::{BEGIN, POLL, Scene};
+use crate::engine::{Action, Batch, Moves, Outcome, Phase, Rules, State, Told, Tracked};
+use crate::model::Seconds;
+use crate::policy::{Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Verdict};
+use crate::simulate::{Play, Ways};
+use crate::ui::{Story, StoryLine};
+
+/// A story that has been played.
+pub(super) struct Performance {
+    /// What was submitted first.
+    pub first: Option<Batch>,
+    /// Each line with the time since the beginning.
+    pub lines: Vec<(Seconds, StoryLine)>,
+    pub state: State,
+}
+
+/// A policy's plans with batches in equal parts: what plain data-parallel training does on the same GPUs.
+struct EqualBatches<'a>(&'a dyn Policy);
+
+/// The gain must exceed the costs of a move by this part of them.
+const MARGIN: f64 = 0.25;
+
+/// Questions of a search whether to end, in one turn.
+const PATIENCE: u64 = 10_000;
+
+/// The longest story.
+const LONGEST: Seconds = Seconds(1e6);
+
+/// Plays the story with moves.
+pub(super) fn perform(scene: &Scene, policy: &dyn Policy) -> Performance {
+    let rules = scene.rules(Moves::Auto { margin: MARGIN });
+    let mut play = Play::new(scene.world(), scene.orders(), ways(scene, &rules, policy));
+    let (mut story, mut first, mut lines) = (Story::default(), None, Vec::new());
+    loop {
+        let now = play.world.now();
+        play.turn(&mut |told| {
+            if let (None, Told::Action(Action::Submit(batch))) = (&first, told) {
+                first = Some((**batch).clone());
+            }
+            story.hear(told);
+        });
+        lines.extend(story.lines(&play.state).into_iter().map(|line| (now.since(BEGIN), line)));
+        if play.is_over() || now.since(BEGIN) >= LONGEST {
+            return Performance { first, lines, state: play.state };
+        }
+        play.world.pass(POLL);
+    }
+}
+
+/// Plays it without moves, with balanced or with equal batches; returns what becomes of the jobs.
+pub(super) fn without_moves(scene: &Scene, policy: &dyn Policy, sharing: Sharing) -> State {
+    let equal = EqualBatches(policy);
+    let policy = match sharing {
+        Sharing::Balanced => policy,
+        Sharing::Equal => &equal,
+    };
+    let rules = scene.rules(Moves::Never);
+    let mut play = Play::new(scene.world(), scene.orders(), ways(scene, &rules, policy));
+    play.run(POLL, BEGIN.after(LONGEST));
+    play.state
+}
+
+/// Returns how long after its beginning a job was complete; `None` where it never was.
+pub(super) fn completion(tracked: &Tracked) -> Option<Seconds> {
+    match &tracked.phase {
+        Phase::Ended { at, outcome: Outcome::Completed } => Some(at.since(tracked.added)),
+        _ => None,
+    }
+}
+
+/// Returns the mean and the last completion time; `None` unless all jobs were completed.
+pub(super) fn completions(state: &State) -> Option<(Seconds, Seconds)> {
+    let times = state.jobs.iter().map(|tracked| Some((1.0, completion(tracked)?.0)));
+    let times: Vec<(f64, f64)> = times.collect::<Option<_>>()?;
+    let value = |objective: Objective| Seconds(objective.value(times.iter().copied()));
+    Some((value(Objective::MeanJct), value(Objective::Makespan)))
+}
+
+fn ways<'a>(scene: &Scene, rules: &'a Rules, policy: &'a dyn Policy) -> Ways<'a> {
+    Ways { rules, policy, objective: Objective::MeanJct, seed: scene.seed(), patience: PATIENCE }
+}
+
+impl Policy for EqualBatches<'_> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn plan(
+        &self,
+        problem: &Problem,
+        memory: &mut Memory,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Plan, PolicyError> {
+        let mut plan = self.0.plan(problem, memory, stop)?;
+        // What was proven was proven of balanced batches.
+        plan.bound = None;
+        for (job, verdict) in plan.verdicts.iter_mut().enumerate() {
+            if let Verdict::Place(placement) = verdict
+                && let Some(equal) = Placement::new(problem, job, &placement.slots, Sharing::Equal)
+            {
+                *placement = equal;
+            }
+        }
+        Ok(plan)
+    }
+}

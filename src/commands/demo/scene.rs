@@ -1,0 +1,121 @@
+//! The imagined cluster, its jobs, what is really true of them, and what goes wrong.
+
+use std::collections::BTreeMap;
+
+use crate::engine::{End, Event, Moves, Rules};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
+use crate::settings::Settings;
+use crate::simulate::{Delays, Incident, Saving, Site, When, World};
+use crate::spec;
+
+const CLUSTER: &str = include_str!("cluster.yaml");
+const JOBS: &str = include_str!("jobs.yaml");
+
+/// The job whose file is wrong, on which GPU type, and how many samples a second it really does there.
+const WRONG: (&str, &str, f64) = ("lstm", "v100", 340.0);
+
+/// The job that fails, in which epoch of its second run.
+const FAILS: (&str, u64) = ("bert", 3);
+
+/// The node that dies, and when.
+const DIES: (&str, Seconds) = ("v2", Seconds(5760.0));
+
+/// When the story begins: a moment like any other.
+pub(super) const BEGIN: Time = Time(0.0);
+
+/// How often the engine looks.
+pub(super) const POLL: Seconds = Seconds(30.0);
+
+/// What the story is about.
+pub(super) struct Scene {
+    pub cluster: Cluster,
+    pub jobs: Vec<Job>,
+    seed: u64,
+    defaults: JobDefaults,
+    network: BitRate,
+    intra_node: BitRate,
+}
+
+impl Scene {
+    /// Returns the scene; rates and defaults of jobs are those of the settings.
+    ///
+    /// # Errors
+    /// Never, unless its own texts are wrong.
+    pub(super) fn new(settings: &Settings, seed: u64) -> Result<Self, Failure> {
+        let wrong = |problems: spec::Problems| Failure::from_error(Exit::Internal, &problems);
+        Ok(Self {
+            cluster: spec::cluster::parse(CLUSTER).map_err(wrong)?,
+            jobs: spec::jobs::parse(JOBS).map_err(wrong)?,
+            seed,
+            defaults: settings.jobs.clone(),
+            network: settings.network,
+            intra_node: settings.intra_node,
+        })
+    }
+
+    /// Returns the cluster before anything has happened.
+    pub(super) fn world(&self) -> World {
+        let mut speeds: BTreeMap<String, BTreeMap<GpuType, Speed>> =
+            self.jobs.iter().map(|job| (job.model.clone(), job.throughput.clone())).collect();
+        let (model, gpu_type, rate) = WRONG;
+        let truth = GpuType::new(gpu_type).zip(Speed::rate(rate));
+        if let Some((own, (gpu_type, speed))) = speeds.get_mut(model).zip(truth) {
+            own.insert(gpu_type, speed);
+        }
+        let site = Site {
+            cluster: self.cluster.clone(),
+            network: self.network,
+            intra_node: self.intra_node,
+            speeds,
+            noise: 0.01,
+            seed: self.seed,
+            delays: Delays {
+                start: Seconds(2.0),
+                setup: Seconds(20.0),
+                end: Seconds(1.0),
+                node_down: Seconds(60.0),
+            },
+            saving: Saving::AfterStep,
+            pinned: true,
+            walltime: None,
+            grace: self.defaults.grace,
+        };
+        World::new(site, incidents(), BEGIN)
+    }
+
+    /// Returns what owners want: all jobs, at once.
+    pub(super) fn orders(&self) -> Vec<(Time, Event)> {
+        self.jobs.iter().map(|job| (BEGIN, Event::Added { job: Box::new(job.clone()) })).collect()
+    }
+
+    /// Returns the rules of the engine.
+    pub(super) fn rules(&self, moves: Moves) -> Rules {
+        Rules {
+            moves,
+            defaults: self.defaults.clone(),
+            network: self.network,
+            intra_node: self.intra_node,
+            capacity: BTreeMap::new(),
+            restart_cost: Seconds(300.0),
+            retry_delay: Seconds(30.0),
+            learning_rate: 0.3,
+        }
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+fn incidents() -> Vec<Incident> {
+    let failure = JobName::new(FAILS.0).ok().map(|job| {
+        let end = End::Failed { exit: 1, signal: 0 };
+        Incident::Failure { job, submission: 2, epoch: FAILS.1, end }
+    });
+    let death = NodeName::new(DIES.0)
+        .ok()
+        .map(|node| Incident::NodeDies { node, when: When::At(BEGIN.after(DIES.1)) });
+    failure.into_iter().chain(death).collect()
+}

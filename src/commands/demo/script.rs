@@ -1,0 +1,71 @@
+//! A part of the real job script of the first plan: the GPUs asked of Slurm, and the table of ranks.
+
+use std::collections::BTreeMap;
+
+use crate::commands::demo::scene::Scene;
+use crate::engine::{Batch, Moves, named_ranks};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{GpuType, PlacedRank, Seconds};
+use crate::policy::Verdict;
+use crate::render::{self, Facts, Template, render};
+use crate::slurm::Tag;
+
+/// A job, and the lines of its script that say where its ranks go.
+pub(super) struct Excerpt {
+    pub job: String,
+    pub lines: Vec<String>,
+}
+
+/// Returns the excerpt for the job with the most kinds of GPUs.
+///
+/// # Errors
+/// Never, unless the template is wrong.
+pub(super) fn excerpt(scene: &Scene, batch: &Batch) -> Result<Option<Excerpt>, Failure> {
+    let kinds = |ranks: &[PlacedRank]| {
+        let mut types: Vec<&GpuType> = ranks.iter().map(|rank| &rank.gpu_type).collect();
+        types.dedup();
+        types.len()
+    };
+    let placed = batch.plan.verdicts().iter().enumerate().filter_map(|(job, verdict)| match verdict {
+        Verdict::Place(placement) => Some((job, placement, named_ranks(&batch.problem, placement))),
+        _ => None,
+    });
+    let Some((number, placement, ranks)) = placed.max_by_key(|(_, _, ranks)| kinds(ranks)) else {
+        return Ok(None);
+    };
+    let job = &batch.jobs[number];
+    let facts = Facts {
+        run: &batch.run,
+        plan: "demo",
+        comment: Tag { run: batch.run.clone(), job: job.name.to_string() }.to_comment(),
+        ranks: &ranks,
+        pinned: false,
+        predicted: Seconds(placement.jct(job.epochs).0),
+        limit: None,
+        epochs_done: 0,
+        workdir: "/home/you".to_owned(),
+        checkpoint_dir: "/home/you/checkpoints".to_owned(),
+        report_dir: "/home/you/reports".to_owned(),
+        helper_dir: "/home/you/helper".to_owned(),
+        device_order: Vec::new(),
+        untyped: BTreeMap::new(),
+    };
+    let internal = |error: &dyn std::error::Error| Failure::from_error(Exit::Internal, error);
+    let rules = scene.rules(Moves::Never);
+    let run = render::Batch::new(job, &rules.defaults, facts).map_err(|error| internal(&error))?;
+    let script = render(&Template::default(), &run).map_err(|error| internal(&error))?;
+    let table: Vec<&str> =
+        script.lines().skip_while(|line| *line != "hs_ranks=(").take_while(|line| *line != ")").collect();
+    let asked = script.lines().filter(|line| line.starts_with("#SBATCH --gres"));
+    let lines = asked.chain(shortened(&table)).chain([")"]).map(str::to_owned).collect();
+    Ok(Some(Excerpt { job: job.name.to_string(), lines }))
+}
+
+/// Returns a table of which no more than the beginning and the end are shown.
+fn shortened<'a>(table: &[&'a str]) -> Vec<&'a str> {
+    match table {
+        [head, first, second, .., last] if table.len() > 5 => vec![*head, *first, *second, "  ...", *last],
+        _ => table.to_vec(),
+    }
+}

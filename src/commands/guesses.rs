@@ -1,0 +1,76 @@
+//! Whether a plan hangs on speeds that nobody has measured.
+
+use std::collections::BTreeMap;
+
+use crate::error::Failure;
+use crate::policy::{CheckedPlan, Placement, Problem};
+use crate::throughput::Source;
+
+/// Returns what to say where the plan would be another one if the estimated speeds were one standard deviation
+/// lower or higher.
+///
+/// # Errors
+/// When a plan with such speeds cannot be made.
+pub(super) fn warning(
+    problem: &Problem,
+    plan: &CheckedPlan,
+    solve: impl Fn(&Problem) -> Result<CheckedPlan, Failure>,
+) -> Result<Option<String>, Failure> {
+    let offered = problem.offered();
+    let mut estimated = Vec::new();
+    for (job, model) in problem.jobs.iter().enumerate() {
+        for (column, source) in &model.sources {
+            if let Source::Estimated(estimate) = source
+                && offered[*column] > 0
+            {
+                estimated.push((job, *column, estimate.error));
+            }
+        }
+    }
+    if estimated.is_empty() {
+        return Ok(None);
+    }
+    let gpus = gpus(problem, plan);
+    for faster in [false, true] {
+        let mut other = problem.clone();
+        for &(job, column, error) in &estimated {
+            let factor = if faster { (1.0 + error).recip() } else { 1.0 + error };
+            if let Some(model) = &mut other.jobs[job].types[column]
+                && let Some(speed) = model.speed.scaled(factor)
+            {
+                model.speed = speed;
+            }
+        }
+        let changed = solve(&other)?;
+        // A search that the time cut short may end elsewhere for that alone.
+        if !plan.plan().stopped && !changed.plan().stopped && self::gpus(&other, &changed) != gpus {
+            return Ok(Some(sentence(problem, &estimated, faster)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns each job's GPUs by type.
+fn gpus(problem: &Problem, plan: &CheckedPlan) -> Vec<Vec<u32>> {
+    let counts = |placement: &Placement| {
+        let mut counts = vec![0; problem.gpu_types.len()];
+        placement.slots.iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
+        counts
+    };
+    plan.verdicts().iter().map(|verdict| verdict.placement().map(counts).unwrap_or_default()).collect()
+}
+
+fn sentence(problem: &Problem, estimated: &[(usize, usize, f64)], faster: bool) -> String {
+    let mut jobs = BTreeMap::<usize, Vec<String>>::new();
+    for &(job, column, _) in estimated {
+        jobs.entry(job).or_default().push(problem.gpu_types[column].to_string());
+    }
+    let name =
+        |(job, types): (usize, Vec<String>)| format!("{} on {}", problem.jobs[job].name, types.join(", "));
+    let list: Vec<String> = jobs.into_iter().map(name).collect();
+    let how = if faster { "faster" } else { "slower" };
+    format!(
+        "this plan hangs on estimates: one standard deviation {how}, and other GPUs would be chosen; measuring {} settles it",
+        list.join("; ")
+    )
+}

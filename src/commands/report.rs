@@ -1,0 +1,113 @@
+//! `hsched report`: a rank's word that an epoch is done, for programs in any language.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::commands::cli::Subcommand;
+use crate::commands::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::process_environment;
+use crate::store::{ReportLine, planned_samples};
+
+/// What does the same with nothing but a shell.
+const WITHOUT_HSCHED: &str = r#"# The same with nothing but a shell:
+printf '{"epoch": %d, "rank": %d, "samples": %d, "compute_s": %s}\n' \
+  "$epoch" "$RANK" "$samples" "$seconds" >>"$HSCHED_REPORT""#;
+
+/// Report an epoch, from inside a job: for training programs in any language
+///
+/// Every rank runs it after each epoch, or at least rank 0: what it reports counts as done. From the compute times of
+/// the ranks hsched learns how fast their GPUs are. It adds one line of JSON to the file that `HSCHED_REPORT` names.
+///
+/// Reports may also be written without hsched, for instance where it is not on the compute nodes: see the example.
+#[derive(Debug, clap::Args)]
+#[command(after_help = WITHOUT_HSCHED)]
+pub(super) struct Args {
+    /// Number of the epoch that is done, from 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    epoch: u64,
+    /// Seconds that this rank computed in it, without waiting for other ranks.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    compute_s: Option<f64>,
+    /// Seconds that the epoch took.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    epoch_s: Option<f64>,
+    /// Samples that this rank trained in it [default: its share by the plan].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    samples: Option<u64>,
+    /// Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: Option<u64>,
+    /// A figure such as loss=0.7; may be given several times.
+    #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric)]
+    metrics: Vec<(String, f64)>,
+}
+
+impl Subcommand for Args {
+    fn bears_wrong_settings(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: &Context) -> Result<Exit, Failure> {
+        let job = JobEnvironment(
+            process_environment()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+        );
+        let report = PathBuf::from(job.text("HSCHED_REPORT")?);
+        let rank = job.number("RANK")?;
+        let batch = self.batch.map_or_else(|| job.number("HSCHED_LOCAL_BATCH"), Ok)?;
+        let planned = || planned_samples(&report, job.0.get("HSCHED_JOB")?, rank);
+        let line = ReportLine {
+            epoch: self.epoch,
+            rank,
+            samples: self.samples.or_else(planned),
+            compute_s: self.compute_s,
+            epoch_s: self.epoch_s,
+            batch: Some(batch),
+            metrics: self.metrics.iter().cloned().collect(),
+        };
+        line.append(&report).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", report.display()))
+                .hint("HSCHED_REPORT must name a file in a directory that this node sees")
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+/// The variables of a job's rank.
+struct JobEnvironment(BTreeMap<String, String>);
+
+impl JobEnvironment {
+    fn text(&self, name: &str) -> Result<&str, Failure> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty()).ok_or_else(|| {
+            Failure::new(Exit::Usage, format!("{name} is not set: this is no rank of a job of hsched"))
+                .hint("run it inside a job that hsched submitted: job scripts set HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH")
+        })
+    }
+
+    fn number<T: FromStr>(&self, name: &str) -> Result<T, Failure> {
+        let text = self.text(name)?;
+        text.parse().map_err(|_| {
+            Failure::new(Exit::Usage, format!("{name} is {text:?}, not a whole number"))
+                .hint("job scripts set it; nothing in the job may change it")
+        })
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number.is_finite() && number > 0.0 { Ok(number) } else { Err("must be above 0".into()) }
+}
+
+fn metric(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("write it like loss=0.7")?;
+    let number: f64 = value.parse().map_err(|_| format!("{value:?} is not a number"))?;
+    // JSON has no word for what is not finite.
+    if name.is_empty() || !number.is_finite() {
+        return Err("write it like loss=0.7, with a finite number".into());
+    }
+    Ok((name.to_owned(), number))
+}

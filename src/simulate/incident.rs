@@ -1,0 +1,97 @@
+//! What goes wrong in a simulated cluster, on order.
+
+use crate::engine::End;
+use crate::model::{JobName, NodeName, Time};
+
+/// Something that goes wrong, or is mended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Incident {
+    /// A job's ranks end so when they begin an epoch, in its submission of that number; both count from 1.
+    Failure { job: JobName, submission: u32, epoch: u64, end: End },
+    /// A node dies; its controller notices after a while.
+    NodeDies { node: NodeName, when: When },
+    /// A node that died is up again.
+    NodeReturns { node: NodeName, when: When },
+}
+
+/// When something happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum When {
+    At(Time),
+    /// As soon as a job has reported an epoch.
+    Reported {
+        job: JobName,
+        epoch: u64,
+    },
+}
+
+/// What happens to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    Dies(NodeName),
+    /// The controller notices that it died.
+    Noticed(NodeName),
+    Returns(NodeName),
+}
+
+/// The incidents that are still to come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Script {
+    failures: Vec<(JobName, u32, u64, End)>,
+    awaited: Vec<((JobName, u64), Change)>,
+    timed: Vec<(Time, Change)>,
+}
+
+impl Script {
+    /// Returns the script of some incidents.
+    pub(super) fn new(incidents: Vec<Incident>) -> Self {
+        let mut script = Self::default();
+        for incident in incidents {
+            match incident {
+                Incident::Failure { job, submission, epoch, end } => {
+                    script.failures.push((job, submission, epoch, end));
+                }
+                Incident::NodeDies { node, when } => script.put(when, Change::Dies(node)),
+                Incident::NodeReturns { node, when } => script.put(when, Change::Returns(node)),
+            }
+        }
+        script
+    }
+
+    /// Adds a change of a node at a moment.
+    pub(super) fn at(&mut self, at: Time, change: Change) {
+        self.timed.push((at, change));
+    }
+
+    /// Returns when the next change of a node is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.timed.iter().map(|(at, _)| *at).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Takes out the changes that are due.
+    pub(super) fn due(&mut self, now: Time) -> Vec<Change> {
+        self.timed.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
+        let count = self.timed.partition_point(|(at, _)| at.0 <= now.0);
+        self.timed.drain(..count).map(|(_, change)| change).collect()
+    }
+
+    /// Takes in that a job has reported an epoch.
+    pub(super) fn reported(&mut self, job: &JobName, epoch: u64, now: Time) {
+        let is_due = |((own, number), _): &((JobName, u64), Change)| own == job && *number == epoch;
+        let due: Vec<_> = self.awaited.extract_if(.., |entry| is_due(entry)).collect();
+        self.timed.extend(due.into_iter().map(|(_, change)| (now, change)));
+    }
+
+    /// Returns in which epoch a submission of a job fails, and how.
+    pub(super) fn failure(&self, job: &JobName, submission: u32) -> Option<(u64, End)> {
+        let is_its_own = |entry: &&(JobName, u32, u64, End)| entry.0 == *job && entry.1 == submission;
+        self.failures.iter().find(is_its_own).map(|(_, _, epoch, end)| (*epoch, end.clone()))
+    }
+
+    fn put(&mut self, when: When, change: Change) {
+        match when {
+            When::At(at) => self.timed.push((at, change)),
+            When::Reported { job, epoch } => self.awaited.push(((job, epoch), change)),
+        }
+    }
+}

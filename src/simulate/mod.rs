@@ -1,0 +1,18 @@
+//! A cluster in virtual time: an [`engine::World`](crate::engine::World) without Slurm, for the demo and for tests.
+//!
+//! Reads no clock and no file: time passes when [`World::pass`] says so, from one event to the next. Equal sites,
+//! incidents and requests give equal stories.
+
+mod fit;
+mod incident;
+mod interface;
+mod play;
+mod site;
+mod submission;
+mod training;
+mod world;
+
+pub use self::incident::{Incident, When};
+pub use self::play::{Play, Ways};
+pub use self::site::{Delays, Saving, Site};
+pub use self::world::World;

@@ -1,0 +1,103 @@
+//! A story played by the real engine in a simulated cluster.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+
+use crate::engine::{Action, Event, Keeper, Planner, Rules, State, Told, apply, turn};
+use crate::model::{Seconds, Time};
+use crate::policy::{Objective, Policy};
+use crate::simulate::World;
+
+/// How the engine is to decide.
+#[derive(Clone, Copy)]
+pub struct Ways<'a> {
+    pub rules: &'a Rules,
+    pub policy: &'a dyn Policy,
+    pub objective: Objective,
+    /// Seed of the policy's random choices.
+    pub seed: u64,
+    /// How often the searches of one turn may ask whether to end before they are told to: it takes the place of
+    /// time, which does not pass meanwhile.
+    pub patience: u64,
+}
+
+/// A simulated cluster and what the engine makes of it.
+pub struct Play<'a> {
+    pub world: World,
+    pub state: State,
+    /// What owners want and when, the earliest last.
+    orders: Vec<(Time, Event)>,
+    ways: Ways<'a>,
+    turns: u64,
+}
+
+/// Keeps nothing: a play is over when its process is.
+struct Nowhere;
+
+impl<'a> Play<'a> {
+    /// Returns a play that has not begun.
+    #[must_use]
+    pub fn new(world: World, mut orders: Vec<(Time, Event)>, ways: Ways<'a>) -> Self {
+        orders.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
+        orders.reverse();
+        let state = State { contributor: "simulation".to_owned(), ..State::default() };
+        Self { world, state, orders, ways, turns: 0 }
+    }
+
+    /// Takes in what owners want by now, and takes one turn of the engine.
+    pub fn turn(&mut self, tell: &mut dyn FnMut(Told<'_>)) {
+        let now = self.world.now();
+        while self.orders.last().is_some_and(|(at, _)| at.0 <= now.0) {
+            if let Some((_, order)) = self.orders.pop() {
+                tell(Told::Event(&order));
+                apply(&mut self.state, now, &order, self.ways.rules);
+            }
+        }
+        self.turns += 1;
+        let asked = Cell::new(0);
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() > self.ways.patience
+        };
+        let before = self.world.clone();
+        let planner = Planner {
+            policy: self.ways.policy,
+            objective: self.ways.objective,
+            seed: self.ways.seed,
+            run: &format!("run{}", self.turns),
+            stop: &stop,
+            queue_wait: &|batch, job| before.queue_wait(batch, job),
+        };
+        let ways = (self.ways.rules, &planner);
+        let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut Nowhere, &mut self.state, ways, tell);
+    }
+
+    /// Takes turns until all is over, at most until a moment; returns whether all is over.
+    pub fn run(&mut self, poll: Seconds, until: Time) -> bool {
+        loop {
+            self.turn(&mut |_| ());
+            if self.is_over() || self.world.now().0 >= until.0 {
+                return self.is_over();
+            }
+            self.world.pass(poll);
+        }
+    }
+
+    /// Returns whether every job has ended and none is to come.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.orders.is_empty() && self.state.is_over()
+    }
+}
+
+impl Keeper for Nowhere {
+    type Error = Infallible;
+
+    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! A job in the simulated queue, from its submission to its end.
+
+use std::collections::BTreeMap;
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing};
+use crate::model::{Cluster, GpuType, Job, JobId, Offer, OfferedNode, PlacedRank, Seconds, Time};
+use crate::policy::{Problem, Slot, WorkerNode, epoch_as_shared};
+use crate::simulate::fit::Request;
+use crate::simulate::site::Site;
+use crate::simulate::training::{Pace, Steps, Training};
+use crate::throughput::{Cache, ThroughputMatrix};
+
+/// A job that was submitted.
+#[derive(Clone, Debug)]
+pub(super) struct Submission {
+    pub id: JobId,
+    pub run: String,
+    /// The job as it is still to be trained.
+    pub job: Job,
+    pub epochs_done: u64,
+    /// Its number among the submissions of the job, from 1.
+    pub number: u32,
+    pub submitted: Time,
+    pub ranks: Vec<PlacedRank>,
+    pub request: Request,
+    pub stage: Stage,
+    /// What the ranks have reported.
+    pub reports: Vec<EpochReport>,
+    pub noise: Noise,
+}
+
+/// Where a submission stands.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    Pending,
+    Running(Box<Running>),
+    Ended { end: End, at: Time },
+}
+
+/// A job on its GPUs.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub since: Time,
+    pub gpus: Gpus,
+    pub training: Training,
+    /// When it is told that its walltime ends, and when that ends.
+    pub limit: Option<(Time, Time)>,
+    /// How its ranks have ended, and when Slurm is done with it.
+    pub leaving: Option<(End, Time)>,
+    /// Whether it waits for ranks on a dead node.
+    pub hangs: bool,
+}
+
+/// Differences between equal computations.
+#[derive(Clone, Debug)]
+pub(super) struct Noise {
+    random: Pcg64Mcg,
+    most: f64,
+}
+
+/// What a job has saved in the middle of an epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checkpoint {
+    pub epoch: u64,
+    pub step: u64,
+    /// Samples of a step; a job with another batch cannot use it.
+    pub batch: u64,
+}
+
+impl Noise {
+    /// Returns the noise of a submission.
+    pub(super) fn new(site: &Site, id: JobId) -> Self {
+        Self { random: Pcg64Mcg::seed_from_u64(site.seed ^ (u64::from(id.0) << 32)), most: site.noise }
+    }
+
+    /// Draws the factor of a computing time.
+    fn factor(&mut self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
+        let unit = (self.random.next_u64() >> 11) as f64 * 0.5_f64.powi(53);
+        1.0 + self.most * (2.0 * unit - 1.0)
+    }
+}
+
+impl Submission {
+    /// Starts it on some GPUs; a job without a speed on one of them fails at once.
+    pub(super) fn start(&mut self, site: &Site, now: Time, gpus: Gpus, checkpoint: Option<Checkpoint>) {
+        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        let epoch = self.epochs_done + 1;
+        let fits = |own: &Checkpoint| own.epoch == epoch && own.batch == steps.batch;
+        let pace = self.pace(site, &gpus);
+        let failure = pace.is_none().then_some((epoch, End::Failed { exit: 1, signal: 0 }));
+        let training = Training {
+            pace: pace.unwrap_or(Pace { compute: Vec::new(), epoch: Seconds(0.0) }),
+            epoch,
+            last: self.epochs_done + self.job.epochs,
+            first_step: checkpoint.filter(fits).map_or(0, |own| own.step),
+            begun: now.after(site.delays.setup),
+            steps,
+            stop_after: None,
+            failure,
+        };
+        let walltime =
+            self.job.launch.time.into_iter().chain(site.walltime).min_by(|a, b| a.0.total_cmp(&b.0));
+        let grace = self.job.launch.checkpoint.grace.unwrap_or(site.grace);
+        let limit = walltime.map(|walltime| {
+            let warned = (walltime.0 - grace.0).max(walltime.0 / 2.0);
+            (now.after(Seconds(warned)), now.after(walltime))
+        });
+        let running = Running { since: now, gpus, training, limit, leaving: None, hangs: false };
+        self.stage = Stage::Running(Box::new(running));
+    }
+
+    /// Returns how fast the ranks go through an epoch on these GPUs, by the formulas with the true speeds.
+    pub(super) fn pace(&mut self, site: &Site, gpus: &Gpus) -> Option<Pace> {
+        let problem = self.problem(site, gpus)?;
+        let model = problem.jobs.first()?;
+        let number = |name: &GpuType| problem.gpu_types.iter().position(|own| own == name);
+        let shares: Vec<(usize, u64)> = self
+            .ranks
+            .iter()
+            .map(|rank| Some((number(&rank.gpu_type)?, rank.batch)))
+            .collect::<Option<_>>()?;
+        let slots: Vec<Slot> = slots(&problem);
+        let comm = epoch_as_shared(&problem, model, &shares, &slots)?.comm;
+        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+        let steps = steps.samples as f64 / steps.batch as f64;
+        let compute: Vec<Seconds> = shares
+            .iter()
+            .map(|&(gpu_type, batch)| {
+                let own = model.types[gpu_type]?;
+                Some(Seconds(steps * own.speed.step(batch, own.max_batch) * self.noise.factor()))
+            })
+            .collect::<Option<_>>()?;
+        let slowest = compute.iter().map(|own| own.0).fold(0.0, f64::max);
+        Some(Pace { compute, epoch: Seconds(slowest + comm) })
+    }
+
+    /// Returns the problem of this job alone on these GPUs, with the true speeds.
+    fn problem(&self, site: &Site, gpus: &Gpus) -> Option<Problem> {
+        let throughput = site.speeds.get(&self.job.model)?.clone();
+        let job = [Job { throughput, ..self.job.clone() }];
+        let node = |(name, own): (&_, &BTreeMap<GpuType, u32>)| {
+            let gpus = own.iter().map(|(gpu_type, &count)| (gpu_type.clone(), count)).collect();
+            Some(OfferedNode {
+                name: Clone::clone(name),
+                gpus,
+                intra_node: site.cluster.node(name)?.intra_node,
+            })
+        };
+        let offer = Offer { nodes: gpus.0.iter().filter_map(node).collect(), notes: Vec::new() };
+        let types = Problem::types_of(&site.cluster);
+        let speeds = ThroughputMatrix::new(&job, &types, &Cache::default());
+        Problem::new(&site.cluster, &offer, &job, &speeds, (site.network, site.intra_node)).ok()
+    }
+
+    /// Writes down what the ranks report of the epoch that has just ended.
+    pub(super) fn report(&mut self, now: Time) {
+        let Stage::Running(running) = &self.stage else { return };
+        let training = &running.training;
+        let part = training.part();
+        let rank = |(number, (rank, compute)): (usize, (&PlacedRank, &Seconds))| {
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a part of the samples, which are far below 2^52"
+            )]
+            let samples = (rank.samples as f64 * part).round() as u64;
+            let compute = Seconds(compute.0 * part);
+            RankReport { rank: number, samples, compute, step: None, probes: Vec::new() }
+        };
+        let report = EpochReport {
+            epoch: training.epoch,
+            at: now,
+            length: Some(now.since(training.begun)),
+            ranks: self.ranks.iter().zip(&training.pace.compute).enumerate().map(rank).collect(),
+        };
+        self.reports.push(report);
+    }
+
+    /// Returns it as its queue shows it.
+    pub(super) fn sighting(&self) -> Sighting {
+        let standing = match &self.stage {
+            Stage::Pending => Standing::Pending,
+            Stage::Running(own) => Standing::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
+            Stage::Ended { end, at } => Standing::Ended { end: end.clone(), at: Some(*at) },
+        };
+        let submit_time = Some(format!("{:.0}", self.submitted.0));
+        Sighting { job: self.job.name.clone(), run: self.run.clone(), job_id: self.id, submit_time, standing }
+    }
+
+    /// Returns it while it runs.
+    pub(super) fn running(&self) -> Option<&Running> {
+        match &self.stage {
+            Stage::Running(running) => Some(running),
+            Stage::Pending | Stage::Ended { .. } => None,
+        }
+    }
+
+    /// Returns it while it runs, to be changed.
+    pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
+        match &mut self.stage {
+            Stage::Running(running) => Some(running),
+            Stage::Pending | Stage::Ended { .. } => None,
+        }
+    }
+}
+
+impl Running {
+    /// Returns when something happens next; `None` while it waits for a dead node.
+    pub(super) fn next(&self) -> Option<Time> {
+        if let Some((_, at)) = &self.leaving {
+            return Some(*at);
+        }
+        let is_asked = self.training.stop_after.is_some();
+        let limit = self.limit.map(|(warned, over)| if is_asked { over } else { warned });
+        let doing = (!self.hangs).then(|| self.training.next().0);
+        doing.into_iter().chain(limit).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+/// Returns all GPUs of a problem.
+fn slots(problem: &Problem) -> Vec<Slot> {
+    let of_node = |(node, own): (usize, &WorkerNode)| {
+        let slot = move |(gpu_type, &count): (usize, &u32)| Slot { node, gpu_type, count };
+        own.gpus.iter().enumerate().map(slot).filter(|slot| slot.count > 0).collect::<Vec<_>>()
+    };
+    problem.nodes.iter().enumerate().flat_map(of_node).collect()
+}
+
+/// Returns the cluster with what jobs hold there added to what is in use.
+pub(super) fn with_use<'a>(cluster: &Cluster, held: impl Iterator<Item = &'a Gpus>) -> Cluster {
+    let mut seen = cluster.clone();
+    for gpus in held {
+        for (name, gpu_type, count) in gpus.iter() {
+            let node = seen.nodes.iter_mut().find(|node| node.name == *name);
+            let stock = node.and_then(|node| node.gpus.iter_mut().find(|stock| stock.gpu_type == *gpu_type));
+            if let Some(stock) = stock {
+                stock.used += count;
+            }
+        }
+    }
+    seen
+}

@@ -1,0 +1,112 @@
+//! What the ranks of a running job do: epoch after epoch, until the last, a failure or a request to save.
+
+use crate::engine::End;
+use crate::model::{Seconds, Time};
+
+/// How fast the ranks go through an epoch.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    /// Computing time of a whole epoch, by rank.
+    pub compute: Vec<Seconds>,
+    /// Time of a whole epoch: the slowest rank's computing and the communication.
+    pub epoch: Seconds,
+}
+
+/// Training in progress.
+#[derive(Clone, Debug)]
+pub(super) struct Training {
+    pub pace: Pace,
+    /// Epoch in progress, from 1.
+    pub epoch: u64,
+    /// The epoch after which all is done.
+    pub last: u64,
+    /// Steps of the epoch in progress that an earlier run has saved.
+    pub first_step: u64,
+    /// When the first step of this run's part of it begins.
+    pub begun: Time,
+    pub steps: Steps,
+    /// The step after which it saves and ends.
+    pub stop_after: Option<u64>,
+    /// The epoch that it fails in, and how.
+    pub failure: Option<(u64, End)>,
+}
+
+/// The steps of an epoch; the last one may be smaller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    pub samples: u64,
+    /// Samples of a whole step.
+    pub batch: u64,
+}
+
+/// What the ranks do next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Doing {
+    EndEpoch,
+    /// They save after a step that is not the epoch's last.
+    Save {
+        step: u64,
+    },
+    Fail(End),
+}
+
+impl Steps {
+    /// Returns their number.
+    pub(super) fn count(self) -> u64 {
+        self.samples.div_ceil(self.batch.max(1)).max(1)
+    }
+
+    /// Returns the part of an epoch that so many steps are.
+    pub(super) fn part(self, steps: u64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+        let part = steps.saturating_mul(self.batch).min(self.samples) as f64 / self.samples.max(1) as f64;
+        part
+    }
+}
+
+impl Training {
+    /// Returns what comes next, and when.
+    pub(super) fn next(&self) -> (Time, Doing) {
+        if let Some((epoch, end)) = &self.failure
+            && *epoch == self.epoch
+        {
+            return (self.begun, Doing::Fail(end.clone()));
+        }
+        match self.stop_after {
+            Some(step) if step < self.steps.count() => (self.after(step), Doing::Save { step }),
+            _ => (self.after(self.steps.count()), Doing::EndEpoch),
+        }
+    }
+
+    /// Returns the part of the epoch in progress that falls to this run.
+    pub(super) fn part(&self) -> f64 {
+        1.0 - self.steps.part(self.first_step)
+    }
+
+    /// Asks it to save after the step that it is in.
+    pub(super) fn stop_soon(&mut self, now: Time) {
+        let is_done = |step: &u64| self.after(*step).0 >= now.0;
+        let (mut low, mut high) = (self.first_step + 1, self.steps.count());
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_done(&middle) { high = middle } else { low = middle + 1 }
+        }
+        self.stop_after = Some(high);
+    }
+
+    /// Asks it to save after the epoch that it is in.
+    pub(super) fn stop_after_epoch(&mut self) {
+        self.stop_after = Some(self.steps.count());
+    }
+
+    /// Begins the next epoch.
+    pub(super) fn go_on(&mut self, now: Time, pace: Pace) {
+        (self.epoch, self.first_step, self.begun, self.pace) = (self.epoch + 1, 0, now, pace);
+    }
+
+    /// Returns when a step of the epoch in progress is over.
+    fn after(&self, step: u64) -> Time {
+        let part = self.steps.part(step) - self.steps.part(self.first_step);
+        self.begun.after(Seconds(self.pace.epoch.0 * part))
+    }
+}

@@ -1,0 +1,342 @@
+//! The simulated cluster: time passes from one event to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::{Batch, End, Gpus, named_ranks};
+use crate::model::{
+    Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
+};
+use crate::simulate::fit::{FreeNode, Request};
+use crate::simulate::incident::{Change, Incident, Script};
+use crate::simulate::site::{Saving, Site};
+use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
+use crate::simulate::training::Doing;
+
+/// A cluster with a queue, in virtual time.
+#[derive(Clone, Debug)]
+pub struct World {
+    site: Site,
+    script: Script,
+    now: Time,
+    /// In the order of their submission.
+    submissions: Vec<Submission>,
+    /// When the queue is looked through next.
+    look: Option<Time>,
+    /// Nodes that have died, and those of which the controller knows.
+    dead: BTreeSet<NodeName>,
+    down: BTreeSet<NodeName>,
+    checkpoints: BTreeMap<JobName, Checkpoint>,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Incident,
+    /// Something in the job of that place among the submissions.
+    Job(usize),
+    Queue,
+}
+
+impl World {
+    /// Returns a site without jobs at a moment.
+    #[must_use]
+    pub fn new(site: Site, incidents: Vec<Incident>, now: Time) -> Self {
+        Self {
+            site,
+            script: Script::new(incidents),
+            now,
+            submissions: Vec::new(),
+            look: None,
+            dead: BTreeSet::new(),
+            down: BTreeSet::new(),
+            checkpoints: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the moment.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Seconds) {
+        let end = self.now.after(time);
+        while let Some((at, next)) = self.next().filter(|(at, _)| at.0 <= end.0) {
+            self.now = Time(self.now.0.max(at.0));
+            match next {
+                Next::Incident => self.change_nodes(),
+                Next::Job(place) => self.advance(place),
+                Next::Queue => self.start_jobs(),
+            }
+        }
+        self.now = end;
+    }
+
+    /// Returns the nodes as the controller knows them, with what is in use.
+    #[must_use]
+    pub fn cluster(&self) -> Cluster {
+        let mut cluster = with_use(&self.site.cluster, self.held());
+        for node in &mut cluster.nodes {
+            let used: u32 = node.gpus.iter().map(|stock| stock.used).sum();
+            if self.down.contains(&node.name) {
+                node.state = NodeState::parse("down*");
+                node.reason = Some("Not responding".to_owned());
+            } else if used > 0 && node.state.availability() == Availability::Up {
+                node.state = NodeState::parse(if used < node.gpu_total() { "mixed" } else { "allocated" });
+            }
+        }
+        cluster
+    }
+
+    /// Returns how long a job of a batch would wait if it was submitted now; `None` where it would wait for other
+    /// jobs, whose ends nobody knows.
+    #[must_use]
+    pub fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
+        self.request(batch, job)?.fit(&self.free()).map(|_| self.site.delays.start)
+    }
+
+    pub(super) fn submissions(&self) -> &[Submission] {
+        &self.submissions
+    }
+
+    /// Takes a job of a batch into the queue; `None` where the batch does not place it.
+    pub(super) fn enqueue(&mut self, batch: &Batch, job: usize) -> Option<JobId> {
+        let request = self.request(batch, job)?;
+        let spec = batch.jobs[job].clone();
+        let id = JobId(u32::try_from(self.submissions.len()).unwrap_or(u32::MAX).saturating_add(1));
+        let before = self.submissions.iter().filter(|own| own.job.name == spec.name).count();
+        self.submissions.push(Submission {
+            id,
+            run: batch.run.clone(),
+            epochs_done: batch.epochs_done[job],
+            number: u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1),
+            submitted: self.now,
+            ranks: ranks(batch, job)?,
+            request,
+            stage: Stage::Pending,
+            reports: Vec::new(),
+            noise: Noise::new(&self.site, id),
+            job: spec,
+        });
+        self.look_soon();
+        Some(id)
+    }
+
+    /// Asks a running job to save and end; returns whether there is one.
+    pub(super) fn signal(&mut self, id: JobId) -> bool {
+        let running =
+            |own: &Submission| own.id == id && own.running().is_some_and(|own| own.leaving.is_none());
+        let place = self.submissions.iter().position(running);
+        if let Some(place) = place {
+            self.ask_to_save(place);
+        }
+        place.is_some()
+    }
+
+    /// Ends a job; returns whether there is one that has not ended.
+    pub(super) fn kill(&mut self, id: JobId) -> bool {
+        let Some(place) = self.submissions.iter().position(|own| own.id == id) else { return false };
+        match &self.submissions[place].stage {
+            Stage::Pending => {
+                self.submissions[place].stage = Stage::Ended { end: End::Cancelled, at: self.now };
+                true
+            }
+            Stage::Running(_) => {
+                self.leave(place, End::Cancelled);
+                true
+            }
+            Stage::Ended { .. } => false,
+        }
+    }
+
+    /// Returns what happens next, and when; of several at a time the nodes come first and the queue last.
+    fn next(&self) -> Option<(Time, Next)> {
+        let incident = self.script.next().map(|at| (at, Next::Incident));
+        let job = |(place, own): (usize, &Submission)| Some((own.running()?.next()?, Next::Job(place)));
+        let jobs = self.submissions.iter().enumerate().filter_map(job);
+        let look = self.look.map(|at| (at, Next::Queue));
+        incident.into_iter().chain(jobs).chain(look).min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0))
+    }
+
+    /// Does what is due in a running job.
+    fn advance(&mut self, place: usize) {
+        let (now, own) = (self.now, &mut self.submissions[place]);
+        let Some(running) = own.running_mut() else { return };
+        if let Some((end, at)) = running.leaving.clone() {
+            own.stage = Stage::Ended { end, at };
+            return self.look_soon();
+        }
+        if let Some((warned, over)) = running.limit {
+            if over.0 <= now.0 {
+                return self.leave(place, End::TimedOut);
+            }
+            if warned.0 <= now.0 && running.training.stop_after.is_none() {
+                running.limit = Some((over, over));
+                return self.ask_to_save(place);
+            }
+        }
+        let (at, doing) = running.training.next();
+        if at.0 > now.0 {
+            return;
+        }
+        match doing {
+            Doing::Fail(end) => self.leave(place, end),
+            Doing::Save { step } => {
+                self.save(place, 0, step);
+                self.leave(place, End::Saved);
+            }
+            Doing::EndEpoch => self.end_epoch(place),
+        }
+    }
+
+    fn end_epoch(&mut self, place: usize) {
+        let (now, own) = (self.now, &mut self.submissions[place]);
+        own.report(now);
+        let Some(running) = own.running() else { return };
+        let (epoch, last) = (running.training.epoch, running.training.last);
+        let (stops, gpus) = (running.training.stop_after.is_some(), running.gpus.clone());
+        self.script.reported(&own.job.name, epoch, now);
+        if epoch >= last {
+            return self.leave(place, End::Completed);
+        }
+        if stops {
+            self.save(place, 1, 0);
+            return self.leave(place, End::Saved);
+        }
+        let pace = self.submissions[place].pace(&self.site, &gpus);
+        if let Some((running, pace)) = self.submissions[place].running_mut().zip(pace) {
+            running.training.go_on(now, pace);
+        }
+    }
+
+    /// Asks a running job to save and end; before its first step it ends at once.
+    fn ask_to_save(&mut self, place: usize) {
+        let (now, saving) = (self.now, self.site.saving);
+        let Some(running) = self.submissions[place].running_mut() else { return };
+        let training = &mut running.training;
+        match saving {
+            Saving::Never => {}
+            _ if now.0 < training.begun.0 => self.leave(place, End::Saved),
+            Saving::AfterStep => training.stop_soon(now),
+            Saving::AfterEpoch => training.stop_after_epoch(),
+        }
+    }
+
+    /// Keeps where a job is to go on: so many epochs after the one in progress, after a step.
+    fn save(&mut self, place: usize, ahead: u64, step: u64) {
+        let own = &self.submissions[place];
+        if let Some(running) = own.running() {
+            let epoch = running.training.epoch + ahead;
+            let checkpoint = Checkpoint { epoch, step, batch: own.job.global_batch };
+            self.checkpoints.insert(own.job.name.clone(), checkpoint);
+        }
+    }
+
+    /// Lets the ranks of a running job end.
+    fn leave(&mut self, place: usize, end: End) {
+        let over = self.now.after(self.site.delays.end);
+        if let Some(running) = self.submissions[place].running_mut()
+            && running.leaving.is_none()
+        {
+            running.leaving = Some((end, over));
+        }
+    }
+
+    /// Has the queue looked through when the controller gets to it.
+    fn look_soon(&mut self) {
+        let soon = self.now.after(self.site.delays.start);
+        self.look = Some(self.look.filter(|at| at.0 <= soon.0).unwrap_or(soon));
+    }
+
+    /// Starts waiting jobs in their order; one that does not fit keeps later ones off the types that it wants.
+    fn start_jobs(&mut self) {
+        self.look = None;
+        let mut wanted = BTreeSet::new();
+        for place in 0..self.submissions.len() {
+            let own = &self.submissions[place];
+            if !matches!(own.stage, Stage::Pending) {
+                continue;
+            }
+            let is_held_off = own.request.types().any(|gpu_type| wanted.contains(gpu_type));
+            match own.request.fit(&self.free()).filter(|_| !is_held_off) {
+                Some(gpus) => self.start(place, gpus),
+                None => wanted.extend(own.request.types().cloned()),
+            }
+        }
+    }
+
+    fn start(&mut self, place: usize, gpus: Gpus) {
+        let own = &mut self.submissions[place];
+        let checkpoint = self.checkpoints.get(&own.job.name).copied();
+        own.start(&self.site, self.now, gpus, checkpoint);
+        let failure = self.script.failure(&own.job.name, own.number);
+        if let Some(running) = own.running_mut() {
+            let on_dead = running.gpus.0.keys().any(|node| self.dead.contains(node));
+            running.hangs = on_dead;
+            running.training.failure = running.training.failure.take().or(failure);
+        }
+    }
+
+    fn change_nodes(&mut self) {
+        for change in self.script.due(self.now) {
+            match change {
+                Change::Dies(node) => {
+                    for running in self.submissions.iter_mut().filter_map(Submission::running_mut) {
+                        running.hangs |= running.gpus.0.contains_key(&node);
+                    }
+                    self.dead.insert(node.clone());
+                    self.script.at(self.now.after(self.site.delays.node_down), Change::Noticed(node));
+                }
+                Change::Noticed(node) => self.notice(&node),
+                Change::Returns(node) => {
+                    self.notice(&node);
+                    self.dead.remove(&node);
+                    self.down.remove(&node);
+                    self.look_soon();
+                }
+            }
+        }
+    }
+
+    /// Takes a dead node out; jobs that have GPUs there end as a whole, at once.
+    fn notice(&mut self, node: &NodeName) {
+        if !self.dead.contains(node) || !self.down.insert(node.clone()) {
+            return;
+        }
+        for own in &mut self.submissions {
+            if own.running().is_some_and(|running| running.gpus.0.contains_key(node)) {
+                own.stage = Stage::Ended { end: End::NodeFailed, at: self.now };
+            }
+        }
+        self.look_soon();
+    }
+
+    fn held(&self) -> impl Iterator<Item = &Gpus> {
+        self.submissions.iter().filter_map(|own| own.running().map(|running| &running.gpus))
+    }
+
+    fn free(&self) -> Vec<FreeNode> {
+        let cluster = self.cluster();
+        let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
+        let free = |node: &Node| FreeNode {
+            name: node.name.clone(),
+            mixed: node.gpus.len() > 1,
+            gpus: node.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.free())).collect(),
+        };
+        up.map(free).collect()
+    }
+
+    fn request(&self, batch: &Batch, job: usize) -> Option<Request> {
+        let names = |keep: &dyn Fn(&Node) -> bool| {
+            batch.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
+        };
+        let mixed = names(&|node| node.gpus.len() > 1);
+        Some(Request::new(&ranks(batch, job)?, names(&|_| true), &mixed, self.site.pinned))
+    }
+}
+
+fn ranks(batch: &Batch, job: usize) -> Option<Vec<PlacedRank>> {
+    let placement = batch.plan.verdicts().get(job)?.placement()?;
+    Some(named_ranks(&batch.problem, placement))
+}

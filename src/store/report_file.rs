@@ -1,0 +1,103 @@
+//! A rank's report file as hsched itself writes it, for programs that do not, and when it was last written.
+
+#![expect(clippy::disallowed_methods, reason = "the reports are state, and this room owns it")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use serde::Serialize;
+
+use crate::model::Time;
+use crate::store::PlanFile;
+
+/// A rank's line about one epoch; what is not known is left out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportLine {
+    /// Counts from 1.
+    pub epoch: u64,
+    pub rank: usize,
+    /// Samples of the epoch that this rank trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// Time that it computed, without waiting for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compute_s: Option<f64>,
+    /// Length of the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch_s: Option<f64>,
+    /// Samples of a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
+}
+
+impl ReportLine {
+    /// Adds the line to a rank's file with one write: a reader sees all of it or no whole line.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append(&self, path: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_string(self).map_err(io::Error::other)?;
+        text.push('\n');
+        let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
+        let length = file.metadata()?.len();
+        let mut last = [b'\n'];
+        if length > 0 {
+            file.read_exact_at(&mut last, length - 1)?;
+        }
+        // A line that a crash cut off must not spoil this one.
+        if last != [b'\n'] {
+            text.insert(0, '\n');
+        }
+        file.write_all(text.as_bytes())
+    }
+}
+
+/// Returns the samples that a rank's plan gives it in an epoch; `None` where the plan is not beside the report or
+/// does not know the rank. `report` is the rank's file in the folder of its run.
+#[must_use]
+pub fn planned_samples(report: &Path, job: &str, rank: usize) -> Option<u64> {
+    let plan = report.ancestors().nth(3)?.join("plan.json");
+    let plan = PlanFile::parse(&fs::read_to_string(plan).ok()?).ok()?;
+    let planned = plan.jobs.into_iter().find(|planned| planned.name == job)?;
+    planned.ranks.iter().find(|own| own.rank == rank).map(|own| own.samples)
+}
+
+/// Returns when rank 0 last wrote its report into this folder.
+#[must_use]
+pub fn last_report(folder: &Path) -> Option<Time> {
+    let modified = folder.join("rank-0.jsonl").metadata().ok()?.modified().ok()?;
+    Some(Time(modified.duration_since(UNIX_EPOCH).ok()?.as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(epoch: u64) -> ReportLine {
+        let (samples, compute_s, epoch_s, batch) = (None, Some(1.5), None, None);
+        ReportLine { epoch, rank: 0, samples, compute_s, epoch_s, batch, metrics: BTreeMap::new() }
+    }
+
+    #[test]
+    fn a_line_stands_alone_whatever_came_before() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("rank-0.jsonl");
+        line(1).append(&path).expect("writes");
+        fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(b"{\"epoch\": 2, \"com"))
+            .expect("writes");
+        line(2).append(&path).expect("writes");
+        let text = fs::read_to_string(&path).expect("a text");
+        let expected = "{\"epoch\":1,\"rank\":0,\"compute_s\":1.5}\n{\"epoch\": 2, \"com\n\
+                        {\"epoch\":2,\"rank\":0,\"compute_s\":1.5}\n";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,166 @@
+//! Where the jobs stand, as a table: what each runs on, how far it is, when it ends, what happened last.
+
+use std::fmt::Write as _;
+
+use crate::engine::{Attempt, Outcome, PastAttempt, Phase, State, Tracked};
+use crate::model::{NodeName, Seconds, Time, hostlist};
+use crate::ui::quantity::duration;
+use crate::ui::terminal::harmless;
+use crate::ui::text::wrap;
+use crate::ui::{Align, Table, Terminal};
+
+/// The words for where a job stands, in the order of the summary.
+const WORDS: [&str; 8] =
+    ["running", "pending", "submitting", "stopping", "waiting", "completed", "failed", "cancelled"];
+
+/// Files of a submission, each with its name.
+pub type Files = Vec<(&'static str, String)>;
+
+/// A job with what its submission now, or else its last one, says of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    pub tracked: &'a Tracked,
+    /// The submission that Slurm has or may have; of an ended job the last one.
+    pub attempt: Option<&'a Attempt>,
+}
+
+/// Returns all jobs as a table, then what happened last to each, and a summary.
+#[must_use]
+pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
+    let mut table = Table::new(&[
+        ("JOB", Align::Left),
+        ("STATE", Align::Left),
+        ("GPUS", Align::Left),
+        ("EPOCHS", Align::Right),
+        ("EPOCH TIME", Align::Left),
+        ("ENDS", Align::Left),
+    ]);
+    for tracked in &state.jobs {
+        let own = Standing::new(tracked);
+        table.row([
+            tracked.job.name.to_string(),
+            tracked.phase.word().to_owned(),
+            own.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
+            format!("{}/{}", tracked.epochs_done, tracked.job.epochs),
+            own.epoch_time().unwrap_or_else(|| "-".to_owned()),
+            own.ends(now).unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    let mut text = table.render(terminal.width(), terminal.colour());
+    text.push('\n');
+    let mut say = |line: &str| {
+        let _ = writeln!(text, "{}", wrap(&harmless(line), terminal.width(), "  "));
+    };
+    for tracked in &state.jobs {
+        say(&format!("{}: {}", tracked.job.name, Standing::new(tracked).last(now)));
+    }
+    if !state.nodes_down.is_empty() {
+        say(&format!("down when last looked at: {}", nodes(state.nodes_down.iter())));
+    }
+    say(&summary(state));
+    text
+}
+
+/// Returns how many jobs there are of each kind; when all have ended, how long that took.
+fn summary(state: &State) -> String {
+    let count = |word: &str| state.jobs.iter().filter(|tracked| tracked.phase.word() == word).count();
+    let counts: Vec<String> = WORDS
+        .iter()
+        .map(|word| (count(word), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let counts = counts.join(", ");
+    let Some(times) = Times::of(state) else { return counts };
+    let mean = times.mean.map(|mean| format!(", mean completion {}", duration(mean)));
+    format!("{counts}: {} in all{}", duration(times.total), mean.unwrap_or_default())
+}
+
+/// How long jobs took that have all ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Times {
+    /// From the first that was added to the end of the last.
+    pub total: Seconds,
+    /// From its addition to its end, the mean over those that completed.
+    pub mean: Option<Seconds>,
+}
+
+impl Times {
+    /// Returns the times of jobs that have all ended; `None` of others, and of none.
+    pub(super) fn of(state: &State) -> Option<Self> {
+        let mut ends = Vec::new();
+        for tracked in &state.jobs {
+            let Phase::Ended { at, outcome } = &tracked.phase else { return None };
+            ends.push((tracked.added, *at, *outcome == Outcome::Completed));
+        }
+        let first = ends.iter().map(|(added, ..)| added.0).min_by(f64::total_cmp)?;
+        let last = ends.iter().map(|(_, at, _)| at.0).max_by(f64::total_cmp)?;
+        let completed: Vec<f64> = ends
+            .iter()
+            .filter(|(.., completed)| *completed)
+            .map(|(added, at, _)| at.since(*added).0)
+            .collect();
+        #[expect(clippy::cast_precision_loss, reason = "numbers of jobs are small")]
+        let mean = completed.iter().sum::<f64>() / completed.len() as f64;
+        let mean = (!completed.is_empty()).then_some(Seconds(mean));
+        Some(Self { total: Time(last).since(Time(first)), mean })
+    }
+}
+
+impl<'a> Standing<'a> {
+    /// Returns where a job stands.
+    #[must_use]
+    pub fn new(tracked: &'a Tracked) -> Self {
+        let last = || {
+            let past = tracked.past.last().filter(|_| tracked.phase.is_over());
+            past.map(|past: &PastAttempt| &past.attempt)
+        };
+        Self { tracked, attempt: tracked.phase.attempt().or_else(last) }
+    }
+
+    /// Returns the length of its last epoch, where this submission has done one.
+    pub(super) fn observed(&self) -> Option<Seconds> {
+        let before = self.attempt?.epochs_before;
+        self.tracked.epoch.filter(|_| self.tracked.epochs_done > before)
+    }
+
+    /// Returns the predicted time of an epoch, and the observed one.
+    pub(super) fn epoch_time(&self) -> Option<String> {
+        let predicted = duration(self.attempt?.epoch);
+        Some(match self.observed() {
+            Some(observed) => format!("{predicted} → {}", duration(observed)),
+            None => predicted,
+        })
+    }
+
+    /// Returns when it ends, or ended.
+    pub(super) fn ends(&self, now: Time) -> Option<String> {
+        match &self.tracked.phase {
+            Phase::Ended { at, .. } => Some(ago(*at, now)),
+            _ => Some(format!("in {}", duration(self.tracked.expected_end(now)?.since(now)))),
+        }
+    }
+
+    /// Returns what happened last and how long ago, or why it waits.
+    pub(super) fn last(&self, now: Time) -> String {
+        let (at, what) = &self.tracked.last;
+        match &self.tracked.phase {
+            Phase::Waiting { not_before: Some(moment), reason } if *moment > now => {
+                format!("{reason}; tried again in {}", duration(moment.since(now)))
+            }
+            Phase::Waiting { reason, .. } => format!("{reason}, {}", ago(*at, now)),
+            _ => format!("{what}, {}", ago(*at, now)),
+        }
+    }
+}
+
+/// Returns how long ago something was.
+pub(super) fn ago(at: Time, now: Time) -> String {
+    let time = now.since(at);
+    if time.0 < 1.0 { "just now".to_owned() } else { format!("{} ago", duration(time)) }
+}
+
+/// Returns nodes as Slurm writes lists of them.
+pub(super) fn nodes<'a>(names: impl Iterator<Item = &'a NodeName>) -> String {
+    hostlist::compress(names.map(NodeName::as_str))
+}

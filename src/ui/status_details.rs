@@ -1,0 +1,83 @@
+//! One job in full: where it stands, each of its submissions, and its files.
+
+use std::fmt::Write as _;
+
+use crate::engine::{Attempt, Phase};
+use crate::model::{Seconds, Time};
+use crate::ui::quantity::duration;
+use crate::ui::status::{Files, Standing, ago, nodes};
+use crate::ui::terminal::harmless;
+use crate::ui::{Align, Table, Terminal};
+
+/// Returns a job with all that is known of it; `files` are its script, output and reports, each with its name.
+#[must_use]
+pub fn status_details(standing: Standing<'_>, files: &Files, now: Time, terminal: Terminal) -> String {
+    let tracked = standing.tracked;
+    let mut text = format!("{}: {}\n", tracked.job.name, tracked.phase.word());
+    let mut line = |what: &str, value: &str| {
+        let _ = writeln!(text, "  {what:<11}{}", harmless(value));
+    };
+    line("last", &standing.last(now));
+    line("added", &ago(tracked.added, now));
+    line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
+    if let Some(attempt) = standing.attempt {
+        line("gpus", &format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys())));
+        let observed = standing.observed().map(|observed| format!(", observed {}", duration(observed)));
+        let predicted = duration(attempt.epoch);
+        line("epoch time", &format!("predicted {predicted}{}", observed.unwrap_or_default()));
+    }
+    if let Some(ends) = standing.ends(now) {
+        line(if tracked.phase.is_over() { "ended" } else { "ends" }, &ends);
+    }
+    line(
+        "retries",
+        &format!("{} of {} used", tracked.failures.min(tracked.job.retries), tracked.job.retries),
+    );
+    for (what, path) in files {
+        line(what, path);
+    }
+    let runs = runs(standing, now);
+    if !runs.is_empty() {
+        text.push('\n');
+        text.push_str(&runs.render(terminal.width(), terminal.colour()));
+    }
+    text
+}
+
+/// Returns the submissions, the present one last.
+fn runs(standing: Standing<'_>, now: Time) -> Table {
+    let tracked = standing.tracked;
+    let mut table = Table::new(&[
+        ("RUN", Align::Left),
+        ("JOB ID", Align::Right),
+        ("GPUS", Align::Left),
+        ("NODES", Align::Left),
+        ("EPOCHS", Align::Right),
+        ("RAN", Align::Left),
+        ("END", Align::Left),
+    ]);
+    let mut row = |attempt: &Attempt, epochs: u64, until: Time, end: String| {
+        let ran: Option<Seconds> = attempt.started.map(|started| until.since(started));
+        table.row([
+            attempt.run.clone(),
+            attempt.job_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
+            attempt.gpus.to_string(),
+            nodes(attempt.gpus.0.keys()),
+            epochs.to_string(),
+            ran.map_or_else(|| "-".to_owned(), duration),
+            end,
+        ]);
+    };
+    for past in &tracked.past {
+        row(&past.attempt, past.epochs, past.ended, harmless(&past.end.to_string()));
+    }
+    if let Some(attempt) = tracked.phase.attempt() {
+        let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);
+        let end = match &tracked.phase {
+            Phase::Running(_) => "runs",
+            phase => phase.word(),
+        };
+        row(attempt, epochs, now, end.to_owned());
+    }
+    table
+}

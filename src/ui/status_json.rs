@@ -1,0 +1,119 @@
+//! Where the jobs stand, as JSON (schema `hsched.status/1`). Times are Unix seconds, and null where not known.
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::{Attempt, Gpus, Outcome, Phase, State, Tracked};
+use crate::model::{JobId, Seconds, Time};
+use crate::ui::status::{Files, Standing, Times};
+
+/// Returns the jobs of a state; `files` gives those of a submission, each with its name.
+#[must_use]
+pub fn status_json(
+    state: &State,
+    chosen: &[&Tracked],
+    now: Time,
+    files: &dyn Fn(&Tracked, &Attempt) -> Files,
+) -> Value {
+    let mut counts: Map<String, Value> = Map::new();
+    for tracked in &state.jobs {
+        let word = tracked.phase.word();
+        let count = counts.get(word).and_then(Value::as_u64).unwrap_or(0);
+        counts.insert(word.to_owned(), json!(count + 1));
+    }
+    let times = Times::of(state);
+    json!({
+        "schema": "hsched.status/1",
+        "at": now.0,
+        "counts": counts,
+        "total_s": times.map(|times| times.total.0),
+        "mean_completion_s": times.and_then(|times| times.mean).map(|mean| mean.0),
+        "nodes_down": state.nodes_down.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "jobs": chosen.iter().map(|tracked| job(tracked, now, files)).collect::<Vec<_>>(),
+    })
+}
+
+fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files) -> Value {
+    let standing = Standing::new(tracked);
+    let (mut reason, mut not_before, mut ended) = (None, None, None);
+    match &tracked.phase {
+        Phase::Waiting { not_before: moment, reason: why } => {
+            (reason, not_before) = (Some(why), seconds(*moment));
+        }
+        Phase::Ended { at, outcome } => {
+            ended = Some(at.0);
+            if let Outcome::Failed { reason: why } = outcome {
+                reason = Some(why);
+            }
+        }
+        _ => {}
+    }
+    let mut runs: Vec<Value> = tracked
+        .past
+        .iter()
+        .map(|past| {
+            let end = (past.end.to_string(), past.ended);
+            run(&past.attempt, past.epochs, Some(end), files(tracked, &past.attempt))
+        })
+        .collect();
+    if let Some(attempt) = tracked.phase.attempt() {
+        let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);
+        runs.push(run(attempt, epochs, None, files(tracked, attempt)));
+    }
+    let attempt = standing.attempt;
+    json!({
+        "name": tracked.job.name.as_str(),
+        "state": tracked.phase.word(),
+        "reason": reason,
+        "job_id": tracked.phase.attempt().and_then(|own| own.job_id).map(number),
+        "run": tracked.phase.attempt().map(|own| own.run.as_str()),
+        "gpus": attempt.map_or_else(|| json!([]), |own| gpus(&own.gpus)),
+        "epochs": tracked.job.epochs,
+        "epochs_done": tracked.epochs_done,
+        "predicted_epoch_s": attempt.map(|own| own.epoch.0),
+        "observed_epoch_s": standing.observed().map(|Seconds(length)| length),
+        "added": tracked.added.0,
+        "started": seconds(attempt.and_then(|own| own.started)),
+        "expected_end": seconds(tracked.expected_end(now)),
+        "ended": ended,
+        "not_before": not_before,
+        "last_event": { "at": tracked.last.0.0, "text": tracked.last.1 },
+        "failures": tracked.failures,
+        "retries": tracked.job.retries,
+        "runs": runs,
+    })
+}
+
+fn run(attempt: &Attempt, epochs: u64, end: Option<(String, Time)>, files: Files) -> Value {
+    let (end, ended) = end.unzip();
+    let files: Map<String, Value> =
+        files.into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
+    json!({
+        "run": attempt.run,
+        "job_id": attempt.job_id.map(number),
+        "gpus": gpus(&attempt.gpus),
+        "predicted_epoch_s": attempt.epoch.0,
+        "epochs_before": attempt.epochs_before,
+        "epochs_done": epochs,
+        "started": seconds(attempt.started),
+        "ended": seconds(ended),
+        "end": end,
+        "files": files,
+    })
+}
+
+fn gpus(gpus: &Gpus) -> Value {
+    let all = gpus.iter();
+    all.map(
+        |(node, gpu_type, count)| json!({ "node": node.as_str(), "type": gpu_type.as_str(), "count": count }),
+    )
+    .collect()
+}
+
+fn seconds(time: Option<Time>) -> Option<f64> {
+    time.map(|time| time.0)
+}
+
+/// Returns Slurm's number of a job as other outputs have it: as text.
+fn number(id: JobId) -> String {
+    id.to_string()
+}

@@ -1,0 +1,336 @@
+//! What happens to jobs and nodes, a line each: the log of `watch`, and the demo's.
+
+use std::collections::BTreeMap;
+
+use crate::engine::{Action, Attempt, Batch, End, Event, News, Outcome, Phase, State, Told, Tracked};
+use crate::model::{JobName, NodeName, Seconds, hostlist};
+use crate::throughput::{Sample, SpeedKey};
+use crate::ui::duration;
+
+/// Makes lines of what is told, and leaves out what is no news.
+#[derive(Debug, Default)]
+pub struct Story {
+    /// What was told since the last lines.
+    events: Vec<Event>,
+    actions: Vec<Action>,
+    /// Why each job waits, as last said.
+    waits: BTreeMap<JobName, String>,
+    /// Samples a second, as last said.
+    speeds: BTreeMap<SpeedKey, f64>,
+}
+
+/// One line of a story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoryLine {
+    /// The job that it is about; nodes are about no job.
+    pub job: Option<JobName>,
+    pub topic: Topic,
+    /// Without the job's name.
+    pub text: String,
+}
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// What an owner wants.
+    Order,
+    Submission,
+    /// A submission waits, or Slurm does not show it.
+    Queue,
+    Start,
+    Epoch,
+    /// An attempt was asked to end, or for another reason saved what it did, and the job goes on.
+    Saved,
+    /// An attempt failed, and the job goes on.
+    End,
+    Completed,
+    /// The job is over without being complete.
+    GivenUp,
+    NodeDown,
+    NodeBack,
+    Stop,
+    Cancel,
+    Wait,
+    Speed,
+}
+
+/// Speeds that differ by less than this part are the same to a reader.
+const NOTABLE: f64 = 0.05;
+
+impl Topic {
+    /// Returns the topic in one word, for JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Order => "order",
+            Self::Submission => "submission",
+            Self::Queue => "queue",
+            Self::Start => "start",
+            Self::Epoch => "epoch",
+            Self::Saved => "saved",
+            Self::End => "end",
+            Self::Completed => "completed",
+            Self::GivenUp => "given_up",
+            Self::NodeDown => "node_down",
+            Self::NodeBack => "node_back",
+            Self::Stop => "stop",
+            Self::Cancel => "cancel",
+            Self::Wait => "wait",
+            Self::Speed => "speed",
+        }
+    }
+
+    /// Returns the terminal's code for the colour of such lines.
+    fn colour(self) -> Option<&'static str> {
+        match self {
+            Self::Completed | Self::NodeBack => Some("32"),
+            Self::GivenUp | Self::NodeDown | Self::End => Some("31"),
+            Self::Stop | Self::Speed => Some("33"),
+            _ => None,
+        }
+    }
+}
+
+impl StoryLine {
+    /// Returns the line, the job's name first.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        match &self.job {
+            Some(job) => format!("{job}: {}", self.text),
+            None => self.text.clone(),
+        }
+    }
+
+    /// Returns lines in the colour of this one's topic, where colour is wanted.
+    #[must_use]
+    pub fn paint(&self, text: String, colour: bool) -> String {
+        match self.topic.colour().filter(|_| colour) {
+            Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            None => text,
+        }
+    }
+}
+
+impl Story {
+    /// Takes in what a turn of the engine tells.
+    pub fn hear(&mut self, told: Told<'_>) {
+        match told {
+            Told::Event(event) => self.events.push(event.clone()),
+            Told::Action(action) => self.actions.push(action.clone()),
+        }
+    }
+
+    /// Returns the lines of what was heard since the last call; `state` is what has come of it.
+    ///
+    /// What was done because of the events comes after them, an action and its answer in one line.
+    pub fn lines(&mut self, state: &State) -> Vec<StoryLine> {
+        let (events, actions) = (std::mem::take(&mut self.events), std::mem::take(&mut self.actions));
+        let mut lines = nodes(&events);
+        let is_answer = |event: &&Event| matches!(event, Event::Attempt { news, .. } if is_answer(news));
+        lines.extend(events.iter().filter(|event| !is_answer(event)).filter_map(|event| tell(event, state)));
+        for action in &actions {
+            lines.extend(self.action(action, state, &events));
+        }
+        lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state)));
+        for line in &lines {
+            if let (Some(job), Topic::Submission) = (&line.job, line.topic) {
+                self.waits.remove(job);
+            }
+        }
+        lines
+    }
+
+    fn action(&mut self, action: &Action, state: &State, events: &[Event]) -> Vec<StoryLine> {
+        match action {
+            Action::Submit(batch) => {
+                let is_answered = |name: &JobName| {
+                    let own = |event: &Event| {
+                        matches!(event, Event::Attempt { job, run, news }
+                        if job == name && *run == batch.run && is_answer(news))
+                    };
+                    events.iter().any(own)
+                };
+                let open = batch.submitted.iter().filter(|&&job| !is_answered(&batch.jobs[job].name));
+                open.map(|&job| planned(batch, job)).collect()
+            }
+            Action::Stop { job, why, .. } => {
+                vec![line(job, Topic::Stop, format!("stops to move: {why}"))]
+            }
+            Action::Cancel { job, why, .. } => vec![line(job, Topic::Cancel, format!("is ended: {why}"))],
+            Action::Wait { job, why } => {
+                let is_news = self.waits.insert(job.clone(), why.clone()).as_ref() != Some(why);
+                is_news.then(|| line(job, Topic::Wait, format!("waits: {why}"))).into_iter().collect()
+            }
+            Action::Learn { job, samples } => self.learnt(job, samples, state).into_iter().collect(),
+        }
+    }
+
+    /// Returns what the cache says now of the speeds of some samples, where that is not what was said of them before
+    /// or by the job file.
+    fn learnt(&mut self, job: &JobName, samples: &[Sample], state: &State) -> Option<StoryLine> {
+        let tracked = state.find(job)?;
+        let mut said: Vec<String> = Vec::new();
+        for sample in samples {
+            let Some(known) = state.cache.estimate(&sample.key) else { continue };
+            #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+            let batch = sample.batch as f64;
+            let rate = known.speed.rate_at(batch);
+            let of_file = tracked.job.throughput.get(&sample.key.gpu_type).map(|speed| speed.rate_at(batch));
+            let before = self.speeds.get(&sample.key).copied().or(of_file);
+            if before.is_some_and(|before| (rate / before - 1.0).abs() < NOTABLE) {
+                continue;
+            }
+            let file = of_file.map_or("nothing".to_owned(), per_second);
+            let (gpu_type, rate_text) = (&sample.key.gpu_type, per_second(rate));
+            said.push(format!("{gpu_type} {rate_text} (its job file said {file})"));
+            self.speeds.insert(sample.key.clone(), rate);
+        }
+        (!said.is_empty()).then(|| line(job, Topic::Speed, format!("learnt {}", said.join(", "))))
+    }
+}
+
+fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
+    StoryLine { job: Some(job.clone()), topic, text }
+}
+
+fn per_second(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.1}/s") } else { format!("{rate:.0}/s") }
+}
+
+/// Returns whether news are the answer to a request.
+fn is_answer(news: &News) -> bool {
+    matches!(
+        news,
+        News::Submitted { .. }
+            | News::Refused { .. }
+            | News::Unreachable { .. }
+            | News::Unclear { .. }
+            | News::Stopped
+            | News::Killed
+            | News::NotStopped { .. }
+    )
+}
+
+/// Returns the line of a job that is about to be submitted.
+fn planned(batch: &Batch, job: usize) -> StoryLine {
+    let name = &batch.jobs[job].name;
+    let placement = batch.plan.verdicts().get(job).and_then(|verdict| verdict.placement());
+    let epoch = placement.map_or(Seconds(0.0), |placement| Seconds(placement.epoch.total()));
+    let gpus = batch.gpus(job).map_or(String::new(), |gpus| gpus.to_string());
+    let text = format!("to be submitted to {gpus}; {} an epoch", duration(epoch));
+    line(name, Topic::Submission, text)
+}
+
+/// Returns a line for all nodes that went down with the same reason, and one for all that are back.
+fn nodes(events: &[Event]) -> Vec<StoryLine> {
+    let mut down: BTreeMap<Option<&str>, Vec<&NodeName>> = BTreeMap::new();
+    let mut back = Vec::new();
+    for event in events {
+        match event {
+            Event::NodeDown { node, reason } => down.entry(reason.as_deref()).or_default().push(node),
+            Event::NodeBack { node } => back.push(node),
+            _ => {}
+        }
+    }
+    let named = |names: &[&NodeName], what: &str| {
+        let list = hostlist::compress(names.iter().map(|name| name.as_str()));
+        if names.len() == 1 { format!("node {list} is {what}") } else { format!("nodes {list} are {what}") }
+    };
+    let about = |topic, text| StoryLine { job: None, topic, text };
+    let mut lines: Vec<StoryLine> = down
+        .iter()
+        .map(|(reason, names)| {
+            let because = reason.map_or(String::new(), |reason| format!(": {reason}"));
+            about(Topic::NodeDown, named(names, "down") + &because)
+        })
+        .collect();
+    if !back.is_empty() {
+        lines.push(about(Topic::NodeBack, named(&back, "back")));
+    }
+    lines
+}
+
+/// Returns the line of an event, if it is worth one.
+fn tell(event: &Event, state: &State) -> Option<StoryLine> {
+    match event {
+        Event::Added { job } => {
+            let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
+            Some(line(&job.name, Topic::Order, text))
+        }
+        Event::CancelAsked { job } => Some(line(job, Topic::Order, "its owner wants it cancelled".into())),
+        Event::Attempt { job, run, news } => {
+            let tracked = state.find(job)?;
+            let current = tracked.phase.attempt().filter(|attempt| attempt.run == *run);
+            let past = || tracked.past.iter().map(|past| &past.attempt).find(|attempt| attempt.run == *run);
+            let (topic, text) = tell_news(news, tracked, current.or_else(past))?;
+            Some(line(job, topic, text))
+        }
+        Event::NodeDown { .. } | Event::NodeBack { .. } => None,
+    }
+}
+
+fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
+    let told = match news {
+        News::Submitted { job_id } => {
+            let Some(attempt) = attempt else {
+                return Some((Topic::Submission, format!("submitted as job {job_id}")));
+            };
+            let (place, epoch) = (place(attempt), duration(attempt.epoch));
+            (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch"))
+        }
+        News::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
+        News::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
+        News::Unclear { message } => {
+            (Topic::Queue, format!("nobody knows whether it was submitted: {message}"))
+        }
+        News::Missing => (Topic::Queue, "Slurm does not show it".to_owned()),
+        News::NeverSubmitted => (Topic::Queue, "Slurm never had it; it is submitted again".to_owned()),
+        News::Queued { job_id, .. } => (Topic::Queue, format!("waits in the queue as job {job_id}")),
+        News::Started { .. } => (Topic::Start, format!("runs on {}", attempt.map(place)?)),
+        News::Epoch(report) => {
+            let length = report.length.map_or(String::new(), |length| format!(" ({})", duration(length)));
+            (Topic::Epoch, format!("epoch {} of {} done{length}", report.epoch, tracked.job.epochs))
+        }
+        News::Ended { end, .. } => {
+            let saved = *end == End::Saved && !tracked.phase.is_over();
+            (if saved { Topic::Saved } else { fate(tracked) }, ended(end, tracked))
+        }
+        News::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
+        News::Stopped | News::Killed => return None,
+    };
+    Some(told)
+}
+
+/// Returns the GPUs of an attempt and their nodes.
+fn place(attempt: &Attempt) -> String {
+    format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
+}
+
+/// Returns the topic of an attempt's end, by what it means for the job.
+fn fate(tracked: &Tracked) -> Topic {
+    match &tracked.phase {
+        Phase::Ended { outcome: Outcome::Completed, .. } => Topic::Completed,
+        Phase::Ended { .. } => Topic::GivenUp,
+        _ => Topic::End,
+    }
+}
+
+fn ended(end: &End, tracked: &Tracked) -> String {
+    let (done, all) = (tracked.epochs_done, tracked.job.epochs);
+    match &tracked.phase {
+        Phase::Ended { at, outcome: Outcome::Completed } => {
+            format!("completed, {} after it was added", duration(at.since(tracked.added)))
+        }
+        Phase::Ended { outcome: Outcome::Failed { reason }, .. } => format!("given up: {reason}"),
+        Phase::Ended { outcome: Outcome::Cancelled, .. } => "cancelled".to_owned(),
+        _ => {
+            let counts =
+                !end.is_from_outside() && !matches!(end, End::Saved | End::Completed | End::TimedOut);
+            let (left, retries) = (tracked.job.retries.saturating_sub(tracked.failures), tracked.job.retries);
+            let left = if counts { format!(", {left} of {retries} retries left") } else { String::new() };
+            let then =
+                if done > 0 { format!("goes on after epoch {done} of {all}") } else { "starts again".into() };
+            format!("{end}{left}; {then}")
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `hsched demo`: the same story every time, without Slurm, files or settings.
+
+use insta::assert_snapshot;
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn the_story_is_told_the_same_every_time() {
+    let sandbox = Sandbox::new();
+    assert_snapshot!(sandbox.run("demo").succeeds(), @r"
+    Four machines with three kinds of GPU, and four jobs to train on them. All of it
+    is imagined, and hours pass in a moment; the decisions are made as on a real
+    cluster.
+    $ hsched inventory
+    GPU   TOTAL  FREE  STRANDED  USED  DOWN  RESERVED  MINE
+    p100      4     4         0     0     0         0     0
+    t4        4     4         0     0     0         0     0
+    v100      8     8         0     0     0         0     0
+
+    NODES   STATE  PARTITIONS  GPUS FREE/ALL  CPUS FREE  MEMORY FREE
+    v[1-2]  idle               v100 4/4              32      256 GiB
+    p1      idle               p100 4/4              32      256 GiB
+    t1      idle               t4 4/4                32      256 GiB
+
+    jobs.yaml says how many samples a second each job trains on a GPU of each kind.
+    Who should get what, so that the jobs are done soonest on average?
+    $ hsched plan jobs.yaml
+    optimal: 4 jobs on 16 of 16 GPUs
+    mean completion 1 h 43 min, last 2 h 07 min, fairness 0.934
+    the mean is proven to be the least
+
+    JOB       GPUS               BATCHES                 EPOCH  COMM      DONE IN
+    resnet50  2 v100 v2, 1 v100  114, 2x113, 4x43  12 min 46 s   5 %   2 h 07 min
+              v1, 4 t4 t1
+    bert      3 v100 v1          86, 2x85          21 min 17 s   1 %   2 h 07 min
+    vgg19     4 p100 p1          4x64              36 min 10 s   2 %   1 h 48 min
+    lstm      2 v100 v2          2x256                 501.4 s   0 %  50 min 08 s
+
+    Each becomes an ordinary Slurm job.
+    $ hsched submit jobs.yaml
+    resnet50: submitted as job 1 to 4 t4 + 3 v100 (t1,v[1-2]); 12 min 46 s an epoch
+    bert: submitted as job 2 to 3 v100 (v1); 21 min 17 s an epoch
+    vgg19: submitted as job 3 to 4 p100 (p1); 36 min 10 s an epoch
+    lstm: submitted as job 4 to 2 v100 (v2); 501.4 s an epoch
+
+    Its ranks get unequal parts of each batch, and are done with them at the same
+    time: node, local rank, batch, micro-batch, steps, GPU.
+    $ hsched submit jobs.yaml -j resnet50 --dry-run | grep ...
+    #SBATCH --gres=gpu:v100:2
+    #SBATCH --gres=gpu:v100:1
+    #SBATCH --gres=gpu:t4:4
+    hs_ranks=(
+      '0 0 114 114 1 v100'
+      '0 1 113 113 1 v100'
+      ...
+      '2 3 43 43 1 t4'
+    )
+
+    Now we watch; single epochs and restarts are left out here. A figure in
+    jobs.yaml is far off, a job will fail, and a machine will die.
+    $ hsched watch --moves auto
+    00:22:30 lstm: learnt v100 341/s (its job file said 900/s)
+             # Its ranks measured it. From now on that counts, not the job file.
+    00:22:30 resnet50: stops to move: others gain more: 823 s an epoch on 4 v100
+               instead of 772 s, 9 left
+             # What the moves gain is worth more than the restarts cost.
+    00:22:30 lstm: stops to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
+    00:22:30 bert: stops to move: 958 s an epoch on 4 v100 instead of 1283 s, 5 left
+    00:39:00 bert: failed with exit status 1, 2 of 3 retries left; goes on after
+               epoch 2 of 6
+             # It is tried again after a short wait, and no finished epoch is lost.
+    00:39:30 bert: submitted as job 8 to 4 v100 (v2); 15 min 58 s an epoch
+    01:30:30 lstm: completed, 1 h 30 min after it was added
+             # Its GPUs are free for others.
+    01:30:30 resnet50: stops to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
+               s, 4 left
+    01:37:00 node v2 is down: Not responding
+             # Its job is not to blame and loses no retry; it gets other GPUs.
+    01:37:00 bert: lost a node; goes on after epoch 5 of 6
+    01:37:30 resnet50: stops to move: others gain more: 970 s an epoch on 4 t4 + 2
+               v100 instead of 640 s, 3 left
+    01:38:00 bert: submitted as job 11 to 2 v100 (v1); 31 min 43 s an epoch
+    01:49:30 vgg19: completed, 1 h 49 min after it was added
+    01:52:30 resnet50: stops to move: 602 s an epoch on 4 p100 + 4 t4 + 2 v100
+               instead of 976 s, 2 left
+    02:10:30 bert: completed, 2 h 10 min after it was added
+    02:14:00 resnet50: completed, 2 h 13 min after it was added
+
+    All jobs are complete, and each epoch was done exactly once. PREDICTED is the
+    first plan's word, before anything went wrong:
+    JOB       EPOCHS  GPUS OVER TIME                           PREDICTED        REAL
+    resnet50      10  4 t4 + 3 v100, then 4 v100, then 4 t4   2 h 07 min  2 h 13 min
+                      + 4 v100, then 4 t4 + 2 v100, then 4
+                      p100 + 4 t4 + 2 v100
+    bert           6  3 v100, then 4 v100, then 2 v100        2 h 07 min  2 h 10 min
+    vgg19          3  4 p100                                  1 h 48 min  1 h 49 min
+    lstm           6  2 v100, then 4 t4                      50 min 08 s  1 h 30 min
+
+    The same hours in the same cluster, lived through in other ways:
+    WAY                                    MEAN COMPLETION               LAST
+    as above                                    1 h 55 min         2 h 13 min
+    without moves                               2 h 25 min  +26 %  3 h 12 min
+    without moves, batches in equal parts       3 h 14 min  +67 %  6 h 26 min
+
+    Your turn: `hsched doctor` looks at your cluster, `hsched init` writes a job
+    file to begin with; without Slurm, `hsched generate` makes up a cluster and jobs
+    to plan.
+    ");
+}
+
+#[test]
+fn json_holds_the_whole_story() {
+    let sandbox = Sandbox::new().file("hsched.toml", "nonsense");
+    let story = sandbox.run("demo --format json --seed 3").exits(0).json();
+    assert_eq!((story["schema"].as_str(), story["seed"].as_u64()), (Some("hsched.demo/1"), Some(3)));
+    let lines = story["story"].as_array().expect("lines");
+    for job in story["jobs"].as_array().expect("jobs") {
+        let is_epoch = |line: &&serde_json::Value| line["job"] == job["name"] && line["topic"] == "epoch";
+        assert_eq!(lines.iter().filter(is_epoch).count() as u64, job["epochs"].as_u64().expect("a number"));
+        assert!(job["completion_s"].as_f64().is_some_and(|time| time > 0.0), "{job}");
+    }
+    let mean = |way: &str| story["ways"][way]["mean_completion_s"].as_f64().expect("a time");
+    assert!(mean("moves_auto") < mean("moves_never"));
+    assert!(mean("moves_never") < mean("moves_never_equal_batches"));
+}

@@ -1,0 +1,371 @@
+//! `hsched add`, `status`, `cancel`, `report`: jobs from their addition to their end, as their owner sees them.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::sandbox::{JOBS, Sandbox, THREE};
+
+const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml --run-id r1";
+
+/// A queue that shows job `id` of run r1.
+fn line(id: u32, job: &str, state: &str) -> String {
+    format!(
+        "{id}|{id}|N/A|N/A|{state}|x|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|{job}|{{\"hsched\":1,\"run\":\"r1\",\"job\":\"{job}\"}}"
+    )
+}
+
+/// Returns a sandbox with two jobs as 1 and 2 in the queue.
+fn submitted() -> Sandbox {
+    let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
+    sandbox.run(SUBMIT).succeeds();
+    sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")])
+}
+
+/// Makes Slurm's programs say that the controller is away.
+fn away(sandbox: Sandbox) -> Sandbox {
+    let away = "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1";
+    sandbox.program("squeue", away).program("scancel", away)
+}
+
+fn phase(sandbox: &Sandbox, job: usize) -> Value {
+    sandbox.snapshot()["jobs"][job]["phase"].clone()
+}
+
+#[test]
+fn added_jobs_wait_and_are_told_apart() {
+    let sandbox = Sandbox::with_slurm();
+    assert_snapshot!(sandbox.run("add jobs.yaml --dry-run").succeeds(), @r"
+    resnet18: would be added
+    vgg19: would be added
+    nothing was added: --dry-run
+    ");
+    assert!(!sandbox.state("state.json").exists());
+    assert_snapshot!(sandbox.run("add jobs.yaml --account def -- --exclusive").succeeds(), @r"
+    resnet18: added
+    vgg19: added
+    hsched watch places what waits
+    ");
+    assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
+    let spec = sandbox.snapshot()["jobs"][1]["spec"].clone();
+    assert_eq!(
+        [&spec["workdir"], &spec["account"], &spec["sbatch"]],
+        [&json!("ROOT/home/desk"), &json!("def"), &json!(["--exclusive"])]
+    );
+    let sandbox = sandbox.file("jobs.yaml", JOBS.replace("vgg19", "third"));
+    assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
+    resnet18: added instead of the one that waits
+    third: added
+    hsched watch places what waits
+    ");
+    sandbox.run("cancel resnet18").succeeds();
+    let value = sandbox.run("add - --format json").json();
+    assert_eq!(value["error"]["code"], "bad_input");
+    let value = sandbox.run_with_input("add - --format json", JOBS).exits(0).json();
+    let states: Vec<&Value> =
+        value["jobs"].as_array().expect("jobs").iter().map(|job| &job["state"]).collect();
+    assert_eq!(
+        (&value["schema"], states),
+        (&json!("hsched.add/1"), vec![&json!("again"), &json!("replaced")])
+    );
+    assert_snapshot!(sandbox.run("status").succeeds().lines().last().expect("a summary"), @"3 waiting");
+}
+
+#[test]
+fn what_slurm_has_is_not_added() {
+    let sandbox = submitted();
+    let before = sandbox.snapshot()["jobs"][0]["spec"].clone();
+    assert_snapshot!(sandbox.run("add jobs.yaml --account def").fails(1), @r"
+    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    hint: wait for its end, cancel it with hsched cancel, or give the new job another name
+    ");
+    assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
+    // Not even where another state directory has submitted it.
+    assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other").fails(1).lines().next().expect("a line"), @"error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
+    assert_snapshot!(away(sandbox).run("add jobs.yaml").fails(69).lines().nth(1).expect("a hint"), @"hint: nothing was added");
+}
+
+#[test]
+fn a_wrong_file_adds_nothing() {
+    let sandbox = Sandbox::with_slurm().file("jobs.yaml", "jobs: [{name: a, epoch: 3}]");
+    let stderr = sandbox.run("add jobs.yaml").fails(78);
+    assert!(stderr.contains("did you mean epochs?") && stderr.contains("jobs.yaml:1"), "{stderr}");
+    let sandbox = sandbox.file("jobs.yaml", JOBS);
+    assert_snapshot!(sandbox.run("add jobs.yaml -- --array=1-3").fails(78), @r#"
+    error: sbatch option "--array=1-3": the tasks of an array would be the same ranks
+    hint: leave the option out
+    "#);
+    assert!(!sandbox.state("").exists());
+}
+
+#[test]
+fn status_without_jobs_says_what_to_do() {
+    let sandbox = Sandbox::new();
+    assert_snapshot!(sandbox.run("status").succeeds(), @"no jobs in ROOT/home/.local/state/hsched: hsched add JOBS or hsched submit JOBS makes some known");
+    let value = sandbox.run("status --format json").exits(0).json();
+    assert_eq!((&value["schema"], &value["jobs"]), (&json!("hsched.status/1"), &json!([])));
+    assert_snapshot!(sandbox.run("status nobody").fails(2), @r#"
+    error: no job "nobody" is known here
+    hint: no job is: hsched add JOBS or hsched submit JOBS makes some known
+    "#);
+    assert!(!sandbox.state("").exists());
+}
+
+/// Returns a text with `TIME` for what depends on when the test runs.
+fn timeless(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines() {
+        let line = match line.rsplit_once(", ") {
+            Some((what, time)) if time.ends_with(" ago") || time == "just now" => format!("{what}, TIME"),
+            _ => line.to_owned(),
+        };
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    lines
+}
+
+#[test]
+fn status_counts_what_ranks_have_reported_since() {
+    let sandbox = submitted();
+    assert_snapshot!(timeless(&sandbox.run("status").succeeds()), @r"
+    JOB       STATE    GPUS    EPOCHS  EPOCH TIME  ENDS
+    resnet18  pending  2 v100   0/200  77.6 s      -
+    vgg19     pending  1 v100   0/200  28.5 s      -
+
+    resnet18: submitted as job 1 on 2 v100, TIME
+    vgg19: submitted as job 2 on 1 v100, TIME
+    2 pending
+    ");
+    let folder = sandbox.state("runs/r1/report/vgg19");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(
+        folder.join("rank-0.jsonl"),
+        "{\"epoch\": 1, \"epoch_s\": 15.5}\n{\"epoch\": 2, \"epoch_s\": 16}\n",
+    )
+    .expect("a file");
+    let text = sandbox.run("status").succeeds();
+    assert!(text.contains("vgg19     pending  1 v100   2/200  28.5 s → 16.0 s  -\n"), "{text}");
+    assert!(text.contains("vgg19: epoch 2 of 200 done, "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let calls = sandbox.calls("squeue").len();
+    let value = sandbox.run("status vgg19 --format json").exits(0).json();
+    let own = &value["jobs"][0];
+    assert_eq!(
+        [&own["epochs_done"], &own["observed_epoch_s"], &own["expected_end"], &own["job_id"]],
+        [&json!(2), &json!(16.0), &Value::Null, &json!("2")]
+    );
+    assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
+    assert_eq!(own["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
+    assert_eq!((value["jobs"].as_array().map(Vec::len), sandbox.calls("squeue").len()), (Some(1), calls));
+}
+
+#[test]
+fn status_shows_a_job_in_full() {
+    let sandbox = submitted();
+    let text = sandbox.run("status vgg19").succeeds();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  added")).collect();
+    assert_snapshot!(timeless(&lines.join("
+")), @r"
+    vgg19: pending
+      last       submitted as job 2 on 1 v100, TIME
+      epochs     0 of 200 done
+      gpus       1 v100 on a
+      epoch time predicted 28.5 s
+      retries    0 of 3 used
+      script     ROOT/home/.local/state/hsched/runs/r1/vgg19.sbatch
+      output     ROOT/home/desk/vgg19.out
+      reports    ROOT/home/.local/state/hsched/runs/r1/report/vgg19
+
+    RUN  JOB ID  GPUS    NODES  EPOCHS  RAN  END
+    r1        2  1 v100  a           0  -    pending
+    ");
+    assert_snapshot!(sandbox.run("status vgg18").fails(2), @r#"
+    error: no job "vgg18" is known here
+    hint: did you mean vgg19?
+    "#);
+}
+
+#[test]
+fn a_damaged_or_newer_state_is_named_and_left_alone() {
+    let sandbox = submitted();
+    for (text, what) in [
+        (
+            "{\"schema\": \"hsched.state/9\"}",
+            "its schema is hsched.state/9, this version reads hsched.state/1",
+        ),
+        ("{\"schema\": ", "EOF while parsing a value at line 1 column 11"),
+    ] {
+        fs::write(sandbox.state("state.json"), text).expect("a file");
+        for command in ["status", "add jobs.yaml", "cancel --all", SUBMIT] {
+            let stderr = sandbox.run(command).fails(78);
+            assert!(stderr.contains(&format!("state.json: {what}\n")), "{command}: {stderr}");
+            assert!(stderr.contains("hint: it is left as it is; move it away to begin anew"), "{stderr}");
+        }
+        assert_eq!(sandbox.text(&sandbox.state("state.json")), text);
+    }
+    assert_eq!(sandbox.calls("sbatch").len(), 2);
+}
+
+#[test]
+fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
+    let sandbox = submitted().file("jobs.yaml", JOBS.replace("vgg19", "third").replace("resnet18", "fourth"));
+    sandbox.run("add jobs.yaml").succeeds();
+    assert_snapshot!(sandbox.run("cancel vgg19 third --dry-run").succeeds(), @r"
+    vgg19: would be cancelled as job 2
+    third: would be cancelled; it waited
+    ");
+    assert!(sandbox.calls("scancel").is_empty() && phase(&sandbox, 1) == "pending");
+    assert_snapshot!(sandbox.run("cancel vgg19 third vgg19").succeeds(), @r"
+    vgg19: is being cancelled as job 2
+    third: cancelled; it waited
+    ");
+    assert_eq!(sandbox.calls("scancel"), [["2"]]);
+    assert_eq!([1, 3].map(|job| phase(&sandbox, job)), [json!("stopping"), json!("cancelled")]);
+    assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: has ended before: cancelled");
+    let sandbox =
+        sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "CANCELLED")]);
+    let value = sandbox.run("cancel --all --format json").exits(0).json();
+    assert_eq!(
+        (&value["schema"], &value["jobs"]),
+        (
+            &json!("hsched.cancel/1"),
+            &json!([
+                {"name": "resnet18", "state": "cancelling", "job_id": "1", "message": null},
+                {"name": "vgg19", "state": "ended", "job_id": null, "message": "cancelled"},
+                {"name": "fourth", "state": "cancelled", "job_id": null, "message": null},
+            ])
+        )
+    );
+    let sandbox = sandbox.printing("squeue", &[&line(1, "resnet18", "CANCELLED")]);
+    sandbox.run("cancel resnet18").succeeds();
+    assert_snapshot!(sandbox.run("cancel --all").succeeds(), @"every job has ended");
+    let last = sandbox.run("status").succeeds();
+    assert!(last.lines().last().expect("a summary").starts_with("4 cancelled: "), "{last}");
+}
+
+#[test]
+fn an_unknown_name_cancels_nothing() {
+    let sandbox = submitted();
+    assert_snapshot!(sandbox.run("cancel resnet18 vgg9").fails(2), @r#"
+    error: no job "vgg9" is known here
+    hint: did you mean vgg19?
+    "#);
+    assert!(sandbox.calls("scancel").is_empty());
+}
+
+#[test]
+fn a_wish_is_kept_while_slurm_is_away() {
+    let sandbox = submitted().file("jobs.yaml", JOBS.replace("vgg19", "third").replace("resnet18", "fourth"));
+    sandbox.run("add jobs.yaml").succeeds();
+    let sandbox = away(sandbox);
+    assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: cancelled; it waited");
+    let stderr = sandbox.run("cancel vgg19 fourth --set slurm_timeout=0.1s").fails(69);
+    assert!(
+        stderr.ends_with(
+            "hint: the wish is kept: hsched watch, or this command again, carries it out when Slurm answers\n"
+        ),
+        "{stderr}"
+    );
+    assert_eq!([1, 2].map(|job| phase(&sandbox, job)), [json!("stopping"), json!("cancelled")]);
+    // Between the two questions the controller went away.
+    let queue = [line(1, "resnet18", "PENDING"), line(2, "vgg19", "PENDING")];
+    let sandbox = sandbox.printing("squeue", &[&queue[0], &queue[1]]);
+    assert_snapshot!(sandbox.run("cancel vgg19").exits(1).stdout, @"vgg19: not cancelled: scancel: Slurm's controller cannot be reached: error: Unable to contact slurm controller (connect failure); hsched watch, or this command again, tries once more");
+    let sandbox = sandbox.program("scancel", ":");
+    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 2");
+}
+
+#[test]
+fn a_job_whose_record_was_lost_is_found_by_its_comment() {
+    let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
+    // hsched dies when sbatch has taken the job and nothing of it is written down.
+    let sandbox = sandbox.program("sbatch", "echo 9; kill -9 $PPID");
+    assert_eq!(sandbox.run(&format!("{SUBMIT} -j vgg19")).code, Some(137));
+    assert_eq!(phase(&sandbox, 0), "meant");
+    assert!(!sandbox.journal().contains("submitted"), "{}", sandbox.journal());
+    let sandbox = sandbox.printing("squeue", &[&line(9, "vgg19", "PENDING")]);
+    assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "r2")).fails(1), @r"
+    error: in the queue already: vgg19 (job 9, PENDING); nothing was submitted
+    hint: cancel it with hsched cancel, give the new job another name, or choose others with --job
+    ");
+    assert_eq!((sandbox.calls("sbatch").len(), phase(&sandbox, 0)), (1, json!("pending")));
+    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 9");
+    assert_eq!(sandbox.calls("scancel"), [["9"]]);
+}
+
+#[test]
+fn a_torn_line_of_the_journal_does_not_spoil_the_others() {
+    let count = "n=$(cat \"$root/count\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$root/count\"";
+    let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
+    let sandbox = sandbox.program("sbatch", &format!("{count}; echo $n; [ $n = 1 ] || kill -9 $PPID"));
+    assert_eq!(sandbox.run(SUBMIT).code, Some(137));
+    let summary = || sandbox.run("status").succeeds().lines().last().expect("a summary").to_owned();
+    assert_eq!(summary(), "1 pending, 1 submitting");
+    let path = sandbox.state("journal");
+    let journal = fs::read(&path).expect("a journal");
+    fs::write(&path, &journal[..journal.len() - 20]).expect("a file");
+    assert_eq!(summary(), "2 submitting");
+    // Both answers are lost; the comments in the queue tell.
+    let sandbox =
+        sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
+    assert_snapshot!(sandbox.run("cancel resnet18 vgg19").succeeds(), @r"
+    resnet18: is being cancelled as job 1
+    vgg19: is being cancelled as job 2
+    ");
+    let journal = sandbox.text(&path);
+    let unread = journal.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
+    assert_eq!(unread, 1, "{journal}");
+    assert!(journal.ends_with("}\n") && journal.contains("\"event\":\"killed\""), "{journal}");
+}
+
+/// Returns a sandbox that looks like rank 1 of a job.
+fn rank() -> Sandbox {
+    let sandbox = submitted();
+    let report = sandbox.state("runs/r1/report/resnet18/rank-1.jsonl");
+    fs::create_dir_all(report.parent().expect("a folder")).expect("a folder");
+    let report = report.display().to_string();
+    let variables = [
+        ("RANK", "1"),
+        ("HSCHED_REPORT", report.as_str()),
+        ("HSCHED_LOCAL_BATCH", "256"),
+        ("HSCHED_JOB", "resnet18"),
+    ];
+    variables.into_iter().fold(sandbox, |sandbox, (name, value)| sandbox.variable(name, value))
+}
+
+#[test]
+fn a_report_is_one_line_with_what_the_job_knows() {
+    let sandbox = rank();
+    assert_eq!(sandbox.run("report --epoch 1").succeeds(), "");
+    let all = "report --epoch 2 --compute-s 1.5 --epoch-s 2 --samples 7 --batch 3 --metric loss=0.7 --metric acc=1e-3";
+    sandbox.run(all).succeeds();
+    assert_snapshot!(sandbox.text(&sandbox.state("runs/r1/report/resnet18/rank-1.jsonl")), @r#"
+    {"epoch":1,"rank":1,"samples":50000,"batch":256}
+    {"epoch":2,"rank":1,"samples":7,"compute_s":1.5,"epoch_s":2.0,"batch":3,"metrics":{"acc":0.001,"loss":0.7}}
+    "#);
+}
+
+#[test]
+fn a_report_outside_a_job_says_what_is_missing() {
+    assert_snapshot!(Sandbox::new().run("report --epoch 1").fails(2), @r"
+    error: HSCHED_REPORT is not set: this is no rank of a job of hsched
+    hint: run it inside a job that hsched submitted: job scripts set HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH
+    ");
+    let sandbox = rank().variable("RANK", "one");
+    assert_snapshot!(sandbox.run("report --epoch 1").fails(2), @r#"
+    error: RANK is "one", not a whole number
+    hint: job scripts set it; nothing in the job may change it
+    "#);
+    let sandbox = rank().variable("HSCHED_REPORT", "/no/such/folder/rank-1.jsonl");
+    assert_snapshot!(sandbox.run("report --epoch 1").fails(1), @r"
+    error: /no/such/folder/rank-1.jsonl: cannot be written: No such file or directory (os error 2)
+    hint: HSCHED_REPORT must name a file in a directory that this node sees
+    ");
+    for wrong in
+        ["--epoch 0", "--epoch 1 --compute-s -1", "--epoch 1 --metric loss", "--epoch 1 --metric loss=nan"]
+    {
+        sandbox.run(&format!("report {wrong}")).fails(2);
+    }
+}

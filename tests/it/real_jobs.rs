@@ -1,0 +1,48 @@
+//! Jobs of a real Slurm as their owner follows them: reports from inside, status, cancelling, adding again.
+
+use serde_json::Value;
+
+use crate::real_desk::{Desk, desk, job, wait_for};
+
+fn status(desk: &Desk<'_>) -> Value {
+    let done = desk.hsched(&["status", "--format", "json"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    serde_json::from_str(&done.stdout).expect("JSON")
+}
+
+#[test]
+fn reports_are_counted_and_a_cancelled_job_can_begin_anew() {
+    let Some(desk) = desk("owner", "mech") else { return };
+    let hsched = env!("CARGO_BIN_EXE_hsched");
+    let report = format!("{hsched} report --epoch $epoch --compute-s 0.5 --metric loss=0.7");
+    let mut own =
+        job("owner", 2, &format!("for epoch in 1 2 3; do {report} || exit 9; done; exec sleep 600"));
+    own["epochs"] = 9.into();
+    let plan = desk.plan_over(&["b1 {v100: 1}", "a1 {t4: 1}"], &[own]);
+    let id = desk.submit(&["plan.json"])["owner"].clone();
+    wait_for("three epochs", || (status(&desk)["jobs"][0]["epochs_done"] == 3).then_some(()));
+
+    wait_for("both ranks", || desk.reports("owner").get(1).filter(|lines| lines.len() == 3).map(drop));
+    let planned = &plan["jobs"][0]["ranks"];
+    for (rank, lines) in desk.reports("owner").iter().enumerate() {
+        let line = &lines[2];
+        assert_eq!((&line["epoch"], &line["rank"]), (&3.into(), &rank.into()), "{line}");
+        assert_eq!([&line["samples"], &line["batch"]], [&planned[rank]["samples"], &planned[rank]["batch"]]);
+        assert_eq!([&line["compute_s"], &line["metrics"]["loss"]], [0.5, 0.7], "{line}");
+    }
+    desk.running(&id);
+    let done = desk.hsched(&["cancel", "owner"]);
+    assert_eq!(done.stdout, format!("owner: is being cancelled as job {id}\n"), "{}", done.stderr);
+    let ended = desk.ended(&id);
+    assert!(ended.states.iter().all(|state| state == "CANCELLED"), "{ended:?}");
+
+    assert_eq!(status(&desk)["jobs"][0]["state"], "stopping", "nobody has asked Slurm since");
+    let done = desk.hsched(&["add", "jobs.yaml"]);
+    assert!(
+        done.stdout.starts_with("owner: added anew: the one before is over (cancelled)\n"),
+        "{}",
+        done.stdout
+    );
+    let own = &status(&desk)["jobs"][0];
+    assert_eq!((&own["state"], &own["epochs_done"]), (&"waiting".into(), &0.into()), "{own}");
+}

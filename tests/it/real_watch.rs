@@ -1,0 +1,148 @@
+//! The whole loop on a real Slurm: three jobs with wrong speeds, a failure, a node that dies.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::real_cluster::{Cluster, repository, start, start_with_accounting};
+use crate::real_desk::{Desk, wait_for, wait_within};
+use crate::story::{DEEDS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, TRUE_SPEEDS, deeds, ends, jobs};
+
+/// The longest that the story may take.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(150);
+
+/// Everything that `watch` needs to be quick here.
+const QUICK: [(&str, &str); 1] = [("HSCHED_RETRY_DELAY", "1s")];
+
+fn command(name: &str, samples: u64) -> Value {
+    let program = repository().join("examples/stand-in/train.py");
+    let (_, speeds) = TRUE_SPEEDS.iter().find(|(own, _)| *own == name).expect("a job");
+    let speeds: Vec<String> = speeds.iter().map(|(ty, rate)| format!(" --speed {ty}={rate}")).collect();
+    let speeds = speeds.concat();
+    let run = format!("python3 {} --samples-per-epoch {samples}{speeds}", program.display());
+    if name != "flaky" {
+        return json!(run);
+    }
+    let before = FAILS_AT - 1;
+    json!(format!("[ $HSCHED_EPOCHS_DONE -ge {before} ] || fails='--fail-at-epoch {FAILS_AT}'; {run} $fails"))
+}
+
+/// A `watch` at work, ended with the test.
+struct Watch(Child);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn watch(desk: &Desk<'_>, arguments: &[&str]) -> Watch {
+    let mut program = desk.program(env!("CARGO_BIN_EXE_hsched"));
+    let log = fs::File::create(desk.folder.join("watch.log")).expect("a file");
+    program.arg("watch").args(["--moves", "auto", "--margin", "0.5"]).args(arguments).envs(QUICK);
+    Watch(program.stdout(log.try_clone().expect("a file")).stderr(Stdio::from(log)).spawn().expect("starts"))
+}
+
+/// Plays the story; `turn` is called again and again until all jobs have ended, and says whether they have.
+fn play(cluster: &Cluster, turn: &mut dyn FnMut(&Desk<'_>) -> bool) {
+    let desk = Desk::new(cluster, "story", "gpu");
+    desk.write("jobs.yaml", &jobs(&command).to_string());
+    let submitted = desk.hsched_with(&QUICK, &["submit", "jobs.yaml"]);
+    assert_eq!(submitted.code, Some(0), "{}{}", submitted.stdout, submitted.stderr);
+    let journal = || desk.read("state/journal");
+    let mut killed = false;
+    let over = wait_within(PATIENCE, || {
+        let over = turn(&desk);
+        let fatal = format!("\"epoch\":{FATAL_EPOCH},");
+        if !killed && journal().lines().any(|line| line.contains("\"job\":\"long\"") && line.contains(&fatal))
+        {
+            cluster.node("kill", FATAL_NODE);
+            killed = true;
+        }
+        over.then_some(())
+    });
+    assert!(over.is_some(), "the story does not end: {}\n{}", journal(), desk.read("watch.log"));
+    check(&desk, &journal());
+}
+
+fn check(desk: &Desk<'_>, journal: &str) {
+    assert_eq!(deeds(journal), DEEDS, "{journal}");
+    let state: Value = serde_json::from_str(&desk.read("state/state.json")).expect("a state");
+    for job in state["jobs"].as_array().expect("jobs") {
+        assert_eq!(job["phase"], "completed", "{job}");
+        check_epochs(desk, job["spec"]["name"].as_str().expect("a name"), &job["spec"]["epochs"]);
+    }
+    check_speeds(desk);
+    let ends: BTreeMap<String, f64> = ends(journal);
+    fs::write(desk.folder.join("ends.json"), json!(ends).to_string()).expect("a file");
+}
+
+/// Every epoch is reported once, over all runs of a job.
+fn check_epochs(desk: &Desk<'_>, name: &str, all: &Value) {
+    let runs = fs::read_dir(desk.folder.join("state/runs")).expect("runs");
+    let file = |entry: std::io::Result<fs::DirEntry>| {
+        entry.expect("an entry").path().join("report").join(name).join("rank-0.jsonl")
+    };
+    let mut done: Vec<u64> = Vec::new();
+    for path in runs.map(file) {
+        let lines: Vec<Value> =
+            desk.read(&path).lines().map(|line| serde_json::from_str(line).expect("a report")).collect();
+        done.extend(lines.iter().filter_map(|line| line["epoch"].as_u64()));
+    }
+    done.sort_unstable();
+    assert_eq!(done, (1..=all.as_u64().expect("epochs")).collect::<Vec<_>>(), "{name}");
+}
+
+/// The cache ends within 5 % of the truth.
+fn check_speeds(desk: &Desk<'_>) {
+    let shown = desk.hsched(&["cache", "show", "--format", "json"]);
+    let value: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let rows = value["speeds"].as_array().expect("speeds");
+    for (job, speeds) in TRUE_SPEEDS {
+        for (gpu_type, rate) in speeds {
+            let own = |row: &&Value| row["model"] == job && row["gpu_type"] == *gpu_type;
+            let row = rows.iter().find(own).unwrap_or_else(|| panic!("{job} {gpu_type}: {value}"));
+            // At some batch: a fit through several may have a constant part.
+            let step = |alpha: f64, beta: f64| 20.0 / (alpha + beta * 20.0);
+            let affine = row["alpha_s"].as_f64().zip(row["beta_s"].as_f64()).map(|(a, b)| step(a, b));
+            let learnt = row["samples_per_s"].as_f64().or(affine).expect("a speed");
+            assert!((learnt / rate - 1.0).abs() < 0.05, "{job} {gpu_type}: {learnt}, not {rate}");
+        }
+    }
+}
+
+#[test]
+fn the_story_with_accounting_and_one_long_watch() {
+    let nodes = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(nodes.path(), NODES).expect("writes");
+    let Some(cluster) = start_with_accounting(nodes.path(), "3/3/1") else { return };
+    let mut running = None;
+    play(&cluster, &mut |desk| {
+        let watch = running.get_or_insert_with(|| watch(desk, &["--interval", "0.5s"]));
+        watch.0.try_wait().expect("a child").is_some()
+    });
+}
+
+#[test]
+fn the_story_without_accounting_turn_by_turn_and_killed_halfway() {
+    let nodes = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(nodes.path(), NODES).expect("writes");
+    let Some(cluster) = start(nodes.path(), "3/3/1") else { return };
+    let mut turns = 0;
+    play(&cluster, &mut |desk| {
+        turns += 1;
+        let mut one = watch(desk, &["--once"]);
+        if turns % 7 == 0 {
+            // What is cut off is taken up by the next.
+            let _ = one.0.kill();
+        }
+        wait_for("a turn", || one.0.try_wait().expect("a child"));
+        let state: Value = serde_json::from_str(&desk.read("state/state.json")).expect("a state");
+        let jobs = state["jobs"].as_array().expect("jobs");
+        let last = ["completed", "failed", "cancelled"];
+        jobs.iter().all(|job| last.contains(&job["phase"].as_str().expect("a phase")))
+    });
+}

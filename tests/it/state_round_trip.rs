@@ -1,0 +1,280 @@
+//! The state on disk: any state reads back as it was, and the journal's answers do what they did.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use hsched::engine::{
+    Attempt, End, Event, Gpus, Keeper, Moves, News, Outcome, PastAttempt, Phase, Rules, State, Then, Tracked,
+    apply,
+};
+use hsched::model::{
+    BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time,
+};
+use hsched::spec;
+use hsched::store::{StateDir, StateError};
+use proptest::prelude::*;
+
+fn rules() -> Rules {
+    let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
+    Rules {
+        moves: Moves::Never,
+        defaults: JobDefaults {
+            account: None,
+            partition: None,
+            qos: None,
+            setup: Vec::new(),
+            node_setup: Vec::new(),
+            sbatch: Vec::new(),
+            cpus_per_gpu: 1,
+            memory_per_gpu: None,
+            time_margin: 1.3,
+            grace: Seconds(120.0),
+            het_steps: true,
+        },
+        network: rate(10.0),
+        intra_node: rate(300.0),
+        capacity: BTreeMap::new(),
+        restart_cost: Seconds(60.0),
+        retry_delay: Seconds(30.0),
+        learning_rate: 0.3,
+    }
+}
+
+/// Returns a job of a job file.
+fn job(name: &str, epochs: u64, retries: u32) -> Job {
+    let text = format!(
+        "jobs: [{{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 8, model_size: 0, \
+         throughput: {{v100: 3.5}}, command: train, retries: {retries}, workdir: /home/me}}]"
+    );
+    spec::jobs::parse(&text).expect("a job").remove(0)
+}
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).expect("a name")
+}
+
+fn gpu(name: &str) -> GpuType {
+    GpuType::new(name).expect("a type")
+}
+
+fn time() -> impl Strategy<Value = Time> {
+    (0.0..4e9).prop_map(Time)
+}
+
+fn ranks() -> impl Strategy<Value = Vec<PlacedRank>> {
+    let rank = ("[a-c][0-9]", "t4|v100|a100_3g[.]20gb", 0..8_u32, 1..512_u64, 1..1_000_000_u64).prop_map(
+        |(name, gpu_type, local_rank, batch, samples)| PlacedRank {
+            node: node(&name),
+            gpu_type: gpu(&gpu_type),
+            local_rank,
+            batch,
+            samples,
+        },
+    );
+    prop::collection::vec(rank, 0..4)
+}
+
+fn attempt() -> impl Strategy<Value = Attempt> {
+    let times = (time(), prop::option::of(time()), prop::option::of(time()));
+    let known = (prop::option::of(any::<u32>()), prop::option::of("\\PC{0,12}"), ranks());
+    ("[0-9A-Za-z.-]{1,20}", ranks(), 0.0..1e6, any::<u64>(), times, known).prop_map(
+        |(run, ranks, epoch, before, (meant, started, missing), (id, submit_time, got))| Attempt {
+            job_id: id.map(JobId),
+            submit_time,
+            started,
+            missing,
+            gpus: Gpus::of(&got),
+            ..Attempt::new(&run, ranks, Seconds(epoch), before, meant)
+        },
+    )
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![
+        Just(End::Completed),
+        Just(End::Saved),
+        Just(End::TimedOut),
+        (any::<u8>(), any::<u8>()).prop_map(|(exit, signal)| End::Failed { exit, signal }),
+        Just(End::OutOfMemory),
+        Just(End::NodeFailed),
+        Just(End::BootFailed),
+        Just(End::Preempted),
+        Just(End::Deadline),
+        Just(End::Cancelled),
+        Just(End::Vanished),
+        "\\PC{0,12}".prop_map(End::Other),
+    ]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(Outcome::Completed),
+        Just(Outcome::Cancelled),
+        "\\PC{0,20}".prop_map(|reason| Outcome::Failed { reason }),
+    ]
+}
+
+fn phase() -> impl Strategy<Value = Phase> {
+    let waiting = (prop::option::of(time()), "\\PC{0,20}");
+    let stopping = (attempt(), time(), any::<bool>(), any::<bool>());
+    prop_oneof![
+        waiting.prop_map(|(not_before, reason)| Phase::Waiting { not_before, reason }),
+        attempt().prop_map(Phase::Meant),
+        attempt().prop_map(Phase::Pending),
+        attempt().prop_map(Phase::Running),
+        stopping.prop_map(|(attempt, since, cancel, killed)| {
+            let then = if cancel { Then::Cancel } else { Then::GoOn };
+            Phase::Stopping { attempt, since, then, killed }
+        }),
+        (time(), outcome()).prop_map(|(at, outcome)| Phase::Ended { at, outcome }),
+    ]
+}
+
+fn past() -> impl Strategy<Value = PastAttempt> {
+    (attempt(), time(), end(), any::<u64>()).prop_map(|(attempt, ended, end, epochs)| PastAttempt {
+        attempt,
+        ended,
+        end,
+        epochs,
+    })
+}
+
+/// The job of that number: names must differ.
+fn tracked(number: usize) -> impl Strategy<Value = Tracked> {
+    let counts = (1..500_u64, any::<u64>(), 0..9_u32, any::<u32>(), any::<u32>());
+    let rest =
+        (prop::option::of(0.0..1e6), time(), time(), "\\PC{0,30}", prop::collection::vec(past(), 0..3));
+    (counts, phase(), rest).prop_map(
+        move |((epochs, done, retries, failures, fruitless), phase, (epoch, added, at, said, past))| {
+            Tracked {
+                phase,
+                epochs_done: done,
+                failures,
+                fruitless,
+                epoch: epoch.map(Seconds),
+                epoch_at: epoch.map(Time),
+                last: (at, said),
+                past,
+                ..Tracked::new(job(&format!("job-{number}"), epochs, retries), added)
+            }
+        },
+    )
+}
+
+/// Who measures is drawn anew while nothing was measured.
+fn anonymous(state: State) -> State {
+    State { contributor: String::new(), ..state }
+}
+
+fn peek(root: &Path) -> State {
+    anonymous(StateDir::peek(root, &rules()).expect("reads"))
+}
+
+fn state() -> impl Strategy<Value = State> {
+    let jobs = (0..4_usize).prop_flat_map(|count| (0..count).map(tracked).collect::<Vec<_>>());
+    let down = prop::collection::btree_set("[a-c][0-9]", 0..3);
+    (jobs, down, prop::option::of(any::<u64>())).prop_map(|(jobs, down, decided)| State {
+        jobs,
+        nodes_down: down.iter().map(|name| node(name)).collect(),
+        decided,
+        ..State::default()
+    })
+}
+
+/// Answers to what hsched did, as they come after a snapshot.
+fn answer() -> impl Strategy<Value = (usize, News)> {
+    let message = || "\\PC{0,20}";
+    let news = prop_oneof![
+        any::<u32>().prop_map(|id| News::Submitted { job_id: JobId(id) }),
+        message().prop_map(|message| News::Refused { message }),
+        message().prop_map(|message| News::Unreachable { message }),
+        message().prop_map(|message| News::Unclear { message }),
+        Just(News::Stopped),
+        Just(News::Killed),
+        message().prop_map(|message| News::NotStopped { message }),
+    ];
+    (0..4_usize, news)
+}
+
+fn event(state: &State, (number, news): (usize, News)) -> Option<Event> {
+    let tracked = state.jobs.get(number)?;
+    let run = tracked.phase.attempt()?.run.clone();
+    Some(Event::Attempt { job: tracked.job.name.clone(), run, news })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_state_reads_back_and_answers_do_again_what_they_did(
+        mut state in state(),
+        answers in prop::collection::vec((time(), answer()), 0..6),
+        torn in any::<prop::sample::Index>(),
+    ) {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (root, rules) = (folder.path(), rules());
+        let directory = StateDir::open(root).expect("opens");
+        let (empty, mut ledger) = directory.ledger(&rules).expect("nothing yet");
+        prop_assert_eq!(anonymous(empty), State::default());
+        ledger.keep(Time(1.0), &state, &[], &[]).expect("keeps");
+        prop_assert_eq!(&peek(root), &state);
+        let mut before = state.clone();
+        for (at, answer) in answers {
+            let Some(event) = event(&state, answer) else { continue };
+            ledger.add(at, &event).expect("adds");
+            before = state.clone();
+            apply(&mut state, at, &event, &rules);
+            prop_assert_eq!(&peek(root), &state);
+        }
+
+        // A crash cut off the last line somewhere; what is added then counts.
+        let journal = fs::read_to_string(root.join("journal")).expect("a journal");
+        let Some(last) = journal.trim_end().rfind('\n').map(|place| place + 1).or((!journal.is_empty()).then_some(0))
+        else { return Ok(()) };
+        let cut = last + torn.index(journal.len() - 1 - last);
+        prop_assume!(journal.is_char_boundary(cut));
+        fs::write(root.join("journal"), &journal[..cut]).expect("a file");
+        drop(ledger);
+        let (read, mut ledger) = directory.ledger(&rules).expect("opens again");
+        prop_assert_eq!(&anonymous(read), &before);
+        let Some(event) = event(&before, (0, News::Unclear { message: "lost".into() })) else { return Ok(()) };
+        ledger.add(Time(2.0), &event).expect("adds");
+        apply(&mut before, Time(2.0), &event, &rules);
+        prop_assert_eq!(&peek(root), &before);
+    }
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_used_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("state.json");
+    let check = |text: &str, what: &str| {
+        fs::write(&path, text).expect("a file");
+        let directory = StateDir::open(folder.path()).expect("opens");
+        let error = directory.ledger(&rules()).map(drop).expect_err("no state");
+        assert!(matches!(&error, StateError::Damaged { .. }), "{error}");
+        assert_eq!(error.to_string(), format!("{}: {what}", path.display()));
+        assert_eq!(fs::read_to_string(&path).expect("a text"), text);
+    };
+    check(
+        "{\"schema\": \"hsched.state/2\"}",
+        "its schema is hsched.state/2, this version reads hsched.state/1",
+    );
+    check("{}", "its schema is missing, this version reads hsched.state/1");
+    check("{\"schema\": \"hsched.sta", "EOF while parsing a string at line 1 column 22");
+    check(
+        "{\"schema\": \"hsched.state/1\", \"seq\": 0, \"decided\": null, \"nodes_down\": [\"a b\"], \"jobs\": []}",
+        &NodeName::new("a b").expect_err("two words").to_string(),
+    );
+}
+
+#[test]
+fn news_of_another_run_change_nothing() {
+    let name = JobName::new("job-0").expect("a name");
+    let mut state = State { jobs: vec![Tracked::new(job("job-0", 3, 0), Time(0.0))], ..State::default() };
+    let event = Event::Attempt { job: name, run: "old".into(), news: News::Killed };
+    let before = state.clone();
+    apply(&mut state, Time(1.0), &event, &rules());
+    assert_eq!(state, before);
+}

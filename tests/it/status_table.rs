@@ -1,0 +1,117 @@
+//! The table of `hsched status`, for jobs in all phases at a moment that stands still.
+
+use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, State, Tracked};
+use hsched::model::{GpuType, Job, JobId, NodeName, PlacedRank, Seconds, Time};
+use hsched::spec;
+use hsched::ui::{Standing, Terminal, status_details, status_table};
+use insta::assert_snapshot;
+
+const NOW: Time = Time(100_000.0);
+
+fn job(name: &str) -> Job {
+    let text = format!(
+        "jobs: [{{name: {name}, samples_per_epoch: 100, epochs: 20, global_batch: 8, model_size: 0, \
+         throughput: {{v100: 3.5}}, command: train}}]"
+    );
+    spec::jobs::parse(&text).expect("a job").remove(0)
+}
+
+/// A submission an hour ago on two types of GPUs, which ran from half an hour ago.
+fn attempt() -> Attempt {
+    let rank = |node: &str, gpu_type: &str| PlacedRank {
+        node: NodeName::new(node).expect("a name"),
+        gpu_type: GpuType::new(gpu_type).expect("a type"),
+        local_rank: 0,
+        batch: 4,
+        samples: 50,
+    };
+    let ranks = vec![rank("b1", "v100"), rank("a1", "t4"), rank("a2", "t4")];
+    let before = Attempt::new("r7", ranks, Seconds(120.0), 0, Time(NOW.0 - 3600.0));
+    Attempt { job_id: Some(JobId(17)), started: Some(Time(NOW.0 - 1800.0)), ..before }
+}
+
+fn tracked(name: &str, phase: Phase, (ago, said): (f64, &str)) -> Tracked {
+    let last = (Time(NOW.0 - ago), said.to_owned());
+    Tracked { phase, last, ..Tracked::new(job(name), Time(NOW.0 - 7200.0)) }
+}
+
+fn ended(ago: f64, outcome: Outcome) -> Phase {
+    Phase::Ended { at: Time(NOW.0 - ago), outcome }
+}
+
+fn running() -> Tracked {
+    let said = (50.0, "epoch 10 of 20 done");
+    Tracked {
+        epochs_done: 10,
+        epoch: Some(Seconds(180.0)),
+        ..tracked("runs", Phase::Running(attempt()), said)
+    }
+}
+
+#[test]
+fn every_phase_is_shown_and_nothing_is_hidden() {
+    let waiting = |not_before: Option<f64>, reason: &str| Phase::Waiting {
+        not_before: not_before.map(|wait| Time(NOW.0 + wait)),
+        reason: reason.to_owned(),
+    };
+    let reason = "failed with exit status 9, for the last of 4 times".to_owned();
+    let state = State {
+        jobs: vec![
+            running(),
+            tracked("waits", waiting(None, "no GPU is left"), (60.0, "no GPU is left")),
+            tracked("tries", waiting(Some(90.0), "lost a node\u{1b}[31m"), (30.0, "lost a node")),
+            tracked("fails", ended(600.0, Outcome::Failed { reason }), (600.0, "failed: exit status 9")),
+        ],
+        nodes_down: ["n1", "n2"].map(|name| NodeName::new(name).expect("a name")).into(),
+        ..State::default()
+    };
+    assert_snapshot!(status_table(&state, NOW, Terminal::new(Some(false))), @r"
+    JOB    STATE    GPUS           EPOCHS  EPOCH TIME         ENDS
+    runs   running  2 t4 + 1 v100   10/20  120.0 s → 180.0 s  in 30 min 00 s
+    waits  waiting  -                0/20  -                  -
+    tries  waiting  -                0/20  -                  -
+    fails  failed   -                0/20  -                  10 min 00 s ago
+
+    runs: epoch 10 of 20 done, 50.0 s ago
+    waits: no GPU is left, 60.0 s ago
+    tries: lost a node\u{1b}[31m; tried again in 90.0 s
+    fails: failed: exit status 9, 10 min 00 s ago
+    down when last looked at: n[1-2]
+    1 running, 2 waiting, 1 failed
+    ");
+}
+
+#[test]
+fn when_all_have_ended_the_summary_says_how_long_it_took() {
+    let jobs = vec![
+        tracked("a", ended(3600.0, Outcome::Completed), (3600.0, "completed")),
+        tracked("b", ended(1800.0, Outcome::Completed), (1800.0, "completed")),
+        tracked("c", ended(60.0, Outcome::Cancelled), (60.0, "cancelled")),
+    ];
+    let text = status_table(&State { jobs, ..State::default() }, NOW, Terminal::new(Some(false)));
+    assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in all, mean completion 1 h 15 min");
+}
+
+#[test]
+fn a_job_in_full_has_all_its_submissions() {
+    let first = Attempt { run: "r6".into(), started: Some(Time(NOW.0 - 3000.0)), ..attempt() };
+    let past = vec![PastAttempt { attempt: first, ended: Time(NOW.0 - 2400.0), end: End::Saved, epochs: 4 }];
+    let now = Attempt { epochs_before: 4, ..attempt() };
+    let own = Tracked { past, phase: Phase::Running(now), failures: 1, ..running() };
+    let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
+    assert_snapshot!(status_details(Standing::new(&own), &files, NOW, Terminal::new(Some(false))), @r"
+    runs: running
+      last       epoch 10 of 20 done, 50.0 s ago
+      added      2 h 00 min ago
+      epochs     10 of 20 done
+      gpus       2 t4 + 1 v100 on a[1-2],b1
+      epoch time predicted 120.0 s, observed 180.0 s
+      ends       in 27 min 00 s
+      retries    1 of 3 used
+      script     /state/runs/r7/runs.sbatch
+
+    RUN  JOB ID  GPUS           NODES      EPOCHS  RAN          END
+    r6       17  2 t4 + 1 v100  a[1-2],b1       4  10 min 00 s  saved its state
+    r7       17  2 t4 + 1 v100  a[1-2],b1       6  30 min 00 s  runs
+    ");
+}

@@ -1,0 +1,174 @@
+//! The story of three jobs that the real cluster and the simulated one play: wrong speeds, an end, a failure, a node
+//! that dies.
+
+use std::collections::BTreeMap;
+
+use hsched::engine::{Action, End, Event, Moves, News, Rules, Told};
+use hsched::model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
+use hsched::policy::{self, Objective, Parameters};
+use hsched::simulate::{Delays, Incident, Play, Saving, Site, Ways, When, World};
+use serde_json::{Value, json};
+
+use crate::engine_rules::rules;
+
+/// Samples per second on one GPU, in truth, by job and GPU type.
+pub const TRUE_SPEEDS: [(&str, &[(&str, f64)]); 3] =
+    [("short", &[("v100", 300.0)]), ("flaky", &[("t4", 100.0)]), ("long", &[("v100", 300.0), ("t4", 100.0)])];
+
+/// The epoch of `long` after which its node dies.
+pub const FATAL_EPOCH: u64 = 9;
+
+/// The node that dies.
+pub const FATAL_NODE: &str = "v2";
+
+/// The epoch in which `flaky` fails, the first time.
+pub const FAILS_AT: u64 = 6;
+
+/// The nodes, as `dev-cluster` takes them.
+pub const NODES: &str = "partition gpu default max_time=infinite default_time=10\n\
+    v[1-2] cpus=8 memory=16000 gpus=v100:2 partitions=gpu\n\
+    t1     cpus=8 memory=16000 gpus=t4:4   partitions=gpu\n";
+
+/// Returns the job file, with speeds that are wrong; `command` gives a job's command.
+pub fn jobs(command: &dyn Fn(&str, u64) -> Value) -> Value {
+    let job = |name: &str, samples: u64, epochs: u64, limits: (u32, u32), throughput: Value| {
+        json!({
+            "name": name, "samples_per_epoch": samples, "epochs": epochs, "global_batch": 60, "model_size": 0,
+            "min_gpus": limits.0, "max_gpus": limits.1, "throughput": throughput,
+            "checkpoint": {"grace": "10s", "restart_cost": "2s"}, "command": command(name, samples),
+        })
+    };
+    json!({ "jobs": [
+        job("short", 600, 14, (2, 2), json!({"v100": 150})),
+        job("flaky", 400, 8, (2, 2), json!({"t4": 160})),
+        job("long", 1800, 14, (2, 4), json!({"v100": 200, "t4": 90})),
+    ]})
+}
+
+/// Returns what a journal says was done: submissions with their GPUs, stops and cancellations, in order.
+pub fn deeds(journal: &str) -> Vec<String> {
+    let lines = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let deed = |line: Value| {
+        let (action, job) = (line["action"].as_str()?, line["job"].as_str()?);
+        match action {
+            "submit" => Some(format!("submit {job} on {}", line["gpus"].as_str()?)),
+            "stop" | "cancel" => Some(format!("{action} {job}")),
+            _ => None,
+        }
+    };
+    lines.filter_map(deed).collect()
+}
+
+/// What is to be done, wherever the story is played.
+pub const DEEDS: [&str; 9] = [
+    "submit short on 2 v100",
+    "submit flaky on 2 t4",
+    "submit long on 2 t4 + 2 v100",
+    // The speeds of its job file were wrong, and so were its ranks' shares.
+    "stop long",
+    "submit long on 2 t4 + 2 v100",
+    // It failed once.
+    "submit flaky on 2 t4",
+    // The short job has ended: its GPUs serve the long one better.
+    "stop long",
+    "submit long on 4 v100",
+    // The node has died.
+    "submit long on 2 t4 + 2 v100",
+];
+
+/// Returns when each job ended, in seconds since the first was added, as a journal says.
+pub fn ends(journal: &str) -> BTreeMap<String, f64> {
+    let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let begin = lines.first().and_then(|line| line["at"].as_f64()).expect("a first line");
+    let end = |line: &Value| {
+        let ended = line["event"] == "ended" && line["end"] == "completed";
+        Some((line["job"].as_str()?.to_owned(), line["end_time"].as_f64()? - begin)).filter(|_| ended)
+    };
+    lines.iter().filter_map(end).collect()
+}
+
+/// Plays the story in the simulated cluster; returns what was done, and when each job ended.
+pub fn simulated(delays: Delays, poll: Seconds) -> (Vec<String>, BTreeMap<String, f64>) {
+    let policy = policy::find("optimal", Parameters::default()).expect("a policy");
+    let rules = Rules { retry_delay: Seconds(1.0), ..rules(Moves::Auto { margin: 0.5 }) };
+    let text = jobs(&|_, _| json!("x")).to_string();
+    let jobs = hsched::spec::jobs::parse(&text).expect("jobs");
+    let orders = jobs.into_iter().map(|job| (Time(0.0), Event::Added { job: Box::new(job) })).collect();
+    let ways = Ways {
+        rules: &rules,
+        policy: policy.as_ref(),
+        objective: Objective::MeanJct,
+        seed: 0,
+        patience: u64::MAX,
+    };
+    let mut play = Play::new(World::new(site(delays), incidents(), Time(0.0)), orders, ways);
+    let (mut deeds, mut ends) = (Vec::new(), BTreeMap::new());
+    while !play.is_over() && play.world.now().0 < 300.0 {
+        play.turn(&mut |told| match told {
+            Told::Action(action) => deeds.extend(in_words(action)),
+            Told::Event(Event::Attempt { job, news: News::Ended { end: End::Completed, at }, .. }) => {
+                ends.insert(job.to_string(), at.0);
+            }
+            Told::Event(_) => {}
+        });
+        play.world.pass(poll);
+    }
+    (deeds, ends)
+}
+
+fn in_words(action: &Action) -> Vec<String> {
+    match action {
+        Action::Submit(batch) => {
+            let gpus = |&job: &usize| batch.gpus(job).expect("GPUs");
+            let word = |job: &usize| format!("submit {} on {}", batch.jobs[*job].name, gpus(job));
+            batch.submitted.iter().map(word).collect()
+        }
+        Action::Stop { job, .. } => vec![format!("stop {job}")],
+        Action::Cancel { job, .. } => vec![format!("cancel {job}")],
+        Action::Wait { .. } | Action::Learn { .. } => Vec::new(),
+    }
+}
+
+fn site(delays: Delays) -> Site {
+    let nodes = "nodes:\n  - {name: 'v[1-2]', gpus: {v100: 2}}\n  - {name: t1, gpus: {t4: 4}}\n";
+    let cluster: Cluster = hsched::spec::cluster::parse(nodes).expect("a cluster");
+    let speed = |&(gpu_type, rate): &(&str, f64)| {
+        (GpuType::new(gpu_type).expect("a type"), Speed::rate(rate).expect("a rate"))
+    };
+    let speeds = TRUE_SPEEDS.iter().map(|(job, own)| ((*job).to_owned(), own.iter().map(speed).collect()));
+    let rate = BitRate::new(10.0).expect("a rate");
+    Site {
+        cluster,
+        network: rate,
+        intra_node: rate,
+        speeds: speeds.collect(),
+        noise: 0.0,
+        seed: 0,
+        delays,
+        saving: Saving::AfterStep,
+        pinned: false,
+        walltime: None,
+        grace: Seconds(10.0),
+    }
+}
+
+fn incidents() -> Vec<Incident> {
+    let name = |text| JobName::new(text).expect("a name");
+    let fails = Incident::Failure {
+        job: name("flaky"),
+        submission: 1,
+        epoch: FAILS_AT,
+        end: End::Failed { exit: 1, signal: 0 },
+    };
+    let when = When::Reported { job: name("long"), epoch: FATAL_EPOCH };
+    vec![fails, Incident::NodeDies { node: NodeName::new(FATAL_NODE).expect("a name"), when }]
+}
+
+#[test]
+fn the_simulated_cluster_plays_the_same_story() {
+    let delays =
+        Delays { start: Seconds(1.0), setup: Seconds(0.5), end: Seconds(0.3), node_down: Seconds(9.0) };
+    let (deeds, ends) = simulated(delays, Seconds(0.6));
+    assert_eq!(deeds, DEEDS);
+    assert_eq!(ends.len(), 3);
+}
