@@ -31,6 +31,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('submit', 'submit', [CompletionResultType]::ParameterValue, 'Write a job script for each placed job and give it to sbatch')
             [CompletionResult]::new('add', 'add', [CompletionResultType]::ParameterValue, 'Add jobs for `hsched watch` to place; submits nothing')
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed')
+            [CompletionResult]::new('probe', 'probe', [CompletionResultType]::ParameterValue, 'Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands')
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last')
             [CompletionResult]::new('cancel', 'cancel', [CompletionResultType]::ParameterValue, 'Cancel jobs: those that wait end at once, those in Slurm''s queue are ended by Slurm')
             [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Report an epoch, from inside a job: for training programs in any language')
@@ -133,6 +134,18 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--forever', '--forever', [CompletionResultType]::ParameterName, 'Go on when all jobs have ended: more may be added')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be done and why, and do nothing')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;probe' {
+            [CompletionResult]::new('-j', '-j', [CompletionResultType]::ParameterName, 'Only this job; may be given several times')
+            [CompletionResult]::new('--job', '--job', [CompletionResultType]::ParameterName, 'Only this job; may be given several times')
+            [CompletionResult]::new('--time', '--time', [CompletionResultType]::ParameterName, 'The longest that a probe may run, such as 5m; at least a minute')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what was measured')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
+            [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'Also types of which only the job file says a speed')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be measured, and submit nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

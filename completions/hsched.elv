@@ -28,6 +28,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand submit 'Write a job script for each placed job and give it to sbatch'
             cand add 'Add jobs for `hsched watch` to place; submits nothing'
             cand watch 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed'
+            cand probe 'Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands'
             cand status 'Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last'
             cand cancel 'Cancel jobs: those that wait end at once, those in Slurm''s queue are ended by Slurm'
             cand report 'Report an epoch, from inside a job: for training programs in any language'
@@ -125,6 +126,17 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --forever 'Go on when all jobs have ended: more may be added'
             cand --dry-run 'Say what would be done and why, and do nothing'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;probe'= {
+            cand -j 'Only this job; may be given several times'
+            cand --job 'Only this job; may be given several times'
+            cand --time 'The longest that a probe may run, such as 5m; at least a minute'
+            cand --format 'How to print what was measured'
+            cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
+            cand --all 'Also types of which only the job file says a speed'
+            cand --dry-run 'Say what would be measured, and submit nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

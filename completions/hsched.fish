@@ -32,6 +32,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which 
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and give it to sbatch'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for `hsched watch` to place; submits nothing'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "probe" -d 'Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs: those that wait end at once, those in Slurm\'s queue are ended by Slurm'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report an epoch, from inside a job: for training programs in any language'
@@ -155,6 +156,14 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Go o
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Say what would be done and why, and do nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -s j -l job -d 'Only this job; may be given several times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l time -d 'The longest that a probe may run, such as 5m; at least a minute' -r
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l format -d 'How to print what was measured' -r -f -a "table\t'For people'
+json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l all -d 'Also types of which only the job file says a speed'
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l dry-run -d 'Say what would be measured, and submit nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand status" -l format -d 'How to print it' -r -f -a "table\t'For people'
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand status" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r

@@ -417,6 +417,8 @@ class Training:
         _set_random_state(state, self.me.device)
         self.me.report({"probe": pairs, "rank": self.me.rank})
         self._sum([0.0])  # so that no epoch begins with the wait for a slower rank's probe
+        if os.environ.get("HSCHED_PROBE"):
+            leave()  # hsched probe wants nothing else
         return pairs
 
     def save(self) -> None:
@@ -470,7 +472,7 @@ class Training:
     def _line(self, epoch_s: float) -> Dict[str, Any]:
         passes = self.timer.flush()
         whole = [seconds for samples, seconds in passes if samples == self.me.micro_batch]
-        whole = whole[1:] or whole  # the first one warms up
+        whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one DDP orders its buckets
         loss, count = self._sum([float(self.loss), self.counted]).tolist()
         return {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
                 "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,

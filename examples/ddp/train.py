@@ -68,8 +68,9 @@ def main() -> None:
 
     def loss_of(batch: Any) -> torch.Tensor:
         inputs, labels = (part.to(me.device) for part in batch)
-        time.sleep(sleep_s * len(inputs))
-        return torch.nn.functional.cross_entropy(model(inputs), labels)
+        outputs = model(inputs)
+        time.sleep(sleep_s * len(inputs))  # now: at the begin of a pass DDP sometimes lets the ranks meet
+        return torch.nn.functional.cross_entropy(outputs, labels)
 
     if training.resume() and me.rank == 0:
         print("goes on after step %d" % training.global_step, flush=True)

@@ -7,8 +7,8 @@ use clap::Parser;
 
 use crate::commands::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, report,
-    status, submit, watch, write_docs,
+    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, probe,
+    report, status, submit, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -36,6 +36,7 @@ enum Command {
     Submit(submit::Args),
     Add(add::Args),
     Watch(watch::Args),
+    Probe(probe::Args),
     Status(status::Args),
     Cancel(cancel::Args),
     Report(report::Args),
@@ -117,6 +118,7 @@ impl Command {
             Self::Submit(args) => args,
             Self::Add(args) => args,
             Self::Watch(args) => args,
+            Self::Probe(args) => args,
             Self::Status(args) => args,
             Self::Cancel(args) => args,
             Self::Report(args) => args,

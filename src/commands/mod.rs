@@ -20,6 +20,7 @@ mod local;
 mod offer;
 mod plan;
 mod planning;
+mod probe;
 mod report;
 mod speeds;
 mod state;

@@ -218,7 +218,7 @@ pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
 }
 
 /// Marks the jobs of a batch as about to be submitted; those that have epochs behind them go on from there.
-fn mean(state: &mut State, batch: &mut Batch, at: Time) {
+pub(super) fn mean(state: &mut State, batch: &mut Batch, at: Time) {
     for &index in &batch.submitted {
         let Some(tracked) = state.find_mut(&batch.jobs[index].name) else { continue };
         let Some(placement) = batch.plan.verdicts()[index].placement() else { continue };
@@ -226,7 +226,10 @@ fn mean(state: &mut State, batch: &mut Batch, at: Time) {
         batch.epochs_done[index] = done;
         batch.jobs[index].epochs = tracked.rest().epochs;
         let ranks = named_ranks(&batch.problem, placement);
-        let attempt = Attempt::new(&batch.run, ranks, Seconds(placement.epoch.total()), done, at);
+        let attempt = Attempt {
+            communication: Seconds(placement.epoch.comm),
+            ..Attempt::new(&batch.run, ranks, Seconds(placement.epoch.total()), done, at)
+        };
         tracked.last = (at, format!("to be submitted on {}", Gpus::of(&attempt.ranks)));
         tracked.phase = Phase::Meant(attempt);
     }

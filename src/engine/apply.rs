@@ -2,11 +2,10 @@
 
 use crate::engine::state::Then;
 use crate::engine::{
-    Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, RankReport, Rules, State,
-    Timed, Tracked,
+    Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Rules, State, Tracked, teach,
 };
-use crate::model::{JobId, NodeName, Seconds, Time, hostlist};
-use crate::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
+use crate::model::{JobId, NodeName, Time, hostlist};
+use crate::throughput::{Cache, LearnRule, Sample};
 
 /// Changes the state by an event; returns what was learnt from it.
 ///
@@ -32,14 +31,15 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             None
         }
         Event::Attempt { job, run, news } => {
-            let tracked = state.find_mut(job)?;
+            let State { jobs, cache, contributor, .. } = state;
+            let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == *job)?;
             if tracked.phase.attempt().is_none_or(|attempt| attempt.run != *run) {
                 return None;
             }
-            let samples = tracked.hear(at, news, rules);
-            let rule = LearnRule { weight: rules.learning_rate, contributor: &state.contributor };
+            let samples = tracked.hear(at, news, rules, cache);
+            let rule = LearnRule { weight: rules.learning_rate, contributor };
             for sample in &samples {
-                state.cache.learn(sample, rule);
+                cache.learn(sample, rule);
             }
             (!samples.is_empty()).then(|| Action::Learn { job: job.clone(), samples })
         }
@@ -71,10 +71,14 @@ impl Tracked {
     }
 
     /// Takes in news of the current attempt; returns what they teach about speeds.
-    fn hear(&mut self, at: Time, news: &News, rules: &Rules) -> Vec<Sample> {
+    fn hear(&mut self, at: Time, news: &News, rules: &Rules, cache: &Cache) -> Vec<Sample> {
         match news {
-            News::Epoch(report) => return self.count(report),
-            News::Ended { end, at: ended } => self.end(*ended, at, end, rules),
+            News::Epoch(report) => return self.count(report, cache),
+            News::Ended { end, at: ended } => {
+                let samples = teach::by_the_whole(self, end, *ended, cache);
+                self.end(*ended, at, end, rules);
+                return samples;
+            }
             News::Submitted { job_id } => {
                 if let Some(attempt) = self.phase.attempt_mut() {
                     attempt.job_id = Some(*job_id);
@@ -149,12 +153,12 @@ impl Tracked {
     }
 
     /// Counts an epoch that is done for the first time.
-    fn count(&mut self, report: &EpochReport) -> Vec<Sample> {
+    fn count(&mut self, report: &EpochReport, cache: &Cache) -> Vec<Sample> {
         let Some(attempt) = self.phase.attempt() else { return Vec::new() };
         if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
             return Vec::new();
         }
-        let samples = report.ranks.iter().flat_map(|rank| samples(self, attempt, rank, report.at)).collect();
+        let samples = teach::by_epoch(self, attempt, report, cache);
         let before = attempt.epochs_before;
         self.epochs_done = report.epoch;
         self.fruitless = 0;
@@ -250,27 +254,4 @@ fn waiting(not_before: Option<Time>, reason: &str) -> Phase {
 
 fn stopping(attempt: Attempt, since: Time, killed: bool) -> Phase {
     Phase::Stopping { attempt, since, then: Then::GoOn, killed }
-}
-
-/// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
-fn samples(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
-    let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
-    let job = &tracked.job;
-    let memory = job.max_batch.get(&rank.gpu_type).copied().unwrap_or(rank.batch).max(1);
-    let batch = rank.batch.div_ceil(rank.batch.div_ceil(memory).max(1)).max(1);
-    #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-    let mean = Seconds(report.compute.0 * batch as f64 / report.samples.max(1) as f64);
-    let step = report.step.unwrap_or(Timed { batch, time: mean });
-    let sample = |own: Timed, steps: u64, source| Sample {
-        key: SpeedKey { model: job.model.clone(), gpu_type: rank.gpu_type.clone(), precision: job.precision },
-        batch: own.batch,
-        seconds: own.time.0,
-        steps,
-        at: at.0,
-        source,
-    };
-    let probes = report.probes.iter().map(|&own| sample(own, 1, SampleSource::Probe));
-    let steps = report.samples.div_ceil(step.batch.max(1));
-    let epoch = (report.samples > 0).then(|| sample(step, steps, SampleSource::Report));
-    probes.chain(epoch).collect()
 }

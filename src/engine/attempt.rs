@@ -12,6 +12,8 @@ pub struct Attempt {
     pub ranks: Vec<PlacedRank>,
     /// Predicted time of an epoch.
     pub epoch: Seconds,
+    /// What of that is communication.
+    pub communication: Seconds,
     /// Epochs that were done before it.
     pub epochs_before: u64,
     /// When it was decided on.
@@ -28,7 +30,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Returns an attempt that is about to be submitted.
+    /// Returns an attempt that is about to be submitted, without communication.
     #[must_use]
     pub fn new(run: &str, ranks: Vec<PlacedRank>, epoch: Seconds, epochs_before: u64, meant: Time) -> Self {
         let gpus = Gpus::of(&ranks);
@@ -36,6 +38,7 @@ impl Attempt {
             run: run.to_owned(),
             ranks,
             epoch,
+            communication: Seconds(0.0),
             epochs_before,
             meant,
             job_id: None,

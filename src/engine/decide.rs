@@ -167,7 +167,10 @@ fn mark(state: &mut State, draft: &Draft, run: &str, at: Time) -> Vec<Action> {
         match verdict {
             Verdict::Place(placement) => {
                 let epoch = Seconds(placement.epoch.total());
-                let attempt = Attempt::new(run, draft.ranks(placement), epoch, tracked.epochs_done, at);
+                let attempt = Attempt {
+                    communication: Seconds(placement.epoch.comm),
+                    ..Attempt::new(run, draft.ranks(placement), epoch, tracked.epochs_done, at)
+                };
                 tracked.last = (at, format!("to be submitted on {}", attempt.gpus));
                 tracked.phase = Phase::Meant(attempt);
             }

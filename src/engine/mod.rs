@@ -16,6 +16,7 @@ mod plan;
 mod rules;
 mod state;
 mod step;
+mod teach;
 mod turn;
 
 pub use self::action::{Action, Batch};

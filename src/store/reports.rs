@@ -61,6 +61,17 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
     Ok(new.into_values().collect())
 }
 
+/// Returns the trial steps that rank 0 has reported so far.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
+    let text = read(&folder.join("rank-0.jsonl"))?.unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    Ok(lines.flat_map(|line| trials(&line)).collect())
+}
+
 /// What a rank says of an epoch: its number, its length, and the report where it computed.
 type Said = (u64, Option<Seconds>, Option<RankReport>);
 
@@ -72,8 +83,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let (mut epochs, mut probes) = (Vec::new(), Vec::new());
     for line in whole.filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
-        let trials = line.probe.iter().filter_map(|&(batch, time)| timed(Some(batch), Some(time)));
-        probes.extend(trials);
+        probes.extend(trials(&line));
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
         epochs.push((epoch, duration(line.epoch_s), report));
@@ -85,6 +95,10 @@ fn report(rank: usize, line: &Line, probes: &mut Vec<Timed>) -> Option<RankRepor
     let (compute, samples) = (duration(line.compute_s)?, line.samples?);
     let step = timed(line.micro_batch, line.step_s);
     Some(RankReport { rank, samples, compute, step, probes: std::mem::take(probes) })
+}
+
+fn trials(line: &Line) -> Vec<Timed> {
+    line.probe.iter().filter_map(|&(batch, time)| timed(Some(batch), Some(time))).collect()
 }
 
 fn timed(batch: Option<u64>, time: Option<f64>) -> Option<Timed> {
@@ -146,6 +160,8 @@ mod tests {
         assert_eq!(ranks, [(0, 40), (1, 20)]);
         let probed = |rank: usize| seen[0].ranks[rank].probes.iter().map(|own| own.batch).collect::<Vec<_>>();
         assert_eq!((probed(0), probed(1)), (vec![8], vec![]));
+        let trials = probes(folder.path()).expect("reads");
+        assert_eq!(trials, [Timed { batch: 8, time: Seconds(0.1) }]);
         assert!(read(1).is_empty());
     }
 

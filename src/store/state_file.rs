@@ -63,6 +63,8 @@ struct StateAttempt {
     started: Option<f64>,
     missing: Option<f64>,
     epoch_s: f64,
+    #[serde(default)]
+    communication_s: f64,
     epochs_before: u64,
     ranks: Vec<StateRank>,
     /// Node, then type.
@@ -278,6 +280,7 @@ impl StateAttempt {
             started: attempt.started.map(|time| time.0),
             missing: attempt.missing.map(|time| time.0),
             epoch_s: attempt.epoch.0,
+            communication_s: attempt.communication.0,
             epochs_before: attempt.epochs_before,
             ranks: attempt.ranks.iter().map(rank).collect(),
             gpus,
@@ -311,6 +314,7 @@ impl StateAttempt {
             started: self.started.map(Time),
             missing: self.missing.map(Time),
             gpus,
+            communication: Seconds(self.communication_s),
             ..attempt
         })
     }

@@ -1,14 +1,15 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is done then.
 
 use hsched::engine::{
-    Action, Attempt, End, EpochReport, Event, Gpus, Moves, News, Observation, Outcome, Phase, Planner,
-    RankReport, Rules, Sighting, Standing, State, Step, Then, Tracked, apply, notice, step,
+    Action, Attempt, End, EpochReport, Event, Gpus, Moves, News, Observation, Outcome, PastAttempt, Phase,
+    Planner, RankReport, Rules, Sighting, Standing, State, Step, Then, Tracked, apply, notice, step,
 };
 use hsched::model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
     PlacedRank, Seconds, Time,
 };
 use hsched::policy::{self, Objective, Parameters};
+use hsched::throughput::SampleSource;
 
 fn job(name: &str, rates: &str, more: &str) -> Job {
     let text = format!(
@@ -232,6 +233,74 @@ fn an_epoch_counts_once_and_teaches() {
     assert_eq!(state.jobs[0].epochs_done, 1);
 }
 
+/// What is learnt from `news` of a run of `job` on the ranks of `attempt`: type, batch and seconds of a step.
+fn learnt(job: Job, attempt: Attempt, past: usize, news: News) -> Vec<(String, u64, f64)> {
+    let done = attempt.epochs_before;
+    let ended = PastAttempt { attempt: attempt.clone(), ended: Time(0.0), end: End::Saved, epochs: done };
+    let tracked = Tracked { past: vec![ended; past], ..running(job, attempt, done) };
+    let mut state = state(vec![tracked]);
+    let event = Event::Attempt { job: name("a"), run: "r".into(), news };
+    let action = apply(&mut state, Time(9.0), &event, &rules(Moves::Never));
+    let Some(Action::Learn { samples, .. }) = action else { return Vec::new() };
+    assert!(samples.iter().all(|own| own.source == SampleSource::Epoch), "{samples:?}");
+    samples.into_iter().map(|own| (own.key.gpu_type.to_string(), own.batch, own.seconds)).collect()
+}
+
+/// Rank 0's word that an epoch is done, and nothing else.
+fn bare_epoch(epoch: u64, length: Option<f64>) -> News {
+    News::Epoch(EpochReport { epoch, at: Time(9.0), length: length.map(Seconds), ranks: Vec::new() })
+}
+
+fn own(gpu_type: &str, batch: u64, seconds: f64) -> (String, u64, f64) {
+    (gpu_type.to_owned(), batch, seconds)
+}
+
+#[test]
+fn a_bare_epoch_teaches_by_its_length() {
+    let job = |more: &str| job("a", "{v100: 100, t4: 25}", more);
+    let talking = |done| Attempt { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
+    // 12 s, of which the exchange takes 2 s: ten steps of 1 s, over 50 samples each.
+    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [own("v100", 50, 1.0)]);
+    // The same in three micro-batches.
+    let small = job(", max_batch: {v100: 20}");
+    assert_eq!(learnt(small, talking(0), 0, bare_epoch(1, Some(32.0))), [own("v100", 17, 1.0)]);
+    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, None)), []);
+    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(1.5))), []);
+    // The first epoch after a stop may be the rest of one; the second is whole.
+    assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(4, Some(12.0))), []);
+    assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(5, Some(12.0))), [own("v100", 50, 1.0)]);
+}
+
+#[test]
+fn a_bare_epoch_of_several_types_scales_what_was_thought_of_them() {
+    let mixed = |fast: u64| {
+        let mut attempt = attempt("r", "v1", "v100", 2, 0);
+        attempt.ranks[1].gpu_type = gpu("t4");
+        (attempt.ranks[0].batch, attempt.ranks[1].batch) = (fast, 100 - fast);
+        attempt
+    };
+    let job = job("a", "{v100: 100, t4: 25}", "");
+    // Thought: 0.8 s of each. Seen: steps of 1.2 s.
+    let even = learnt(job.clone(), mixed(80), 0, bare_epoch(1, Some(12.0)));
+    assert_eq!(even.iter().map(|(_, batch, _)| *batch).collect::<Vec<_>>(), [20, 80]);
+    assert!(even.iter().all(|(.., seconds)| (seconds - 1.2).abs() < 1e-12), "{even:?}");
+    // Thought: 0.5 s, and 2 s for the T4, which the others wait for. Seen: 1 s.
+    let waiting = learnt(job, mixed(50), 0, bare_epoch(1, Some(10.0)));
+    assert_eq!(waiting, [own("t4", 50, 1.0), own("v100", 50, 0.25)]);
+}
+
+#[test]
+fn a_silent_job_teaches_by_its_length_once_it_is_over() {
+    let ended = |end| News::Ended { end, at: Time(100.0) };
+    let job = || job("a", "{v100: 100}", "");
+    let whole = || attempt("r", "v1", "v100", 2, 0);
+    // Ten epochs of ten steps in 100 s.
+    assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [own("v100", 50, 1.0)]);
+    assert_eq!(learnt(job(), whole(), 0, ended(End::TimedOut)), []);
+    assert_eq!(learnt(job(), whole(), 1, ended(End::Completed)), []);
+    assert_eq!(learnt(job(), attempt("r", "v1", "v100", 2, 4), 0, ended(End::Completed)), []);
+}
+
 #[test]
 fn free_gpus_go_to_jobs_that_wait() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
@@ -442,7 +511,7 @@ fn epochs_come_before_the_end_that_follows_them() {
 #[test]
 fn nodes_that_go_and_come_are_noticed_once() {
     let mut known = State::default();
-    let mut see = |node_state: &str| {
+    let see = |node_state: &str| {
         let cluster = cluster(&[("v1", "v100", 2, 0, node_state)]);
         let seen = Observation { cluster, ..look(1.0, vec![]) };
         let events = notice(&known, &seen);
@@ -451,10 +520,7 @@ fn nodes_that_go_and_come_are_noticed_once() {
         }
         events.len()
     };
-    assert_eq!(
-        ["idle", "down*", "down", "drained", "idle", "mixed"].map(|text| see(text)),
-        [0, 1, 0, 0, 1, 0]
-    );
+    assert_eq!(["idle", "down*", "down", "drained", "idle", "mixed"].map(see), [0, 1, 0, 0, 1, 0]);
 }
 
 #[test]

@@ -1,0 +1,187 @@
+//! `hsched probe`: short jobs that measure how fast jobs are where nobody knows.
+
+mod round;
+mod wanted;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::context::{Context, Format};
+use crate::commands::input::{self, Seen};
+use crate::commands::offer::keep_partitions;
+use crate::commands::probe::round::{Found, Prober};
+use crate::commands::probe::wanted::{Wanted, wanted};
+use crate::commands::{speeds, submission};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::Interrupts;
+use crate::model::{Cluster, Job, Seconds};
+use crate::policy::Problem;
+use crate::slurm::sinfo;
+use crate::spec;
+use crate::throughput::{Cache, LearnRule};
+use crate::ui::{Align, Table};
+
+/// Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands
+///
+/// Starts each job's command on one GPU of every type without a speed, with `HSCHED_EPOCHS=1` and up to two batch sizes (the
+/// global batch or what `max_batch` allows, and a quarter of it), stops it when it has reported an epoch or a
+/// probe, and keeps what it showed in the cache of measured speeds. Programs that use `training.probe` of
+/// `hsched_ddp` show both sizes in one run of seconds. The job's own checkpoints are not touched. Ctrl-C cancels the
+/// probes.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The job file (YAML); - reads standard input.
+    jobs: PathBuf,
+    /// Only this job; may be given several times.
+    #[arg(long = "job", short = 'j', value_name = "NAME")]
+    names: Vec<String>,
+    /// Also types of which only the job file says a speed.
+    #[arg(long)]
+    all: bool,
+    /// The longest that a probe may run, such as 5m; at least a minute.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = minutes)]
+    time: Seconds,
+    /// Say what would be measured, and submit nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to print what was measured.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let interrupts = Interrupts::take().map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        let jobs = self.choose(context)?;
+        let Seen { mut cluster, mut notes } =
+            input::printed_cluster(context, &context.ask(&sinfo::command())?)?;
+        keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
+        for note in &notes {
+            context.note(note);
+        }
+        let cache = speeds::load(context)?.cache;
+        let wanted = wanted(&jobs, &Problem::types_of(&cluster), &cache, self.all);
+        if self.dry_run {
+            return self.show(context, &wanted, &[], &cache);
+        }
+        let found = self.measure(context, &cluster, wanted.clone(), interrupts)?;
+        let cache = speeds::load(context)?.cache;
+        self.show(context, &wanted, &found, &cache)
+    }
+}
+
+impl Args {
+    /// Returns the jobs that were asked for, each with what only this command line knows of it.
+    fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
+        let mut jobs = input::jobs(&input::text(&self.jobs)?, &self.jobs)?;
+        if let Some(name) = self.names.iter().find(|name| jobs.iter().all(|job| job.name.as_str() != *name)) {
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: the file has no such job"));
+            let near = spec::nearest(name, jobs.iter().map(|job| job.name.as_str()));
+            return Err(match near {
+                Some(near) => failure.hint(format!("did you mean {near}?")),
+                None => failure,
+            });
+        }
+        jobs.retain(|job| self.names.is_empty() || self.names.iter().any(|name| job.name.as_str() == name));
+        Ok(jobs.iter().map(|job| submission::settled(context, job, &[])).collect())
+    }
+
+    /// Measures round after round, and keeps what each showed: at most one probe of a speed at a time, the largest
+    /// batch first; a smaller one only where that did not show two sizes.
+    fn measure(
+        &self,
+        context: &Context,
+        cluster: &Cluster,
+        mut wanted: Vec<Wanted>,
+        interrupts: Interrupts,
+    ) -> Result<Vec<Found>, Failure> {
+        let prober = Prober { context, cluster, limit: self.time, interrupts };
+        let mut all: Vec<Found> = Vec::new();
+        while !wanted.is_empty() {
+            let found = prober.round(&wanted)?;
+            keep(context, &found)?;
+            for found in &found {
+                let place = wanted.iter().position(|own| own.key() == found.key);
+                let Some(place) = place else { continue };
+                let own = &mut wanted[place];
+                own.batches.remove(0);
+                if own.batches.is_empty() || found.trouble.is_some() || found.sizes() > 1 {
+                    wanted.remove(place);
+                }
+            }
+            all.extend(found);
+        }
+        Ok(all)
+    }
+
+    /// Prints what was measured, or what would be.
+    fn show(
+        &self,
+        context: &Context,
+        wanted: &[Wanted],
+        found: &[Found],
+        cache: &Cache,
+    ) -> Result<Exit, Failure> {
+        let trouble = |own: &Wanted| found.iter().find(|found| found.key == own.key())?.trouble.as_deref();
+        let missed = wanted.iter().any(|own| trouble(own).is_some());
+        if self.format == Format::Json {
+            let probe = |own: &Wanted| -> Value {
+                let known = cache.estimate(&own.key());
+                json!({
+                    "job": own.job.name.as_str(), "model": own.job.model, "gpu_type": own.gpu_type.as_str(),
+                    "batches": own.batches, "speed": known.map(|known| known.speed.to_string()),
+                    "message": trouble(own),
+                })
+            };
+            let probes: Vec<Value> = wanted.iter().map(probe).collect();
+            print(context, &json_text(&json!({ "schema": "hsched.probe/1", "probes": probes }))?)?;
+        } else if wanted.is_empty() {
+            print(context, "Nothing to measure: every speed is known.\n")?;
+        } else {
+            let mut table = Table::new(&[
+                ("JOB", Align::Left),
+                ("GPU", Align::Left),
+                ("BATCHES", Align::Left),
+                ("SPEED", Align::Left),
+            ]);
+            for own in wanted {
+                let batches: Vec<String> = own.batches.iter().map(u64::to_string).collect();
+                let speed = match (trouble(own), cache.estimate(&own.key())) {
+                    (Some(trouble), _) => trouble.to_owned(),
+                    (None, Some(known)) => format!("{} ({known})", known.speed),
+                    (None, None) => "to be measured".to_owned(),
+                };
+                table.row([own.job.name.to_string(), own.gpu_type.to_string(), batches.join(", "), speed]);
+            }
+            print(context, &table.render(context.terminal.width(), context.terminal.colour()))?;
+        }
+        Ok(if missed { Exit::Failed } else { Exit::Done })
+    }
+}
+
+/// Puts what probes showed into the cache.
+fn keep(context: &Context, found: &[Found]) -> Result<(), Failure> {
+    let samples: Vec<_> = found.iter().flat_map(|found| &found.samples).collect();
+    if samples.is_empty() {
+        return Ok(());
+    }
+    speeds::change(context, false, |file| {
+        let rule = LearnRule { weight: context.settings.learning_rate, contributor: &file.contributor };
+        for sample in samples {
+            file.cache.learn(sample, rule);
+        }
+        Ok(())
+    })
+}
+
+fn minutes(text: &str) -> Result<Seconds, String> {
+    let time = spec::parse_duration(text).map_err(|error| error.to_string())?;
+    if time.0 >= 60.0 { Ok(time) } else { Err("must be a minute or more".into()) }
+}

@@ -1,0 +1,309 @@
+//! One round of probes: submitted together, followed until each has shown something or ended, and cleared away.
+//!
+//! They are jobs of a state of their own, which is not kept: `watch` does not know them and never starts one again.
+//! The journal has each submission, before and after; whatever becomes of hsched, Slurm ends them when their few
+//! minutes are over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::commands::context::Context;
+use crate::commands::probe::wanted::Wanted;
+use crate::commands::state::{self, live_failure};
+use crate::commands::submission;
+use crate::engine::{
+    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Tracked, World, apply, carry_out,
+    notice,
+};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::{Interrupts, SlurmWorld};
+use crate::model::{Cluster, Job, JobId, JobName, Offer, RankNeeds, Seconds};
+use crate::policy::{self, CheckedPlan, Memory, Parameters, Problem};
+use crate::store::{StateDir, new_run_id, report_folder, reports, run_folder};
+use crate::throughput::{Cache, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+use crate::ui::Progress;
+
+/// The pause between two looks, and between two looks for Ctrl-C.
+const PAUSE: Duration = Duration::from_secs(2);
+const TICK: Duration = Duration::from_millis(100);
+
+/// The longest search for a plan: one GPU is as good as another.
+const BUDGET: Duration = Duration::from_secs(1);
+
+/// What rounds need.
+pub(super) struct Prober<'a> {
+    pub context: &'a Context,
+    pub cluster: &'a Cluster,
+    /// The longest that a probe may run.
+    pub limit: Seconds,
+    pub interrupts: Interrupts,
+}
+
+/// What a probe showed.
+pub(super) struct Found {
+    pub key: SpeedKey,
+    pub samples: Vec<Sample>,
+    /// Why it showed nothing.
+    pub trouble: Option<String>,
+}
+
+impl Found {
+    /// Returns how many batch sizes it showed.
+    pub(super) fn sizes(&self) -> usize {
+        self.samples.iter().map(|sample| sample.batch).collect::<BTreeSet<_>>().len()
+    }
+}
+
+/// The probes of a round, and what they have shown so far.
+struct Round {
+    run: String,
+    keys: BTreeMap<JobName, SpeedKey>,
+    state: State,
+    learnt: Vec<(JobName, Vec<Sample>)>,
+    stopped: BTreeSet<JobName>,
+}
+
+impl Prober<'_> {
+    /// Measures the first batch of each speed that gets a GPU of its own; the others wait for the next round.
+    ///
+    /// # Errors
+    /// When Slurm does not answer, no GPU is up, or the user stops it: then the probes are cancelled.
+    pub(super) fn round(&self, wanted: &[Wanted]) -> Result<Vec<Found>, Failure> {
+        let context = self.context;
+        let run = new_run_id(context.clock.now());
+        let checkpoints = run_folder(&state::root(context)?, &run).join("checkpoints");
+        let probe = |own: &Wanted| own.probe(own.batches[0], self.limit, &checkpoints);
+        let jobs = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
+        let keys = jobs.iter().map(|job| job.name.clone()).zip(wanted.iter().map(Wanted::key)).collect();
+        let batch = self.batch(&run, jobs)?;
+        let state = State {
+            jobs: batch.jobs.iter().map(|job| Tracked::new(job.clone(), state::now(context))).collect(),
+            ..State::default()
+        };
+        let mut round = Round { run, keys, state, learnt: Vec::new(), stopped: BTreeSet::new() };
+        self.submit(&mut round, batch)?;
+        let followed = self.follow(&mut round);
+        if let Err(failure) = followed {
+            return Err(self.give_up(&round, failure));
+        }
+        let found = self.collect(&round)?;
+        if found.iter().all(|found| found.trouble.is_none()) {
+            // Neither reports nor checkpoints are of use any more; one that stays does no harm.
+            state::open(context)?.remove_run(&round.run);
+        }
+        Ok(found)
+    }
+
+    /// Returns a batch that places as many of the probes as there are GPUs, whoever holds these now.
+    fn batch(&self, run: &str, jobs: Vec<Job>) -> Result<Batch, Failure> {
+        let settings = &self.context.settings;
+        submission::refuse_options(
+            settings.jobs.sbatch.iter().chain(jobs.iter().flat_map(|job| &job.launch.sbatch)),
+        )?;
+        let offer = Offer::up(self.cluster, RankNeeds { cpus: 1, memory: 0 });
+        let speeds = ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default());
+        let rates = (settings.network, settings.intra_node);
+        let problem = Problem::new(self.cluster, &offer, &jobs, &speeds, rates)
+            .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+        let plan = self.plan(&problem)?;
+        let submitted = plan.placed();
+        if submitted.is_empty() {
+            let reason = plan.verdicts().iter().find_map(policy::Verdict::reason).unwrap_or("no GPU is up");
+            return Err(Failure::new(Exit::Unplaced, format!("nothing can be measured: {reason}")));
+        }
+        let epochs_done = vec![0; jobs.len()];
+        let policy = policy::names()[0].to_owned();
+        let (run, cluster) = (run.to_owned(), self.cluster.clone());
+        Ok(Batch { run, jobs, submitted, epochs_done, problem, plan, offer, cluster, policy })
+    }
+
+    fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {
+        let internal =
+            |what: String| Failure::new(Exit::Internal, format!("cannot place the probes: {what}"));
+        let policy = policy::find(policy::names()[0], Parameters::default())
+            .ok_or_else(|| internal("there is no policy".into()))?;
+        let begin = self.context.clock.elapsed();
+        let stop = || self.context.clock.elapsed().saturating_sub(begin) >= BUDGET;
+        let plan = policy
+            .plan(problem, &mut Memory::default(), &stop)
+            .map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        policy::verify(problem, plan).map_err(|violations| {
+            internal(violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        })
+    }
+
+    /// Submits the probes, each written down before and after.
+    fn submit(&self, round: &mut Round, mut batch: Batch) -> Result<(), Failure> {
+        let context = self.context;
+        let directory = state::open(context)?;
+        let rules = state::rules(context);
+        let (kept, mut ledger) = directory.ledger(&rules).map_err(|error| state::failure(&error))?;
+        self.with_world(&directory, |world| {
+            let (seen, queue) =
+                world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
+            let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
+            if let Some(jobs) = submission::in_queue(&names, &queue, &State::default()) {
+                let message = format!("in the queue already: {jobs}");
+                return Err(Failure::new(Exit::Failed, message)
+                    .hint("cancel them with scancel, or wait for their end"));
+            }
+            submission::mean(&mut round.state, &mut batch, seen.at);
+            // Those without a GPU have their turn in the next round.
+            round.state.jobs.retain(|tracked| tracked.phase.attempt().is_some());
+            let action = Action::Submit(Box::new(batch));
+            let failure = |error| state::failure(&error);
+            ledger.keep(seen.at, &kept, &[], std::slice::from_ref(&action)).map_err(failure)?;
+            carry_out(&action, seen.at, (world, &mut ledger), &mut round.state, &rules, &mut |_| ())
+                .map_err(failure)?;
+            for tracked in &round.state.jobs {
+                context.terminal.say(&format!("{}: {}", tracked.job.name, tracked.last.1));
+            }
+            Ok(())
+        })
+    }
+
+    /// Looks until every probe has ended.
+    fn follow(&self, round: &mut Round) -> Result<(), Failure> {
+        let progress = Progress::start("waiting for probes".into());
+        loop {
+            let over = round.state.jobs.iter().filter(|tracked| is_over(tracked)).count();
+            if over == round.state.jobs.len() {
+                return Ok(());
+            }
+            progress.say(format!("{over} of {} probes have ended", round.state.jobs.len()));
+            let begin = self.context.clock.elapsed();
+            while self.context.clock.elapsed().saturating_sub(begin) < PAUSE {
+                if self.interrupts.came() {
+                    return Err(Failure::new(Exit::Interrupted, "interrupted"));
+                }
+                self.context.clock.sleep(TICK);
+            }
+            match self.look(round) {
+                // The probes end by themselves, and so does what keeps the answer back.
+                Err(failure) if matches!(failure.exit, Exit::SlurmUnavailable | Exit::Locked) => {}
+                other => other?,
+            }
+        }
+    }
+
+    /// Takes in what is to be seen, and stops who has shown something.
+    fn look(&self, round: &mut Round) -> Result<(), Failure> {
+        let directory = state::open(self.context)?;
+        let rules = state::rules(self.context);
+        self.with_world(&directory, |world| {
+            let (seen, _) = world.observe_jobs(&round.state).map_err(|error| live_failure(&error))?;
+            for event in notice(&round.state, &seen) {
+                // The length of a whole probe is no measure: it may end after a few steps.
+                let is_epoch = matches!(event, Event::Attempt { news: News::Epoch(_), .. });
+                if let Some(Action::Learn { job, samples }) = apply(&mut round.state, seen.at, &event, &rules)
+                    && is_epoch
+                {
+                    round.learnt.push((job, samples));
+                }
+            }
+            let running = |tracked: &&Tracked| matches!(tracked.phase, Phase::Running(_));
+            for tracked in round.state.jobs.iter().filter(running) {
+                let name = &tracked.job.name;
+                let Some(job_id) = tracked.phase.attempt().and_then(|attempt| attempt.job_id) else {
+                    continue;
+                };
+                let shown = tracked.epochs_done > 0 || !self.trials(round, name)?.is_empty();
+                // A program that ends by itself is given a look's time for it.
+                if shown && !round.stopped.insert(name.clone()) {
+                    world.stop(job_id);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the trial steps that a probe has reported: sizes and times.
+    fn trials(&self, round: &Round, name: &JobName) -> Result<Vec<Timed>, Failure> {
+        let folder = report_folder(&state::root(self.context)?, &round.run, name.as_str());
+        reports::probes(&folder).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot read the reports in {}: {error}", folder.display()))
+        })
+    }
+
+    /// Returns what each probe showed: its epoch and trial steps, or else why there is nothing.
+    fn collect(&self, round: &Round) -> Result<Vec<Found>, Failure> {
+        let at = state::now(self.context).0;
+        let found = |tracked: &Tracked| {
+            let name = &tracked.job.name;
+            let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
+            let mut samples: Vec<Sample> =
+                round.learnt.iter().filter(|(own, _)| own == name).flat_map(|(_, own)| own.clone()).collect();
+            for sample in &mut samples {
+                if sample.source == SampleSource::Report {
+                    sample.source = SampleSource::Probe;
+                }
+            }
+            if samples.is_empty() {
+                let trial = |own: Timed| Sample {
+                    key: key.clone(),
+                    batch: own.batch,
+                    seconds: own.time.0,
+                    steps: 1,
+                    at,
+                    source: SampleSource::Probe,
+                };
+                samples = self.trials(round, name)?.into_iter().map(trial).collect();
+            }
+            let trouble = samples.is_empty().then(|| self.trouble(tracked));
+            Ok(Some(Found { key, samples, trouble }))
+        };
+        round.state.jobs.iter().filter_map(|tracked| found(tracked).transpose()).collect()
+    }
+
+    fn trouble(&self, tracked: &Tracked) -> String {
+        let why = match &tracked.phase {
+            Phase::Ended { outcome: Outcome::Failed { reason }, .. } => reason.clone(),
+            Phase::Ended { outcome: Outcome::Completed, .. } => "ended without a report".to_owned(),
+            _ => tracked.last.1.clone(),
+        };
+        format!(
+            "{why}; nothing was reported within {:.0} min (see {}.out)",
+            self.limit.0 / 60.0,
+            tracked.job.name
+        )
+    }
+
+    /// Cancels what still runs and says so.
+    fn give_up(&self, round: &Round, failure: Failure) -> Failure {
+        let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
+        let ids: Vec<JobId> =
+            left.filter_map(|tracked| tracked.phase.attempt().and_then(|attempt| attempt.job_id)).collect();
+        let list = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let cancelled = state::open(self.context).and_then(|directory| {
+            self.with_world(&directory, |world| {
+                for &id in &ids {
+                    // One that cannot be cancelled ends with its walltime.
+                    world.cancel(id);
+                }
+                Ok(())
+            })
+        });
+        match cancelled {
+            Ok(()) => failure.hint(format!("the probes were cancelled: jobs {list}")),
+            Err(_) => failure.hint(format!("cancel the probes with: scancel {list}")),
+        }
+    }
+
+    fn with_world<T>(
+        &self,
+        directory: &StateDir,
+        act: impl FnOnce(&mut SlurmWorld<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let context = self.context;
+        let complete = |cluster: &mut Cluster| state::complete(context, cluster);
+        let site = state::site(context, &[])?;
+        act(&mut SlurmWorld::new(&context.slurm, &context.clock, directory, site, &complete))
+    }
+}
+
+/// Returns whether Slurm has done with a probe; what the engine would try again is over, too.
+fn is_over(tracked: &Tracked) -> bool {
+    matches!(tracked.phase, Phase::Ended { .. } | Phase::Waiting { .. })
+}

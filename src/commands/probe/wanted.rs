@@ -1,0 +1,143 @@
+//! Which speeds are to be measured, and the short jobs that measure them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{GpuType, Job, JobName, Seconds, Speed};
+use crate::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
+
+/// A speed that nobody knows well enough, and the job whose command can show it.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub job: Job,
+    pub gpu_type: GpuType,
+    /// Local batches, the largest first: one or two.
+    pub batches: Vec<u64>,
+}
+
+/// Returns the speeds that are to be measured: of every job on every GPU type that it may use, where neither the
+/// cache nor the job file has one, estimated or not; with `all` also where only the job file has. Jobs of one model
+/// need one probe.
+pub(super) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<Wanted> {
+    let speeds = ThroughputMatrix::new(jobs, types, cache);
+    let mut seen = BTreeSet::new();
+    let mut wanted = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        for (gpu_type, cell) in types.iter().zip(speeds.row(index)) {
+            let lacks = match cell {
+                Cell::Unusable(reason) => *reason == Unusable::NoThroughput,
+                Cell::Known(known) => match known.source {
+                    Source::Measured(_) => false,
+                    Source::JobFile | Source::OtherName(_) => all,
+                    Source::Estimated(_) => true,
+                },
+            };
+            let one =
+                Wanted { batches: batches(job, gpu_type), job: job.clone(), gpu_type: gpu_type.clone() };
+            if lacks && seen.insert(one.key()) {
+                wanted.push(one);
+            }
+        }
+    }
+    wanted
+}
+
+/// Returns the batches to try: what one GPU can take of the global batch, and about a quarter of that.
+fn batches(job: &Job, gpu_type: &GpuType) -> Vec<u64> {
+    let quantum = job.batch_quantum.max(1);
+    let whole = |batch: u64| (batch / quantum * quantum).max(quantum);
+    let memory = job.max_batch.get(gpu_type).copied().unwrap_or(u64::MAX);
+    let most = whole(job.global_batch.min(memory));
+    let mut batches = vec![most, whole(most / 4)];
+    batches.dedup();
+    batches
+}
+
+impl Wanted {
+    pub(super) fn key(&self) -> SpeedKey {
+        let Job { model, precision, .. } = &self.job;
+        SpeedKey { model: model.clone(), gpu_type: self.gpu_type.clone(), precision: *precision }
+    }
+
+    /// Returns the short job that measures a batch: its owner's command on one GPU, for one epoch or `limit`.
+    ///
+    /// `checkpoints` is where it may save: never where the job itself does.
+    pub(super) fn probe(&self, batch: u64, limit: Seconds, checkpoints: &Path) -> Result<Job, Failure> {
+        let bad = |message: String| Failure::new(Exit::BadInput, message);
+        let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let place: String = self.gpu_type.as_str().chars().map(legal).collect();
+        let name = format!("{}.probe-{place}-{batch}", self.job.name);
+        let name = JobName::new(&name)
+            .map_err(|error| bad(error.to_string()).hint("give the job a shorter name"))?;
+        let folder = checkpoints.join(name.as_str());
+        let folder = folder.to_str().ok_or_else(|| bad(format!("{}: must be UTF-8", folder.display())))?;
+        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+        // Nobody knows how long it takes: as long as it may.
+        let guess = Speed::rate(self.job.samples_per_epoch as f64 / limit.0.max(1.0));
+        let mut job = Job {
+            name,
+            epochs: 1,
+            global_batch: batch,
+            min_gpus: 1,
+            max_gpus: Some(1),
+            gpu_types: Some([self.gpu_type.clone()].into()),
+            throughput: guess.map(|speed| (self.gpu_type.clone(), speed)).into_iter().collect(),
+            retries: 0,
+            ..self.job.clone()
+        };
+        job.launch.time = Some(limit);
+        job.launch.env.push(("HSCHED_PROBE".into(), "1".into()));
+        let grace = job.launch.checkpoint.grace.map_or(limit.0 / 3.0, |grace| grace.0.min(limit.0 / 3.0));
+        job.launch.checkpoint.grace = Some(Seconds(grace.min(30.0)));
+        job.launch.checkpoint.dir = Some(folder.to_owned());
+        Ok(job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    fn jobs(more: &str) -> Vec<Job> {
+        let text = format!(
+            "jobs:\n  - {{name: a, model: m, samples_per_epoch: 1000, epochs: 9, global_batch: 100, model_size: 0, \
+             throughput: {{v100: 50}}, command: [x]{more}}}\n  - {{name: b, model: m, samples_per_epoch: 1000, \
+             epochs: 9, global_batch: 100, model_size: 0, throughput: {{v100: 50}}, command: [x]}}\n"
+        );
+        spec::jobs::parse(&text).expect("jobs")
+    }
+
+    fn check(more: &str, all: bool, expected: &[(&str, &[u64])]) {
+        let types = ["t4", "v100"].map(|name| GpuType::new(name).expect("a type"));
+        let found = wanted(&jobs(more), &types, &Cache::default(), all);
+        let found: Vec<(&str, &[u64])> =
+            found.iter().map(|own| (own.gpu_type.as_str(), own.batches.as_slice())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_nobody_knows_is_measured_once_for_a_model() {
+        check("", false, &[("t4", &[100, 25])]);
+        check("", true, &[("t4", &[100, 25]), ("v100", &[100, 25])]);
+        check(", max_batch: {t4: 30}", false, &[("t4", &[30, 7])]);
+        check(", max_batch: {t4: 30}, batch_quantum: 10", false, &[("t4", &[30, 10])]);
+        check(", batch_quantum: 100", false, &[("t4", &[100])]);
+    }
+
+    #[test]
+    fn a_probe_leaves_the_job_itself_alone() {
+        let types = [GpuType::new("t4").expect("a type")];
+        let wanted =
+            wanted(&jobs(", checkpoint: {dir: mine, grace: 300s}"), &types, &Cache::default(), false);
+        let probe =
+            wanted[0].probe(25, Seconds(60.0), Path::new("/state/runs/r/checkpoints")).expect("a job");
+        assert_eq!(probe.name.as_str(), "a.probe-t4-25");
+        assert_eq!((probe.epochs, probe.global_batch, probe.max_gpus, probe.retries), (1, 25, Some(1), 0));
+        let checkpoint = &probe.launch.checkpoint;
+        assert_eq!(checkpoint.dir.as_deref(), Some("/state/runs/r/checkpoints/a.probe-t4-25"));
+        assert_eq!((checkpoint.grace, probe.launch.time), (Some(Seconds(20.0)), Some(Seconds(60.0))));
+    }
+}

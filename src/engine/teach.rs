@@ -1,0 +1,114 @@
+//! What reports teach about speeds: the ranks' own times, or else what whole epochs let one infer.
+
+use std::collections::BTreeMap;
+
+use crate::engine::{Attempt, End, EpochReport, RankReport, Timed, Tracked};
+use crate::model::{GpuType, Job, PlacedRank, Seconds, Time};
+use crate::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+
+/// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does.
+pub(super) fn by_epoch(
+    tracked: &Tracked,
+    attempt: &Attempt,
+    report: &EpochReport,
+    cache: &Cache,
+) -> Vec<Sample> {
+    if !report.ranks.is_empty() {
+        return report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at)).collect();
+    }
+    // The first epoch after a stop may have begun before it: nobody says how much of it was left.
+    let resumed = report.epoch == attempt.epochs_before + 1 && !tracked.past.is_empty();
+    let length = report.length.filter(|_| !resumed);
+    length.map_or_else(Vec::new, |length| infer(&tracked.job, attempt, length, report.at, cache))
+}
+
+/// Returns what the length of a whole job teaches that has ended well, in one go and without a report.
+///
+/// Its start and its end are taken for training: better than nothing, and forgotten with the first report.
+pub(super) fn by_the_whole(tracked: &Tracked, end: &End, ended: Time, cache: &Cache) -> Vec<Sample> {
+    let silent = tracked.epochs_done == 0 && tracked.past.is_empty();
+    let Some(attempt) = tracked.phase.attempt().filter(|_| silent && *end == End::Completed) else {
+        return Vec::new();
+    };
+    let Some(started) = attempt.started else { return Vec::new() };
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let epoch = Seconds(ended.since(started).0 / tracked.job.epochs as f64);
+    infer(&tracked.job, attempt, epoch, ended, cache)
+}
+
+/// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
+fn by_rank(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
+    let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
+    let job = &tracked.job;
+    let (batch, _) = micro_steps(job, rank);
+    #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+    let mean = Seconds(report.compute.0 * batch as f64 / report.samples.max(1) as f64);
+    let step = report.step.unwrap_or(Timed { batch, time: mean });
+    let own = |timed, steps, source| sample(job, &rank.gpu_type, timed, (steps, at, source));
+    let probes = report.probes.iter().map(|&timed| own(timed, 1, SampleSource::Probe));
+    let steps = report.samples.div_ceil(step.batch.max(1));
+    let epoch = (report.samples > 0).then(|| own(step, steps, SampleSource::Report));
+    probes.chain(epoch).collect()
+}
+
+/// Returns what an epoch's length says about the GPU types of an attempt.
+///
+/// Its steps took what is left of it without the communication foreseen. Of one type alone, its rank with the most
+/// samples took that long. Of several, nobody knows which one the others waited for: what was thought of each is
+/// scaled by the factor that makes the slowest take that long.
+fn infer(job: &Job, attempt: &Attempt, epoch: Seconds, at: Time, cache: &Cache) -> Vec<Sample> {
+    let mut busiest: BTreeMap<&GpuType, &PlacedRank> = BTreeMap::new();
+    for rank in &attempt.ranks {
+        let own = busiest.entry(&rank.gpu_type).or_insert(rank);
+        if rank.batch > own.batch {
+            *own = rank;
+        }
+    }
+    let types: Vec<GpuType> = busiest.keys().copied().cloned().collect();
+    let speeds = ThroughputMatrix::new(std::slice::from_ref(job), &types, cache);
+    let thought = |(rank, cell): (&PlacedRank, &Cell)| match cell {
+        Cell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
+        Cell::Unusable(_) => None,
+    };
+    let thought: Option<Vec<f64>> = busiest.values().copied().zip(speeds.row(0)).map(thought).collect();
+    let Some(slowest) = thought.as_ref().and_then(|times| times.iter().copied().max_by(f64::total_cmp))
+    else {
+        return Vec::new();
+    };
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let steps = job.samples_per_epoch as f64 / job.global_batch as f64;
+    let factor = (epoch.0 - attempt.communication.0) / steps / slowest;
+    if !(factor.is_finite() && factor > 0.0) {
+        return Vec::new();
+    }
+    let one = |(rank, time): (&PlacedRank, f64)| {
+        let (batch, passes) = micro_steps(job, rank);
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let time = Seconds(factor * time / passes as f64);
+        let count = job.samples_per_epoch.div_ceil(job.global_batch) * passes;
+        sample(job, &rank.gpu_type, Timed { batch, time }, (count, at, SampleSource::Epoch))
+    };
+    busiest.values().copied().zip(thought.into_iter().flatten()).map(one).collect()
+}
+
+fn sample(
+    job: &Job,
+    gpu_type: &GpuType,
+    Timed { batch, time }: Timed,
+    (steps, at, source): (u64, Time, SampleSource),
+) -> Sample {
+    let key = SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision };
+    Sample { key, batch, seconds: time.0, steps, at: at.0, source }
+}
+
+/// Returns the samples that fit the memory of a rank's GPU, where the job says it.
+fn memory(job: &Job, rank: &PlacedRank) -> Option<u64> {
+    job.max_batch.get(&rank.gpu_type).copied()
+}
+
+/// Returns the size of a rank's (micro-)steps, and how many make a step.
+fn micro_steps(job: &Job, rank: &PlacedRank) -> (u64, u64) {
+    let memory = memory(job, rank).unwrap_or(rank.batch).max(1);
+    let passes = rank.batch.div_ceil(memory).max(1);
+    (rank.batch.div_ceil(passes).max(1), passes)
+}

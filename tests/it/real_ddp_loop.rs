@@ -1,0 +1,129 @@
+//! The loop over a real training: speeds are learnt from the ranks' reports, and the job goes on with right shares.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::python;
+use crate::real_cluster::{repository, start};
+use crate::real_desk::{Desk, Done};
+
+/// Two nodes, two GPU types.
+const NODES: &str = "partition gpu default default_time=30\n\
+    v1 cpus=4 memory=8000 gpus=v100:2\nt1 cpus=4 memory=8000 gpus=t4:2\n";
+
+/// What a sample takes on a V100, in milliseconds, and how many times as long on a T4. The sleep is nearly all of a
+/// step, so that a busy machine does not count.
+const SAMPLE_MS: f64 = 20.0;
+const SLOWER: f64 = 3.0;
+
+const SAMPLES: u32 = 640;
+const EPOCHS: u64 = 6;
+
+/// Samples per second that all GPUs can take together.
+fn limit() -> f64 {
+    let rate = 1000.0 / SAMPLE_MS;
+    2.0 * rate + 2.0 * rate / SLOWER
+}
+
+/// Returns the job file: it takes both types for equally fast, so that the first shares are equal.
+fn jobs(python: &str) -> String {
+    let program = repository().join("examples/ddp/train.py").display().to_string();
+    let (samples, sample, slow) = (SAMPLES.to_string(), SAMPLE_MS.to_string(), format!("t4={SLOWER}"));
+    let command = [python, &program, "--samples", &samples, "--sample-ms", &sample, "--slow", &slow];
+    let job = json!({
+        "name": "ddp", "samples_per_epoch": SAMPLES, "epochs": EPOCHS, "global_batch": 128, "model_size": "5.4kB",
+        "throughput": {"v100": 25, "t4": 25}, "env": {"OMP_NUM_THREADS": "1"}, "command": command,
+        "checkpoint": {"grace": "20s", "restart_cost": "1s"},
+    });
+    json!({ "jobs": [job] }).to_string()
+}
+
+#[test]
+fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
+    let Some(python) = python::with_torch() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let nodes = folder.path().join("nodes");
+    fs::write(&nodes, NODES).expect("a file");
+    let Some(cluster) = start(&nodes, "5/10/2") else { return };
+    let desk = Desk::new(&cluster, "loop", "");
+    desk.write("jobs.yaml", &jobs(&python));
+    desk.submit(&["jobs.yaml"]);
+    let mut watch = desk.program("timeout");
+    watch.args(["180", env!("CARGO_BIN_EXE_hsched"), "watch", "--moves", "auto", "--interval", "1s"]);
+    let watched = Done::of(&mut watch);
+    let told = || format!("{}{}\n{}", watched.stdout, watched.stderr, desk.read("ddp.out"));
+    assert_eq!(watched.code, Some(0), "{}", told());
+
+    let runs = runs(&desk);
+    let (first, last) = (runs.first().expect("a run"), runs.last().expect("a run"));
+    assert!(runs.len() >= 2, "it was stopped and went on: {}", told());
+    assert_eq!(shares(first), [32; 4]);
+    let right = shares(last).iter().zip([48_u64, 48, 16, 16]).all(|(own, ideal)| own.abs_diff(ideal) <= 1);
+    assert!(right, "{:?}: {}", shares(last), told());
+    let numbers = runs.iter().flat_map(|run| &run[0]).filter_map(|line| line["epoch"].as_u64());
+    assert_eq!(numbers.collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>(), "every epoch once");
+
+    let best = f64::from(SAMPLES) / limit();
+    let (equal, found) = (epoch_time(first), epoch_time(last));
+    // For people: cargo test -- --nocapture.
+    println!(
+        "{}epoch: {equal:.3} s in equal shares, {found:.3} s in those learnt, {best:.3} s at the limit",
+        told()
+    );
+    assert!(
+        found >= 0.99 * best && found <= 1.05 * best,
+        "{found} s an epoch, {best} s at the limit: {}",
+        told()
+    );
+    assert!(equal >= 1.9 * best, "{equal} s an epoch in equal shares");
+    check_speeds(&desk);
+}
+
+/// Returns what the ranks of each run reported, by rank, in the order of the runs.
+fn runs(desk: &Desk<'_>) -> Vec<Vec<Vec<Value>>> {
+    let entries = fs::read_dir(desk.folder.join("state/runs")).expect("runs");
+    let reports = entries.map(|entry| entry.expect("an entry").path().join("report/ddp"));
+    let rank = |folder: &std::path::Path, rank: usize| -> Vec<Value> {
+        let text = desk.read(folder.join(format!("rank-{rank}.jsonl")));
+        text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect()
+    };
+    let mut runs: Vec<Vec<Vec<Value>>> =
+        reports.map(|folder| (0..4).map(|number| rank(&folder, number)).collect()).collect();
+    // One that was stopped again before its first epoch was done says nothing.
+    runs.retain(|run| run.iter().all(|rank| !rank.is_empty()));
+    runs.sort_by_key(|run| run[0][0]["epoch"].as_u64());
+    runs
+}
+
+/// Returns the ranks' shares of a global batch.
+fn shares(run: &[Vec<Value>]) -> Vec<u64> {
+    run.iter().filter_map(|rank| rank.first()?["batch"].as_u64()).collect()
+}
+
+/// Returns the median length of a run's whole epochs: the one in which it was stopped goes on in the next run.
+fn epoch_time(run: &[Vec<Value>]) -> f64 {
+    let samples = |number: usize| run.iter().filter_map(|rank| rank[number]["samples"].as_u64()).sum::<u64>();
+    let whole = (0..run[0].len()).filter(|&number| samples(number) == u64::from(SAMPLES));
+    let mut lengths: Vec<f64> = whole.filter_map(|number| run[0][number]["epoch_s"].as_f64()).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths[lengths.len() / 2]
+}
+
+/// Checks that what was learnt of both types is within 5 % of the truth, at the batches of the end.
+fn check_speeds(desk: &Desk<'_>) {
+    let done = desk.hsched(&["cache", "show", "ddp", "--format", "json"]);
+    let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    for (gpu_type, batch, factor) in [("v100", 48.0, 1.0), ("t4", 16.0, SLOWER)] {
+        let speeds = shown["speeds"].as_array().expect("speeds");
+        let own = speeds.iter().find(|own| own["gpu_type"] == gpu_type).expect("a speed");
+        assert_eq!(own["source"], "report");
+        let number = |key: &str| own[key].as_f64().unwrap_or(0.0);
+        let learnt = own["samples_per_s"]
+            .as_f64()
+            .map_or_else(|| number("alpha_s") + number("beta_s") * batch, |rate| batch / rate);
+        let truth = SAMPLE_MS / 1000.0 * factor * batch;
+        println!("{gpu_type}: {learnt:.3} s a step of {batch}, in truth {truth:.3} s");
+        assert!((learnt / truth - 1.0).abs() <= 0.05, "{own:#}");
+    }
+}

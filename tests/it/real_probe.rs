@@ -1,0 +1,123 @@
+//! `hsched probe` on a real Slurm: what it learns, what it leaves alone, and Ctrl-C.
+
+use std::fs;
+use std::process::Stdio;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::python;
+use crate::real_cluster::{Cluster, repository, start};
+use crate::real_desk::{Desk, wait_for};
+
+/// One GPU of each type, so that jobs of several models take turns.
+const NODES: &str = "partition gpu default default_time=30\n\
+    v1 cpus=4 memory=8000 gpus=v100:1\nt1 cpus=4 memory=8000 gpus=t4:1\n";
+
+static CLUSTER: LazyLock<Option<Cluster>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nodes = folder.path().join("nodes");
+    fs::write(&nodes, NODES).expect("a file");
+    start(&nodes, "5/10/2")
+});
+
+/// Returns a job without speeds.
+fn unknown(name: &str, command: &[&str]) -> Value {
+    json!({
+        "name": name, "samples_per_epoch": 240, "epochs": 9, "global_batch": 60, "model_size": 0,
+        "command": command, "checkpoint": {"dir": "mine"},
+    })
+}
+
+fn write(desk: &Desk<'_>, job: &Value) {
+    desk.write("jobs.yaml", &json!({ "jobs": [job] }).to_string());
+}
+
+/// Returns fixed part and part for each sample of a step, as the cache knows them.
+fn known(desk: &Desk<'_>, gpu_type: &str) -> (f64, f64) {
+    let done = desk.hsched(&["cache", "show", "--format", "json"]);
+    let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let speeds = shown["speeds"].as_array().expect("speeds");
+    let own = speeds.iter().find(|own| own["gpu_type"] == gpu_type).expect("a speed");
+    assert_eq!((&own["source"], &own["batches"]), (&json!("probe"), &json!(2)), "{own:#}");
+    (own["alpha_s"].as_f64().expect("a number"), own["beta_s"].as_f64().expect("a number"))
+}
+
+fn is_near(found: f64, truth: f64, error: f64) -> bool {
+    (found / truth - 1.0).abs() <= error
+}
+
+/// Checks that nothing is left: no job that hsched follows, no checkpoint, no run.
+fn check_traces(desk: &Desk<'_>) {
+    assert!(!desk.folder.join("mine").exists(), "the job's own checkpoints");
+    assert_eq!(fs::read_dir(desk.folder.join("state/runs")).expect("runs").count(), 0);
+    let watched = desk.hsched(&["watch", "--once", "--dry-run"]);
+    assert_eq!((watched.code, watched.stdout.as_str()), (Some(0), ""), "{}", watched.stderr);
+}
+
+#[test]
+fn both_parts_of_a_step_are_learnt_from_whole_epochs_of_two_sizes() {
+    let Some(cluster) = CLUSTER.as_ref() else { return };
+    let desk = Desk::new(cluster, "epochs", "");
+    let program = repository().join("examples/stand-in/train.py").display().to_string();
+    let speeds = ["--speed", "v100=20ms+5ms", "--speed", "t4=40ms+10ms", "--samples-per-epoch", "240"];
+    write(&desk, &unknown("a", &[&["python3", &program][..], &speeds[..]].concat()));
+
+    let planned = desk.hsched(&["probe", "jobs.yaml", "--dry-run", "--format", "json"]);
+    let planned: Value = serde_json::from_str(&planned.stdout).expect("JSON");
+    let wanted: Vec<_> = planned["probes"].as_array().expect("probes").iter().collect();
+    assert_eq!(wanted.iter().map(|own| &own["gpu_type"]).collect::<Vec<_>>(), ["t4", "v100"]);
+    assert!(wanted.iter().all(|own| own["batches"] == json!([60, 15]) && own["speed"].is_null()));
+
+    let done = desk.hsched(&["probe", "jobs.yaml"]);
+    assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
+    for name in ["a.probe-v100-60", "a.probe-v100-15", "a.probe-t4-60", "a.probe-t4-15"] {
+        assert!(done.stderr.contains(&format!("{name}: submitted as job")), "{}", done.stderr);
+    }
+    for (gpu_type, alpha, beta) in [("v100", 0.02, 0.005), ("t4", 0.04, 0.01)] {
+        let found = known(&desk, gpu_type);
+        assert!(is_near(found.0, alpha, 0.02) && is_near(found.1, beta, 0.02), "{gpu_type}: {found:?}");
+    }
+    check_traces(&desk);
+    let again = desk.hsched(&["probe", "jobs.yaml"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "Nothing to measure: every speed is known.\n"));
+}
+
+#[test]
+fn the_helpers_trial_steps_show_both_sizes_in_one_run() {
+    let Some(python) = python::with_torch() else { return };
+    let Some(cluster) = CLUSTER.as_ref() else { return };
+    let desk = Desk::new(cluster, "trials", "");
+    let program = repository().join("examples/ddp/train.py").display().to_string();
+    let words = [&python, &program, "--samples", "240", "--probe", "--sample-ms", "10", "--slow", "t4=2"];
+    write(&desk, &unknown("b", &words));
+    let done = desk.hsched(&["probe", "jobs.yaml", "--format", "json"]);
+    assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
+    assert!(!done.stderr.contains("-15"), "one size is enough: {}", done.stderr);
+    for (gpu_type, step) in [("v100", 0.6), ("t4", 1.2)] {
+        let (alpha, beta) = known(&desk, gpu_type);
+        assert!(is_near(alpha + 60.0 * beta, step, 0.05), "{gpu_type}: {alpha} {beta}");
+    }
+    check_traces(&desk);
+}
+
+#[test]
+fn an_interrupt_cancels_the_probes() {
+    let Some(cluster) = CLUSTER.as_ref() else { return };
+    let desk = Desk::new(cluster, "interrupt", "");
+    write(&desk, &unknown("c", &["sh", "-c", "touch runs-$HSCHED_GPU_TYPE; sleep 600"]));
+    let mut probe = desk.program(env!("CARGO_BIN_EXE_hsched"));
+    probe.args(["probe", "jobs.yaml"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let probe = probe.spawn().expect("starts");
+    for gpu_type in ["v100", "t4"] {
+        wait_for("a probe", || desk.folder.join(format!("runs-{gpu_type}")).exists().then_some(()));
+    }
+    desk.ask("kill", &["-INT", &probe.id().to_string()]);
+    let output = probe.wait_with_output().expect("ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let list = said.split("cancelled: jobs ").nth(1).expect("the jobs").trim().to_owned();
+    for id in list.split(' ') {
+        assert_eq!(desk.ended(id).states, ["CANCELLED"], "job {id}");
+    }
+}
