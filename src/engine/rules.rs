@@ -45,6 +45,8 @@ impl Rules {
     pub const QUEUE_PATIENCE: Seconds = Seconds(600.0);
     /// How much longer the job may take on those.
     pub const DETOUR: f64 = 2.0;
+    /// How long a job that has ended is remembered: 30 days.
+    pub const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
     /// The longest wait before a further try.
     pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
 

@@ -2,7 +2,7 @@
 
 use crate::engine::decide::decide;
 use crate::engine::plan::Planner;
-use crate::engine::{Action, Event, Rules, State, apply};
+use crate::engine::{Action, Event, Phase, Rules, State, Tracked, apply};
 use crate::model::{Cluster, Time};
 
 /// What a step gives.
@@ -17,7 +17,7 @@ pub struct Step {
 /// Returns the state after `events` and what to do then.
 ///
 /// Equal arguments give equal steps. Every submission comes from a plan that was verified, and no action concerns
-/// a job that has ended.
+/// a job that has ended. Jobs that ended long ago are forgotten.
 #[must_use]
 pub fn step(
     mut state: State,
@@ -26,6 +26,11 @@ pub fn step(
     cluster: &Cluster,
     (rules, planner): (&Rules, &Planner<'_>),
 ) -> Step {
+    let is_remembered = |tracked: &Tracked| match tracked.phase {
+        Phase::Ended { at: ended, .. } => at.since(ended) < Rules::REMEMBERED,
+        _ => true,
+    };
+    state.jobs.retain(is_remembered);
     let mut actions: Vec<Action> =
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     actions.extend(decide(&mut state, at, cluster, rules, planner));

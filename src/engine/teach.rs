@@ -22,17 +22,20 @@ pub(super) fn by_epoch(
     length.map_or_else(Vec::new, |length| infer(&tracked.job, attempt, length, report.at, cache))
 }
 
-/// Returns what the length of a whole job teaches that has ended well, in one go and without a report.
-///
-/// Its start and its end are taken for training: better than nothing, and forgotten with the first report.
+/// The least length of a job whose start and end may be taken for training.
+const LONG: Seconds = Seconds(600.0);
+
+/// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
+/// that its start and end hardly count. Better than nothing, and forgotten with the first report.
 pub(super) fn by_the_whole(tracked: &Tracked, end: &End, ended: Time, cache: &Cache) -> Vec<Sample> {
     let silent = tracked.epochs_done == 0 && tracked.past.is_empty();
     let Some(attempt) = tracked.phase.attempt().filter(|_| silent && *end == End::Completed) else {
         return Vec::new();
     };
-    let Some(started) = attempt.started else { return Vec::new() };
+    let length = attempt.started.map(|started| ended.since(started));
+    let Some(length) = length.filter(|length| *length >= LONG) else { return Vec::new() };
     #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-    let epoch = Seconds(ended.since(started).0 / tracked.job.epochs as f64);
+    let epoch = Seconds(length.0 / tracked.job.epochs as f64);
     infer(&tracked.job, attempt, epoch, ended, cache)
 }
 

@@ -291,11 +291,14 @@ fn a_bare_epoch_of_several_types_scales_what_was_thought_of_them() {
 
 #[test]
 fn a_silent_job_teaches_by_its_length_once_it_is_over() {
-    let ended = |end| News::Ended { end, at: Time(100.0) };
+    let ended_at = |at: f64, end| News::Ended { end, at: Time(at) };
+    let ended = |end| ended_at(1000.0, end);
     let job = || job("a", "{v100: 100}", "");
     let whole = || attempt("r", "v1", "v100", 2, 0);
-    // Ten epochs of ten steps in 100 s.
-    assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [own("v100", 50, 1.0)]);
+    // Ten epochs of ten steps in 1000 s.
+    assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [own("v100", 50, 10.0)]);
+    // Of a short one too much may be its start.
+    assert_eq!(learnt(job(), whole(), 0, ended_at(599.0, End::Completed)), []);
     assert_eq!(learnt(job(), whole(), 0, ended(End::TimedOut)), []);
     assert_eq!(learnt(job(), whole(), 1, ended(End::Completed)), []);
     assert_eq!(learnt(job(), attempt("r", "v1", "v100", 2, 4), 0, ended(End::Completed)), []);
@@ -423,6 +426,19 @@ fn who_waits_long_in_the_queue_takes_what_is_free() {
     check(599.0, 2, "50", &[]);
     check(600.0, 2, "10", &[]);
     check(600.0, 0, "50", &[]);
+}
+
+#[test]
+fn what_ended_long_ago_is_forgotten() {
+    let ended = Tracked {
+        phase: Phase::Ended { at: Time(0.0), outcome: Outcome::Completed },
+        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
+    let left = |days: f64| {
+        let at = days * 86_400.0;
+        take(state(vec![ended.clone()]), at, &cluster(&[]), &rules(Moves::Never)).state.jobs.len()
+    };
+    assert_eq!((left(29.9), left(30.1)), (1, 0));
 }
 
 #[test]

@@ -52,6 +52,23 @@ pub fn jobs(command: &dyn Fn(&str, u64) -> Value) -> Value {
     ]})
 }
 
+/// The example is this story, for people to play.
+#[test]
+fn the_example_is_the_story() {
+    let root = crate::real_cluster::repository().join("examples/loop");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("an example");
+    let parse = |text: &str| {
+        let jobs = hsched::spec::jobs::parse(text).expect("jobs");
+        jobs.into_iter().map(|mut job| {
+            job.launch.command = hsched::model::Command::Shell(String::new());
+            job
+        })
+    };
+    assert!(parse(&read("jobs.yaml")).eq(parse(&jobs(&|_, _| json!("x")).to_string())));
+    let nodes = read("cluster.nodes");
+    assert!(nodes.ends_with(NODES), "{nodes}");
+}
+
 /// Returns what a journal says was done: submissions with their GPUs, stops and cancellations, in order.
 pub fn deeds(journal: &str) -> Vec<String> {
     let lines = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
