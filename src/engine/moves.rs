@@ -117,7 +117,7 @@ impl<'a> Scene<'a> {
             let (stay, moved): (Vec<&Stay<'_>>, Vec<&Stay<'_>>) =
                 movers.iter().copied().partition(|stay| stay.is_same(&draft));
             let homeless = moved.iter().any(|stay| draft.placement(&stay.tracked.job.name).is_none());
-            if homeless || moved.is_empty() || (self.planner.stop)() {
+            if homeless || moved.is_empty() {
                 return None;
             }
             if stay.is_empty() {

@@ -14,7 +14,9 @@ pub struct Planner<'a> {
     pub seed: u64,
     /// Unique id for the run that is submitted now; groups of jobs get it with a number.
     pub run: &'a str,
-    /// Whether a search is to end with the best so far.
+    /// Called when a search begins, which may have time of its own.
+    pub begin: &'a dyn Fn(),
+    /// Whether the search is to end with the best so far.
     pub stop: &'a dyn Fn() -> bool,
     /// How long a job of the batch would wait in the queue, where somebody knows.
     pub queue_wait: &'a dyn Fn(&Batch, usize) -> Option<Seconds>,
@@ -122,6 +124,7 @@ pub(super) fn draft(
     let mut problem = problem(&rest, &offer, group, state, rules)?;
     problem.objective = planner.objective;
     problem.seed = planner.seed;
+    (planner.begin)();
     let plan = planner.policy.plan(&problem, &mut Memory::default(), planner.stop).ok()?;
     let plan = verify(&problem, plan).ok()?;
     let epochs_done = jobs.iter().map(|tracked| tracked.epochs_done).collect();

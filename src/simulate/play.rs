@@ -65,6 +65,7 @@ impl<'a> Play<'a> {
             objective: self.ways.objective,
             seed: self.ways.seed,
             run: &format!("run{}", self.turns),
+            begin: &|| (),
             stop: &stop,
             queue_wait: &|batch, job| before.queue_wait(batch, job),
         };

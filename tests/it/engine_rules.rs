@@ -93,6 +93,7 @@ fn take(state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
         objective: Objective::MeanJct,
         seed: 0,
         run: "next",
+        begin: &|| (),
         stop: &|| false,
         queue_wait: &|_, _| None,
     };

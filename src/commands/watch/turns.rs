@@ -1,6 +1,6 @@
 //! The turns of `watch`: each with the lock, from the state on disk, and back to it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -29,6 +29,36 @@ pub(super) struct Watch<'a> {
     story: RefCell<Story>,
     /// What the last look noted.
     noted: RefCell<Vec<String>>,
+}
+
+/// The time of the searches of a turn: each has its budget, and all together a few times as much.
+struct Timer<'a> {
+    clock: &'a dyn Clock,
+    budget: Duration,
+    /// When the first search began, and the one that is under way.
+    begun: Cell<Option<(Duration, Duration)>>,
+}
+
+/// How many budgets all searches of a turn may take together.
+const SEARCHES: u32 = 5;
+
+impl<'a> Timer<'a> {
+    fn new(clock: &'a dyn Clock, budget: Duration) -> Self {
+        Self { clock, budget, begun: Cell::new(None) }
+    }
+
+    fn begin(&self) {
+        let now = self.clock.elapsed();
+        self.begun.set(Some((self.begun.get().map_or(now, |(first, _)| first), now)));
+    }
+
+    fn is_over(&self) -> bool {
+        let now = self.clock.elapsed();
+        self.begun.get().is_some_and(|(first, last)| {
+            now.saturating_sub(last) >= self.budget
+                || now.saturating_sub(first) >= self.budget.saturating_mul(SEARCHES)
+        })
+    }
 }
 
 /// How a turn left things.
@@ -156,8 +186,8 @@ impl<'a> Watch<'a> {
         let asked = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
         let queue_wait =
             |batch: &engine::Batch, job: usize| -> Option<Seconds> { asked.queue_wait(batch, job) };
-        let begin = context.clock.elapsed();
-        let stop = || context.clock.elapsed().saturating_sub(begin) >= self.args.budget;
+        let timer = Timer::new(&context.clock, self.args.budget);
+        let (begin, stop) = (|| timer.begin(), || timer.is_over());
         let policy = policy::find(&self.args.policy, Parameters::default()).ok_or_else(|| {
             Failure::new(Exit::Internal, format!("policy {} is not registered", self.args.policy))
         })?;
@@ -168,6 +198,7 @@ impl<'a> Watch<'a> {
             objective: named.map_or_else(Objective::default, |&(_, objective)| objective),
             seed: self.args.seed,
             run: &run,
+            begin: &begin,
             stop: &stop,
             queue_wait: &queue_wait,
         };
