@@ -132,6 +132,7 @@ impl Story {
             lines.extend(self.action(action, state, &events));
         }
         lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state)));
+        shorten_waits(&mut lines);
         for line in &lines {
             if let (Some(job), Topic::Submission) = (&line.job, line.topic) {
                 self.waits.remove(job);
@@ -187,6 +188,25 @@ impl Story {
         }
         (!said.is_empty()).then(|| line(job, Topic::Speed, format!("learnt {}", said.join(", "))))
     }
+}
+
+/// The most jobs whose waiting is told one by one.
+const WAITS_TOLD: usize = 3;
+
+/// Makes one line of the waiting of many jobs.
+fn shorten_waits(lines: &mut Vec<StoryLine>) {
+    let waits = lines.iter().filter(|line| line.topic == Topic::Wait).count();
+    if waits <= WAITS_TOLD {
+        return;
+    }
+    let mut told = 0;
+    lines.retain(|line| {
+        told += usize::from(line.topic == Topic::Wait);
+        line.topic != Topic::Wait || told < WAITS_TOLD
+    });
+    let more = waits - WAITS_TOLD + 1;
+    let text = format!("{more} more jobs wait: hsched status says why");
+    lines.push(StoryLine { job: None, topic: Topic::Wait, text });
 }
 
 fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {

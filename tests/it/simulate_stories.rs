@@ -361,3 +361,19 @@ fn a_story_has_a_line_for_all_that_is_news() {
     675 y: completed, 11 min 15 s after it was added
     ");
 }
+
+#[test]
+fn many_that_wait_are_one_line() {
+    let job = |number: usize| {
+        format!(
+            "  - {{name: j{number}, samples_per_epoch: 1000, epochs: 1, global_batch: 100, model_size: 0, \
+             throughput: {{a: 10}}, command: train}}\n"
+        )
+    };
+    let text: String = (0..6).map(job).collect();
+    let lines = told("nodes: [{name: n, gpus: {a: 1}}]", &text, Vec::new(), |_| ());
+    let waits: Vec<&String> =
+        lines.iter().filter(|line| line.starts_with("0 ") && line.contains("wait")).collect();
+    assert_eq!(waits.len(), 3, "{waits:?}");
+    assert_eq!(waits[2], "0 3 more jobs wait: hsched status says why");
+}
