@@ -128,6 +128,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The algorithm that places jobs')
             [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'What to minimise')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what happens: lines for people, or one JSON object a line with time, job, topic and text')
             [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'End each search after this long and take the best plan so far')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Take one turn and end')

@@ -120,6 +120,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --policy 'The algorithm that places jobs'
             cand --objective 'What to minimise'
             cand --seed 'Seed of all random choices'
+            cand --format 'How to print what happens: lines for people, or one JSON object a line with time, job, topic and text'
             cand --budget 'End each search after this long and take the best plan so far'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --once 'Take one turn and end'

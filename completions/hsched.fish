@@ -149,6 +149,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Wh
 weighted\t''
 makespan\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l format -d 'How to print what happens: lines for people, or one JSON object a line with time, job, topic and text' -r -f -a "table\t'For people'
+json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l budget -d 'End each search after this long and take the best plan so far' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Take one turn and end'

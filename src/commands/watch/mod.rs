@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 
 use crate::commands::cli::Subcommand;
-use crate::commands::context::Context;
+use crate::commands::context::{Context, Format};
 use crate::commands::state;
 use crate::commands::watch::turns::Watch;
 use crate::engine::Moves;
@@ -58,6 +58,9 @@ pub(super) struct Args {
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// How to print what happens: lines for people, or one JSON object a line with time, job, topic and text.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
     /// End each search after this long and take the best plan so far.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     budget: Duration,
@@ -72,6 +75,10 @@ enum Wanted {
 }
 
 impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let watch = Watch::new(self, context, self.rules(context));
         if self.dry_run {

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::Local;
+use serde_json::json;
 
 use crate::clock::Clock;
 use crate::commands::cli::print;
-use crate::commands::context::Context;
+use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, live_failure};
 use crate::commands::watch::Args;
 use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
-use crate::model::{Cluster, Seconds};
+use crate::model::{Cluster, JobName, Seconds};
 use crate::policy::{self, Objective, Parameters};
 use crate::spec;
 use crate::store::new_run_id;
@@ -205,7 +206,11 @@ impl<'a> Watch<'a> {
         act(&mut world, &mut state, &mut ledger, &planner).map_err(|error| live_failure(&error))
     }
 
+    /// Returns where all jobs stand at the end; nothing for programs, which ask `hsched status`.
     fn table(&self, state: &State) -> String {
+        if self.args.format == Format::Json {
+            return String::new();
+        }
         if state.jobs.is_empty() {
             return "no jobs: hsched add JOBS or hsched submit JOBS makes some known\n".into();
         }
@@ -216,10 +221,17 @@ impl<'a> Watch<'a> {
     fn print(&self, notes: &[String], state: &State) {
         let new = self.noted.replace(notes.to_vec());
         notes.iter().filter(|note| !new.contains(note)).for_each(|note| self.context.note(note));
-        let now = self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
-        let terminal = self.context.terminal;
+        let date = self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+        let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         for line in self.story.borrow_mut().lines(state) {
-            let text = line.paint(format!("{now} {}", line.plain()), terminal.colour());
+            let text = match self.args.format {
+                Format::Table => line.paint(format!("{date} {}", line.plain()), colour),
+                Format::Json => {
+                    let job = line.job.as_ref().map(JobName::as_str);
+                    json!({ "at": now.0, "job": job, "topic": line.topic.word(), "text": line.text })
+                        .to_string()
+                }
+            };
             // A reader that went away does not keep the jobs from going on.
             let _ = print(self.context, &format!("{text}\n"));
         }
