@@ -25,6 +25,7 @@ mod cli_plan;
 mod cli_plan_file;
 mod cli_state;
 mod cli_submit;
+mod cli_watch;
 mod cold_start;
 mod docs;
 mod engine_rules;

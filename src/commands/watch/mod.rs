@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy::{self, Objective};
 use crate::spec;
-use crate::store::StateDir;
+use crate::store::{StateDir, StateError};
 
 /// Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed
 ///
@@ -88,8 +88,12 @@ impl Subcommand for Args {
             return watch.once();
         }
         let root = state::root(context)?;
-        let _alone = StateDir::lock_watch(&root).map_err(|error| {
-            state::failure(&error).hint("another hsched watch follows these jobs; hsched status shows them")
+        let _alone = StateDir::lock_watch(&root).map_err(|error| match error {
+            StateError::Locked { path } => {
+                let message = format!("{}: another hsched watch follows these jobs", path.display());
+                Failure::new(Exit::Locked, message).hint("hsched status shows them")
+            }
+            other => state::failure(&other),
         })?;
         watch.go_on()
     }

@@ -1,0 +1,109 @@
+//! `hsched watch`: what a turn asks of Slurm, what it says, and what stops it.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+/// A node as `sinfo` prints it, with two free V100.
+const NODE: &str = "v1|gpu*|infinite|idle|gpu:v100:2|gpu:v100:0|0/8/0/8|64000|0|v100|";
+
+const JOBS: &str = "\
+jobs:
+  - {name: a, samples_per_epoch: 1000, epochs: 2, global_batch: 100, model_size: 0, throughput: {v100: 100}, command: x}
+  - {name: b, samples_per_epoch: 1000, epochs: 3, global_batch: 100, model_size: 0, throughput: {v100: 100}, command: x}
+  - {name: c, samples_per_epoch: 1000, epochs: 4, global_batch: 100, model_size: 0, throughput: {v100: 100}, min_gpus: 3, command: x}
+";
+
+fn sandbox() -> Sandbox {
+    Sandbox::with_slurm().printing("sinfo", &[NODE]).file("jobs.yaml", JOBS)
+}
+
+/// The log without its times.
+fn lines(stdout: &str) -> String {
+    stdout.lines().map(|line| line.get(20..).unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_turn_asks_the_queue_and_the_nodes_once_and_submits_what_can_run() {
+    let sandbox = sandbox();
+    sandbox.run("add jobs.yaml").succeeds();
+    let before = sandbox.calls("squeue").len();
+    let told = sandbox.run("watch --dry-run").exits(0).stdout;
+    assert_snapshot!(lines(&told), @r"
+    c: waits: needs 3 v100; a job can have at most 2 on this cluster
+    a: to be submitted to 1 v100; 10.0 s an epoch
+    b: to be submitted to 1 v100; 10.0 s an epoch
+    ");
+    assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
+    let told = sandbox.run("watch --once").exits(0).stdout;
+    assert_snapshot!(lines(&told), @r"
+    c: waits: needs 3 v100; a job can have at most 2 on this cluster
+    a: submitted as job 1 to 1 v100 (v1); 10.0 s an epoch
+    b: submitted as job 2 to 1 v100 (v1); 10.0 s an epoch
+    ");
+    let calls = ["squeue", "sinfo", "sbatch"].map(|program| sandbox.calls(program).len());
+    assert_eq!(calls, [before + 2, 2, 2]);
+    let status = sandbox.run("status --format json").exits(0).json();
+    let states: Vec<&Value> = (0..3).map(|job| &status["jobs"][job]["state"]).collect();
+    assert_eq!(states, ["pending", "pending", "waiting"]);
+}
+
+#[test]
+fn programs_get_a_line_of_json_for_each_thing_that_happens() {
+    let sandbox = sandbox();
+    sandbox.run("add jobs.yaml").succeeds();
+    let told = sandbox.run("watch --once --format json").exits(0).stdout;
+    let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let brief: Vec<String> = lines.iter().map(|line| format!("{} {}", line["job"], line["topic"])).collect();
+    assert_snapshot!(brief.join("\n"), @r#"
+    "c" "wait"
+    "a" "submission"
+    "b" "submission"
+    "#);
+    assert!(lines.iter().all(|line| line["at"].is_number() && line["text"].is_string()));
+}
+
+#[test]
+fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
+    let sandbox = sandbox().program("sacct", "exit 1").program("scontrol", "exit 1");
+    sandbox.run("add jobs.yaml").succeeds();
+    sandbox.run("watch --once").exits(0);
+    assert!(sandbox.calls("sacct").is_empty());
+    // The queue is empty: both have left it.
+    let told = sandbox.run("watch --once").exits(0).stdout;
+    assert_snapshot!(lines(&told), @r"
+    a: Slurm does not show it
+    b: Slurm does not show it
+    ");
+    assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
+}
+
+#[test]
+fn without_jobs_it_says_what_to_do_and_ends() {
+    assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: hsched add JOBS or hsched submit JOBS makes some known");
+}
+
+#[test]
+fn a_slurm_that_is_away_ends_a_single_turn() {
+    let away = "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1";
+    let sandbox = sandbox().program("squeue", away);
+    let failed = sandbox.run("watch --once").exits(69);
+    assert!(failed.stderr.contains("Slurm's controller cannot be reached"), "{}", failed.stderr);
+}
+
+#[test]
+fn one_watch_goes_on_at_a_time() {
+    let sandbox = sandbox();
+    fs::create_dir_all(sandbox.state("")).expect("a folder");
+    let lock = fs::File::create(sandbox.state("watch.lock")).expect("a file");
+    lock.lock().expect("is free");
+    assert_snapshot!(sandbox.run("watch").fails(75), @r"
+    error: ROOT/home/.local/state/hsched/watch.lock: another hsched watch follows these jobs
+    hint: hsched status shows them
+    ");
+    // Single turns share the state with it.
+    sandbox.run("watch --once").exits(0);
+}
