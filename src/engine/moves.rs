@@ -1,9 +1,11 @@
 //! Whether running jobs should be stopped to go on elsewhere: what that saves against what it costs.
 
+use std::collections::BTreeMap;
+
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::{Action, Attempt, Gpus, Phase, Rules, State, Tracked};
-use crate::model::{JobName, Offer, OfferedNode, Time};
-use crate::policy::{Objective, Problem, Slot, epoch_as_shared};
+use crate::model::{Job, JobName, Offer, OfferedNode, Time};
+use crate::policy::{Objective, Problem, Slot, epoch_as_shared, equal_share_times};
 
 /// The gain must be more than this part of all the time that is still to come: less is not worth a stop.
 const LEAST_GAIN: f64 = 0.01;
@@ -64,7 +66,8 @@ pub(super) fn stops(
         return Stops::default();
     }
     movable.sort_by(|a, b| b.rest().total_cmp(&a.rest()).then(a.tracked.job.name.cmp(&b.tracked.job.name)));
-    let world = Scene { state, group, ready, base, stays: &stays, rules, planner };
+    let shares = shares(ready, &stays, state, group, rules);
+    let world = Scene { state, group, ready, base, stays: &stays, shares, rules, planner };
     let alone = movable.iter().take(TRIED).map(|&stay| vec![stay]);
     let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
     let now = world.value_of_staying();
@@ -85,6 +88,26 @@ pub(super) fn stops(
     Stops { actions: best.moved.iter().filter_map(|stay| stop(stay, &best)).collect(), later: false }
 }
 
+/// Returns how long the jobs that are ready would take with an equal share of the GPUs, where that can be told.
+fn shares(
+    ready: &[&Tracked],
+    stays: &[Stay<'_>],
+    state: &State,
+    group: &Group<'_>,
+    rules: &Rules,
+) -> BTreeMap<JobName, f64> {
+    if ready.is_empty() {
+        return BTreeMap::new();
+    }
+    let running: Vec<&Tracked> = stays.iter().map(|stay| stay.tracked).collect();
+    let jobs: Vec<Job> = ready.iter().chain(&running).map(|tracked| tracked.rest()).collect();
+    let offer = plan::offer(state, group, &running, rules);
+    let times = plan::problem(&jobs, &offer, group, state, rules);
+    let times = times.map_or_else(Vec::new, |problem| equal_share_times(&problem));
+    let named = ready.iter().map(|tracked| tracked.job.name.clone()).zip(times);
+    named.filter(|(_, time)| time.is_finite()).collect()
+}
+
 /// What moves are weighed in.
 struct Scene<'a> {
     state: &'a State,
@@ -92,6 +115,8 @@ struct Scene<'a> {
     ready: &'a [&'a Tracked],
     base: Option<&'a Draft>,
     stays: &'a [Stay<'a>],
+    /// What the jobs that are ready would take with an equal share of all GPUs.
+    shares: BTreeMap<JobName, f64>,
     rules: &'a Rules,
     planner: &'a Planner<'a>,
 }
@@ -173,12 +198,12 @@ impl<'a> Scene<'a> {
     }
 
     /// Returns the sum of the jobs' times to come, or the longest. A job without a place waits for the first to end
-    /// and then takes as long as the longest of all.
+    /// and then takes as long as with an equal share of all GPUs.
     fn value(&self, jobs: &[(&Tracked, Option<f64>)]) -> f64 {
-        let known = || jobs.iter().filter_map(|(_, rest)| *rest);
-        let first = known().min_by(f64::total_cmp).unwrap_or(0.0);
-        let longest = known().max_by(f64::total_cmp).unwrap_or(0.0);
-        let times = jobs.iter().map(|(tracked, rest)| self.weight(tracked) * rest.unwrap_or(first + longest));
+        let first = jobs.iter().filter_map(|(_, rest)| *rest).min_by(f64::total_cmp).unwrap_or(0.0);
+        let share = |tracked: &Tracked| self.shares.get(&tracked.job.name).copied().unwrap_or(first);
+        let time = |(tracked, rest): &(&Tracked, Option<f64>)| rest.unwrap_or_else(|| first + share(tracked));
+        let times = jobs.iter().map(|own| self.weight(own.0) * time(own));
         if self.planner.objective == Objective::Makespan {
             times.max_by(f64::total_cmp).unwrap_or(0.0)
         } else {

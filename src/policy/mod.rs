@@ -31,7 +31,7 @@ pub use self::cost::{EpochTime, epoch_as_shared};
 pub use self::dual::Bound;
 pub use self::explain::explain;
 pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
-pub use self::fairness::{fairness, heterogeneity};
+pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::optimal::bound;
 pub use self::plan::{
     Memory, Outcome, Placement, Plan, Policy, PolicyError, Quality, Rank, Sharing, Slot, Verdict,
