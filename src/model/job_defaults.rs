@@ -25,3 +25,22 @@ pub struct JobDefaults {
     /// Whether the site takes job steps over heterogeneous components.
     pub het_steps: bool,
 }
+
+impl Default for JobDefaults {
+    /// Nothing beside what jobs say themselves, and no time to save before the end.
+    fn default() -> Self {
+        Self {
+            account: None,
+            partition: None,
+            qos: None,
+            setup: Vec::new(),
+            node_setup: Vec::new(),
+            sbatch: Vec::new(),
+            cpus_per_gpu: 1,
+            memory_per_gpu: None,
+            time_margin: 1.0,
+            grace: Seconds(0.0),
+            het_steps: false,
+        }
+    }
+}

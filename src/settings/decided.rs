@@ -144,19 +144,7 @@ impl Settings {
     fn blank() -> Option<Self> {
         let some_rate = BitRate::new(1.0)?;
         Some(Self {
-            jobs: JobDefaults {
-                account: None,
-                partition: None,
-                qos: None,
-                setup: Vec::new(),
-                node_setup: Vec::new(),
-                sbatch: Vec::new(),
-                cpus_per_gpu: 1,
-                memory_per_gpu: None,
-                time_margin: 1.0,
-                grace: Seconds(0.0),
-                het_steps: false,
-            },
+            jobs: JobDefaults::default(),
             network: some_rate,
             intra_node: some_rate,
             node_rates: BTreeMap::new(),

@@ -43,17 +43,10 @@ pub fn rules(moves: Moves) -> Rules {
     Rules {
         moves,
         defaults: JobDefaults {
-            account: None,
-            partition: None,
-            qos: None,
-            setup: Vec::new(),
-            node_setup: Vec::new(),
-            sbatch: Vec::new(),
-            cpus_per_gpu: 1,
-            memory_per_gpu: None,
             time_margin: 1.3,
             grace: Seconds(10.0),
             het_steps: true,
+            ..JobDefaults::default()
         },
         network: rate,
         intra_node: rate,

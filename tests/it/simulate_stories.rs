@@ -19,17 +19,10 @@ pub fn rules(moves: Moves) -> Rules {
     Rules {
         moves,
         defaults: JobDefaults {
-            account: None,
-            partition: None,
-            qos: None,
-            setup: Vec::new(),
-            node_setup: Vec::new(),
-            sbatch: Vec::new(),
-            cpus_per_gpu: 1,
-            memory_per_gpu: None,
             time_margin: 1.5,
             grace: Seconds(20.0),
             het_steps: true,
+            ..JobDefaults::default()
         },
         network: rate(10.0),
         intra_node: rate(300.0),

@@ -20,17 +20,10 @@ fn rules() -> Rules {
     Rules {
         moves: Moves::Never,
         defaults: JobDefaults {
-            account: None,
-            partition: None,
-            qos: None,
-            setup: Vec::new(),
-            node_setup: Vec::new(),
-            sbatch: Vec::new(),
-            cpus_per_gpu: 1,
-            memory_per_gpu: None,
             time_margin: 1.3,
             grace: Seconds(120.0),
             het_steps: true,
+            ..JobDefaults::default()
         },
         network: rate(10.0),
         intra_node: rate(300.0),
