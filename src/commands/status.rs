@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
-use crate::commands::state::{self, live_failure};
+use crate::commands::state;
 use crate::engine::{Attempt, Event, News, Rules, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -38,7 +38,9 @@ impl Subcommand for Args {
         let rules = state::rules(context);
         let mut state = StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
         let now = state::now(context);
-        count_reported(&mut state, &root, now, &rules)?;
+        for note in count_reported(&mut state, &root, now, &rules) {
+            context.note(&note);
+        }
         let chosen = self.chosen(&state)?;
         let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
         let text = match self.format {
@@ -77,14 +79,16 @@ impl Args {
 }
 
 /// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.
-fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> Result<(), Failure> {
-    let epochs = reported(root, state, now).map_err(|error| live_failure(&error))?;
+///
+/// Returns notes on reports that cannot be read.
+fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> Vec<String> {
+    let (epochs, notes) = reported(root, state, now);
     for (job, run, mut report) in epochs {
         let written = last_report(&report_folder(root, &run, job.as_str()));
         report.at = written.map_or(now, |written| Time(written.0.min(now.0)));
         apply(state, now, &Event::Attempt { job, run, news: News::Epoch(report) }, rules);
     }
-    Ok(())
+    notes
 }
 
 /// Returns the files of a submission, each with its name.

@@ -283,7 +283,7 @@ impl Answer {
     fn of(news: &News) -> Self {
         match news {
             News::Submitted { job_id } => Self::Submitted(*job_id),
-            News::Refused { message } => Self::Refused(message.clone()),
+            News::Refused { message } | News::Deferred { message } => Self::Refused(message.clone()),
             News::Unreachable { message } => Self::Unreachable(message.clone()),
             News::Unclear { message } => Self::Unknown(message.clone()),
             other => Self::Unknown(format!("{other:?}")),

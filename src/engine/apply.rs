@@ -2,7 +2,8 @@
 
 use crate::engine::state::Then;
 use crate::engine::{
-    Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Rules, State, Tracked, teach,
+    Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Request, Rules, State,
+    Tracked, teach,
 };
 use crate::model::{JobId, NodeName, Time, hostlist};
 use crate::throughput::{Cache, LearnRule, Sample};
@@ -19,7 +20,10 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             match state.find_mut(&job.name) {
                 Some(tracked) if tracked.phase.is_over() => *tracked = fresh,
                 // What waits may be changed by its owner; what Slurm has may not.
-                Some(tracked) if tracked.phase.attempt().is_none() => tracked.job = (**job).clone(),
+                Some(tracked) if tracked.phase.attempt().is_none() => {
+                    tracked.job = (**job).clone();
+                    tracked.failures = 0;
+                }
                 Some(_) => {}
                 None => state.jobs.push(fresh),
             }
@@ -43,6 +47,14 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             }
             (!samples.is_empty()).then(|| Action::Learn { job: job.clone(), samples })
         }
+        Event::Stray { job, job_id } => {
+            state.find_mut(job)?.stray = *job_id;
+            None
+        }
+        Event::Found { job, run, job_id, submit_time } => {
+            state.find_mut(job)?.found(at, run, *job_id, submit_time.as_ref());
+            None
+        }
         Event::NodeDown { node, .. } => {
             state.nodes_down.insert(node.clone());
             None
@@ -60,14 +72,28 @@ impl Tracked {
         match std::mem::replace(&mut self.phase, waiting(None, "")) {
             Phase::Waiting { .. } => self.finish(at, Outcome::Cancelled),
             ended @ Phase::Ended { .. } => self.phase = ended,
-            Phase::Stopping { attempt, since, killed, .. } => {
-                self.phase = Phase::Stopping { attempt, since, then: Then::Cancel, killed };
+            Phase::Stopping { attempt, since, request, .. } => {
+                self.phase = Phase::Stopping { attempt, since, then: Then::Cancel, request };
             }
             Phase::Meant(attempt) | Phase::Pending(attempt) | Phase::Running(attempt) => {
-                self.phase = Phase::Stopping { attempt, since: at, then: Then::Cancel, killed: false };
+                let (then, request) = (Then::Cancel, Request::Meant);
+                self.phase = Phase::Stopping { attempt, since: at, then, request };
                 self.last = (at, "is being cancelled".into());
             }
         }
+    }
+
+    /// Takes up an attempt again that was given up as lost, and that Slurm has after all.
+    fn found(&mut self, at: Time, run: &str, job_id: JobId, submit_time: Option<&String>) {
+        let Some(place) = self.past.iter().position(|past| past.attempt.run == run) else { return };
+        if self.phase.attempt().is_some() || self.phase.is_over() {
+            return;
+        }
+        let mut attempt = self.past.remove(place).attempt;
+        attempt.identify(job_id, submit_time);
+        self.last = (at, format!("found in the queue as job {job_id}"));
+        self.phase = Phase::Pending(attempt);
+        self.stray = None;
     }
 
     /// Takes in news of the current attempt; returns what they teach about speeds.
@@ -115,27 +141,55 @@ impl Tracked {
                 self.put_off(at, &format!("could not be submitted: {message}"), rules);
             }
             News::NeverSubmitted => {
+                // Should it appear after all, it is known.
+                if let Some(attempt) = self.phase.attempt().cloned() {
+                    self.past.push(PastAttempt { attempt, ended: at, end: End::Vanished, epochs: 0 });
+                }
                 self.put_off(at, "Slurm never had it; it is submitted again", rules);
             }
+            News::Deferred { message } => self.put_off(at, &format!("not taken now: {message}"), rules),
             News::Unclear { message } => {
-                self.last = (at, format!("nobody knows whether it was submitted ({message})"));
+                self.last = (at, format!("nobody knows whether Slurm heard the request ({message})"));
             }
             News::Missing => {
                 if let Some(attempt) = self.phase.attempt_mut() {
                     attempt.missing = Some(at);
                 }
             }
-            News::Stopped => {
-                let said = "was asked to save and end".to_owned();
-                self.advance(at, |attempt| stopping(attempt, at, false), said);
-            }
-            News::Killed => {
-                let said = "is being ended by Slurm".to_owned();
-                self.advance(at, |attempt| stopping(attempt, at, true), said);
-            }
-            News::NotStopped { message } => self.last = (at, format!("could not be stopped: {message}")),
+            News::Stopped => self.asked(at, Request::Asked, "was asked to save and end"),
+            News::Killed => self.asked(at, Request::Killed, "is being ended by Slurm"),
+            News::NotStopped { message } => self.not_asked(at, message),
         }
         Vec::new()
+    }
+
+    /// Takes in that Slurm heard a request to end the job.
+    fn asked(&mut self, at: Time, heard: Request, said: &str) {
+        self.last = (at, said.to_owned());
+        let nothing = waiting(None, "");
+        self.phase = match std::mem::replace(&mut self.phase, nothing) {
+            Phase::Meant(attempt) | Phase::Pending(attempt) | Phase::Running(attempt) => {
+                Phase::Stopping { attempt, since: at, then: Then::GoOn, request: heard }
+            }
+            // The time since the first such request counts.
+            Phase::Stopping { attempt, since, then, request } => {
+                let since = if request == heard { since } else { at };
+                Phase::Stopping { attempt, since, then, request: heard }
+            }
+            other => other,
+        };
+    }
+
+    /// Takes in that Slurm did not hear a request, or said no: a job that was to go on elsewhere goes on where it is.
+    fn not_asked(&mut self, at: Time, message: &str) {
+        self.last = (at, format!("could not be stopped: {message}"));
+        let nothing = waiting(None, "");
+        self.phase = match std::mem::replace(&mut self.phase, nothing) {
+            Phase::Stopping { attempt, then: Then::GoOn, request: Request::Meant, .. } => {
+                if attempt.started.is_some() { Phase::Running(attempt) } else { Phase::Pending(attempt) }
+            }
+            other => other,
+        };
     }
 
     /// Goes on to the next phase with the same attempt; one that is being stopped stays so.
@@ -144,10 +198,6 @@ impl Tracked {
         let nothing = waiting(None, "");
         self.phase = match std::mem::replace(&mut self.phase, nothing) {
             Phase::Meant(attempt) | Phase::Pending(attempt) | Phase::Running(attempt) => next(attempt),
-            Phase::Stopping { attempt, since, then, killed } => {
-                let killed = killed || matches!(next(attempt.clone()), Phase::Stopping { killed: true, .. });
-                Phase::Stopping { attempt, since, then, killed }
-            }
             other => other,
         };
     }
@@ -163,7 +213,7 @@ impl Tracked {
         self.epochs_done = report.epoch;
         self.fruitless = 0;
         // The first one after a stop may have begun before it.
-        let whole = report.epoch > before + 1 || before == 0;
+        let whole = report.epoch > before + 1 || self.past.is_empty();
         self.epoch = report.length.filter(|_| whole).or(self.epoch);
         self.epoch_at = Some(report.at);
         self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
@@ -182,6 +232,9 @@ impl Tracked {
             }
         };
         let epochs = self.epochs_done.saturating_sub(attempt.epochs_before);
+        // How the batch was divided has served its purpose; the GPUs are kept.
+        let lost = *end == End::Vanished;
+        let attempt = Attempt { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
         self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
         // Without reports nobody can count: exit status 0 is the word of the program that all is done.
         if *end == End::Completed || self.epochs_left() == 0 {
@@ -223,6 +276,10 @@ impl Tracked {
     /// Waits for a better moment without using up a retry: the job is not to blame.
     fn put_off(&mut self, at: Time, why: &str, rules: &Rules) {
         self.fruitless += 1;
+        if self.fruitless > Rules::MOST_FRUITLESS {
+            // Whatever it is that comes from outside so often, it comes with this job.
+            return self.fail(at, None, why, rules);
+        }
         self.wait(at, Some(at.after(rules.delay(self.fruitless))), why);
     }
 
@@ -250,8 +307,4 @@ impl Attempt {
 
 fn waiting(not_before: Option<Time>, reason: &str) -> Phase {
     Phase::Waiting { not_before, reason: reason.to_owned() }
-}
-
-fn stopping(attempt: Attempt, since: Time, killed: bool) -> Phase {
-    Phase::Stopping { attempt, since, then: Then::GoOn, killed }
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::engine::moves::{self, Stops};
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::state::Then;
-use crate::engine::{Action, Attempt, Gpus, Moves, Phase, Rules, State, Tracked};
+use crate::engine::{Action, Attempt, Gpus, Moves, Phase, Request, Rules, State, Tracked};
 use crate::model::{Availability, Cluster, GpuType, Offer, Seconds, Time};
 use crate::policy::{Problem, Verdict};
 
@@ -19,39 +19,61 @@ pub(super) fn decide(
 ) -> Vec<Action> {
     let mut actions: Vec<Action> =
         state.jobs.iter().filter_map(|tracked| end_of_patience(tracked, at, cluster, rules)).collect();
-    let seen = fingerprint(state, at, cluster, rules);
+    actions.iter().for_each(|action| intend(state, action, at));
+    let seen = fingerprint(state, at, cluster, (rules, planner));
     if state.decided == Some(seen) {
         return actions;
     }
-    let (mut drafts, mut unsettled) = (Vec::new(), false);
-    for group in plan::groups(state, cluster, rules) {
+    let mut unsettled = false;
+    // What one group gets is marked before the next one looks at what is free.
+    for number in 0..plan::groups(state, cluster, rules).len() {
+        let Some(group) = plan::groups(state, cluster, rules).into_iter().nth(number) else { break };
         let Chosen { actions: own, draft, again } = choose(state, &group, at, rules, planner);
-        actions.extend(own);
-        drafts.extend(draft.map(|draft| (draft, group.cluster)));
+        let cluster = group.cluster;
         unsettled |= again;
-    }
-    state.decided = (!unsettled).then_some(seen);
-    for (number, (draft, cluster)) in drafts.into_iter().enumerate() {
+        own.iter().for_each(|action| intend(state, action, at));
+        actions.extend(own);
+        let Some(draft) = draft else { continue };
         let run = if number == 0 { planner.run.to_owned() } else { format!("{}.{number}", planner.run) };
         actions.extend(mark(state, &draft, &run, at));
         if !draft.plan.placed().is_empty() {
             actions.push(Action::Submit(Box::new(draft.into_batch(run, planner, cluster))));
         }
     }
+    state.decided = (!unsettled).then_some(seen);
     actions
+}
+
+/// Writes down in the state that a job is about to be ended, to go on elsewhere: whatever becomes of the request, its
+/// end is then no end for good.
+fn intend(state: &mut State, action: &Action, at: Time) {
+    let (Action::Stop { job, .. } | Action::Cancel { job, .. }) = action else { return };
+    let Some(tracked) = state.find_mut(job) else { return };
+    if let Phase::Pending(attempt) | Phase::Running(attempt) = &tracked.phase {
+        let (then, request) = (Then::GoOn, Request::Meant);
+        tracked.phase = Phase::Stopping { attempt: attempt.clone(), since: at, then, request };
+    }
 }
 
 /// Returns whether a job waits for GPUs and may have some now.
 pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
-    matches!(&tracked.phase, Phase::Waiting { not_before, .. } if not_before.is_none_or(|moment| moment <= at))
+    let is_due = |not_before: Option<Time>| not_before.is_none_or(|moment| moment <= at);
+    tracked.stray.is_none()
+        && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
 }
 
 /// Returns how to end a job that its owner gave up, that does not stop, or that can never start.
 fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules) -> Option<Action> {
     let attempt = tracked.phase.attempt()?;
     let why = match &tracked.phase {
-        Phase::Stopping { killed: true, .. } => return None,
+        Phase::Stopping { request: Request::Killed, since, .. } => {
+            if at.since(*since) < Rules::KILL_PATIENCE {
+                return None;
+            }
+            "Slurm has not ended it yet".to_owned()
+        }
         Phase::Stopping { then: Then::Cancel, .. } => "its owner cancelled it".to_owned(),
+        Phase::Stopping { request: Request::Meant, .. } => return meant(tracked),
         Phase::Stopping { since, .. } => {
             let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
             let patience = Seconds(grace.0 + Rules::PATIENCE.0);
@@ -60,7 +82,7 @@ fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules
             }
             format!("it did not stop within {} s", patience.0)
         }
-        Phase::Pending(_) => {
+        Phase::Pending(_) if at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
             format!("{} can never start: no such GPUs are up any more", unable(attempt, cluster)?)
         }
         _ => return None,
@@ -69,8 +91,24 @@ fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules
     Some(Action::Cancel { job, run, job_id, why })
 }
 
+/// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.
+fn meant(tracked: &Tracked) -> Option<Action> {
+    let attempt = tracked.phase.attempt()?;
+    let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
+    let why = "nobody knows whether the first request was heard".to_owned();
+    Some(if attempt.started.is_some() {
+        Action::Stop { job, run, job_id, why }
+    } else {
+        Action::Cancel { job, run, job_id, why }
+    })
+}
+
 /// Returns the GPUs of an attempt for which no nodes are up, if there are any.
 fn unable(attempt: &Attempt, cluster: &Cluster) -> Option<String> {
+    // A cluster without nodes is one that nobody could see.
+    if cluster.nodes.is_empty() {
+        return None;
+    }
     let up = |gpu_type: &GpuType| -> u32 {
         let nodes = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
         let stocks = nodes.flat_map(|node| &node.gpus).filter(|stock| stock.gpu_type == *gpu_type);
@@ -92,7 +130,12 @@ struct Chosen {
 /// Returns what to do for one group: either running jobs to stop, or a plan for those that are ready.
 fn choose(state: &State, group: &Group<'_>, at: Time, rules: &Rules, planner: &Planner<'_>) -> Chosen {
     let ready: Vec<&Tracked> = group.jobs.iter().copied().filter(|tracked| is_ready(tracked, at)).collect();
-    let stopping = |tracked: &&&Tracked| matches!(tracked.phase, Phase::Stopping { then: Then::GoOn, .. });
+    let stopping = |tracked: &&&Tracked| match tracked.phase {
+        Phase::Stopping { then: Then::GoOn, request, since, .. } => {
+            request != Request::Killed || at.since(since) < Rules::STUCK
+        }
+        _ => false,
+    };
     if let Some(other) = group.jobs.iter().find(stopping) {
         let why = format!("{} gives its GPUs back first", other.job.name);
         let wait = |tracked: &&Tracked| Action::Wait { job: tracked.job.name.clone(), why: why.clone() };
@@ -121,6 +164,9 @@ fn choose(state: &State, group: &Group<'_>, at: Time, rules: &Rules, planner: &P
     Chosen { draft: base, ..Chosen::default() }
 }
 
+/// The most jobs that wait for long and are looked at in one turn.
+const LOOKED_AT: usize = 20;
+
 /// Returns how to take back attempts that wait in the queue for long while other GPUs are free that serve the job nearly
 /// as well.
 fn detours(
@@ -131,9 +177,6 @@ fn detours(
 ) -> Vec<Action> {
     let detour = |tracked: &&Tracked| {
         let Phase::Pending(attempt) = &tracked.phase else { return None };
-        if !is_late(tracked, at) {
-            return None;
-        }
         let offer = plan::offer(state, group, &[tracked], rules);
         if attempt.gpus.fit_in(&offer) {
             return None;
@@ -151,7 +194,14 @@ fn detours(
         })
     };
     // One at a time: what is free serves only one of them.
-    group.jobs.iter().find_map(detour).into_iter().collect()
+    group
+        .jobs
+        .iter()
+        .filter(|tracked| is_late(tracked, at))
+        .take(LOOKED_AT)
+        .find_map(detour)
+        .into_iter()
+        .collect()
 }
 
 /// Returns whether a job has waited in the queue for long.
@@ -189,8 +239,11 @@ fn mark(state: &mut State, draft: &Draft, run: &str, at: Time) -> Vec<Action> {
 }
 
 /// Returns a number that stands for all that a decision depends on, save the epochs that go by.
-fn fingerprint(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> u64 {
+fn fingerprint(state: &State, at: Time, cluster: &Cluster, (rules, planner): (&Rules, &Planner<'_>)) -> u64 {
     let mut hasher = DefaultHasher::new();
+    (planner.policy.name(), planner.objective.name(), planner.seed).hash(&mut hasher);
+    let margin = if let Moves::Auto { margin } = rules.moves { Some(margin.to_bits()) } else { None };
+    (margin, &rules.capacity).hash(&mut hasher);
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
         (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at)).hash(&mut hasher);
         (moves::is_movable(tracked), is_late(tracked, at)).hash(&mut hasher);

@@ -22,6 +22,18 @@ pub enum Event {
         run: String,
         news: News,
     },
+    /// Slurm has an earlier submission of a job that waits here, or not any more.
+    Stray {
+        job: JobName,
+        job_id: Option<JobId>,
+    },
+    /// Slurm has a submission after all that was given up as lost.
+    Found {
+        job: JobName,
+        run: String,
+        job_id: JobId,
+        submit_time: Option<String>,
+    },
     NodeDown {
         node: NodeName,
         reason: Option<String>,
@@ -38,6 +50,8 @@ pub enum News {
     Submitted { job_id: JobId },
     /// sbatch said no.
     Refused { message: String },
+    /// sbatch said that it may be taken later.
+    Deferred { message: String },
     /// The request did not reach Slurm.
     Unreachable { message: String },
     /// Nobody knows whether Slurm has it.

@@ -56,9 +56,9 @@ impl Gpus {
         self.by_type().iter().all(|(gpu_type, &count)| offered(gpu_type) >= count)
     }
 
-    /// Takes these GPUs out of an offer: from their own nodes, else from others, for Slurm gives an attempt that
-    /// still waits any nodes of the right kind.
-    pub(super) fn take_from(&self, offer: &mut Offer) {
+    /// Takes these GPUs out of an offer: from their own nodes, else from others that they may be on, for Slurm gives
+    /// an attempt that still waits any nodes of the right kind.
+    pub(super) fn take_from(&self, offer: &mut Offer, may_be_on: &dyn Fn(&NodeName) -> bool) {
         let mut missing: BTreeMap<&GpuType, u32> = BTreeMap::new();
         for (name, gpu_type, count) in self.iter() {
             let own = offer.nodes.iter_mut().find(|node| node.name == *name);
@@ -66,12 +66,14 @@ impl Gpus {
             let taken = stock.map_or(0, |(_, free)| take(free, count));
             *missing.entry(gpu_type).or_default() += count - taken;
         }
-        for node in &mut offer.nodes {
+        for node in offer.nodes.iter_mut().filter(|node| may_be_on(&node.name)) {
             for (gpu_type, free) in &mut node.gpus {
                 if let Some(left) = missing.get_mut(gpu_type) {
                     *left -= take(free, *left);
                 }
             }
+        }
+        for node in &mut offer.nodes {
             node.gpus.retain(|(_, count)| *count > 0);
         }
         offer.nodes.retain(|node| !node.gpus.is_empty());

@@ -28,6 +28,6 @@ pub use self::notice::notice;
 pub use self::observation::{Observation, Sighting, Standing};
 pub use self::plan::{Planner, named_ranks};
 pub use self::rules::{Moves, Rules};
-pub use self::state::{Outcome, PastAttempt, Phase, State, Then, Tracked};
+pub use self::state::{Outcome, PastAttempt, Phase, Request, State, Then, Tracked};
 pub use self::step::{Step, step};
 pub use self::turn::{Keeper, Told, Turn, World, carry_out, look, turn};

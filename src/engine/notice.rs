@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::{End, Event, News, Observation, Phase, Rules, Sighting, Standing, State, Tracked};
+use crate::engine::{
+    End, Event, News, Observation, PastAttempt, Phase, Rules, Sighting, Standing, State, Tracked,
+};
 use crate::model::{Availability, Node, NodeName};
 
 /// Returns what has happened since the state was brought up to date.
@@ -12,6 +14,7 @@ use crate::model::{Availability, Node, NodeName};
 pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     let mut events = nodes(state, seen);
     for tracked in &state.jobs {
+        events.extend(stray(tracked, seen));
         let Some(attempt) = tracked.phase.attempt() else { continue };
         let news = |news| Event::Attempt { job: tracked.job.name.clone(), run: attempt.run.clone(), news };
         let own = |sighting: &&Sighting| sighting.job == tracked.job.name && sighting.run == attempt.run;
@@ -38,6 +41,23 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     events
 }
 
+/// Returns what an earlier submission in the queue means for a job that waits: it is the one that was given up as
+/// lost, or else stands in the way of a new one.
+fn stray(tracked: &Tracked, seen: &Observation) -> Option<Event> {
+    let own = |sighting: &&Sighting| sighting.job == tracked.job.name;
+    let sighting = seen.strays.iter().find(own);
+    let waits = matches!(tracked.phase, Phase::Waiting { .. });
+    if let Some(sighting) = sighting.filter(|_| waits) {
+        let lost = |past: &PastAttempt| past.attempt.run == sighting.run && past.end == End::Vanished;
+        if tracked.past.iter().any(lost) {
+            let (job, run, job_id) = (sighting.job.clone(), sighting.run.clone(), sighting.job_id);
+            return Some(Event::Found { job, run, job_id, submit_time: sighting.submit_time.clone() });
+        }
+    }
+    let job_id = sighting.map(|sighting| sighting.job_id);
+    (job_id != tracked.stray).then(|| Event::Stray { job: tracked.job.name.clone(), job_id })
+}
+
 /// Returns what a sighting says of the way into the queue and out of it.
 fn start(tracked: &Tracked, sighting: &Sighting, seen: &Observation) -> Option<News> {
     let attempt = tracked.phase.attempt()?;
@@ -51,7 +71,9 @@ fn start(tracked: &Tracked, sighting: &Sighting, seen: &Observation) -> Option<N
         }
         Standing::Running { since, gpus } => {
             let at = since.unwrap_or(seen.at);
-            (attempt.started.is_none() || !known).then(|| News::Started {
+            // Where it runs may be seen later than that it does.
+            let moved = gpus.as_ref().is_some_and(|gpus| *gpus != attempt.gpus);
+            (attempt.started.is_none() || !known || moved).then(|| News::Started {
                 job_id,
                 submit_time,
                 at,

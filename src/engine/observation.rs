@@ -11,6 +11,8 @@ pub struct Observation {
     pub cluster: Cluster,
     /// The submissions that Slurm knows, or that left word of their end.
     pub sightings: Vec<Sighting>,
+    /// Submissions that are in the queue for a job of the state, and are not its current one.
+    pub strays: Vec<Sighting>,
     /// Epochs that were reported since the last look, in order; by job and run.
     pub epochs: Vec<(JobName, String, EpochReport)>,
     /// What could not be read, for people.

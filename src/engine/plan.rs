@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::engine::{Batch, Phase, Rules, State, Tracked};
-use crate::model::{Cluster, GpuType, Held, Holdings, Job, JobName, Offer, PlacedRank, RankNeeds, Seconds};
+use crate::model::{
+    Cluster, GpuType, Held, Holdings, Job, JobName, NodeName, Offer, PlacedRank, RankNeeds, Seconds,
+};
 use crate::policy::{CheckedPlan, Memory, Objective, Placement, Policy, Problem, Rank, verify};
 use crate::throughput::ThroughputMatrix;
 
@@ -41,16 +43,26 @@ pub(super) struct Draft {
 /// Returns the jobs that have not ended, by the partitions that they go to.
 pub(super) fn groups<'a>(state: &'a State, cluster: &Cluster, rules: &Rules) -> Vec<Group<'a>> {
     let mut by_partition: BTreeMap<Option<&str>, Vec<&Tracked>> = BTreeMap::new();
-    let usual = rules.defaults.partition.as_deref().or_else(|| cluster.default_partition());
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
-        let own = tracked.job.launch.partition.as_deref().or(usual);
-        by_partition.entry(own).or_default().push(tracked);
+        by_partition.entry(partition(tracked, cluster, rules)).or_default().push(tracked);
     }
     let group = |(partition, jobs): (Option<&str>, Vec<&'a Tracked>)| Group {
         cluster: partition.map_or_else(|| cluster.clone(), |names| cluster.in_partitions(names)),
         jobs,
     };
     by_partition.into_iter().map(group).collect()
+}
+
+/// Returns the partition that a job goes to, or several with commas, where that can be told.
+fn partition<'a>(tracked: &'a Tracked, cluster: &'a Cluster, rules: &'a Rules) -> Option<&'a str> {
+    let named = tracked.job.launch.partition.as_deref().or(rules.defaults.partition.as_deref());
+    named.or_else(|| cluster.default_partition())
+}
+
+/// Returns whether a job of a partition may run on a node.
+fn can_use(cluster: &Cluster, node: &NodeName, partition: Option<&str>) -> bool {
+    let (Some(node), Some(names)) = (cluster.node(node), partition) else { return true };
+    node.partitions.is_empty() || names.split(',').any(|name| node.partitions.contains(name.trim()))
 }
 
 /// Returns what `movers` and jobs without GPUs may use together: what is free, what the movers hold, less what
@@ -78,7 +90,8 @@ pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules
     let is_mover = |tracked: &Tracked| movers.iter().any(|mover| mover.job.name == tracked.job.name);
     for tracked in state.jobs.iter().filter(|tracked| !is_mover(tracked)) {
         if let Phase::Meant(attempt) | Phase::Pending(attempt) = &tracked.phase {
-            attempt.gpus.take_from(&mut offer);
+            let partition = partition(tracked, &group.cluster, rules);
+            attempt.gpus.take_from(&mut offer, &|node| can_use(&group.cluster, node, partition));
         }
     }
     if !rules.capacity.is_empty() {

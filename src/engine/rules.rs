@@ -47,6 +47,14 @@ impl Rules {
     pub const DETOUR: f64 = 2.0;
     /// How long a job that has ended is remembered: 30 days.
     pub const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
+    /// How long nodes may be gone before an attempt that waits for them is taken back.
+    pub const NODES_PATIENCE: Seconds = Seconds(60.0);
+    /// How long Slurm may take to end a job before it is told again.
+    pub const KILL_PATIENCE: Seconds = Seconds(120.0);
+    /// How long others wait for the GPUs of a job that Slurm does not manage to end.
+    pub const STUCK: Seconds = Seconds(300.0);
+    /// How many ends from outside in a row, without an epoch, count against no retry.
+    pub const MOST_FRUITLESS: u32 = 10;
     /// The longest wait before a further try.
     pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
 

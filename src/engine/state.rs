@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::engine::{Attempt, End};
-use crate::model::{Job, JobName, NodeName, Seconds, Time};
+use crate::model::{Job, JobId, JobName, NodeName, Seconds, Time};
 use crate::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
@@ -39,6 +39,8 @@ pub struct Tracked {
     pub added: Time,
     /// What happened last, for people.
     pub last: (Time, String),
+    /// An earlier submission that Slurm still has, or has after all: nothing else may be submitted.
+    pub stray: Option<JobId>,
     pub past: Vec<PastAttempt>,
 }
 
@@ -60,12 +62,23 @@ pub enum Phase {
         attempt: Attempt,
         since: Time,
         then: Then,
-        killed: bool,
+        request: Request,
     },
     Ended {
         at: Time,
         outcome: Outcome,
     },
+}
+
+/// How far a request to end a job has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// It is about to be made, or nobody knows whether it was heard.
+    Meant,
+    /// The job was asked to save and end.
+    Asked,
+    /// Slurm was told to end it.
+    Killed,
 }
 
 /// What comes after a job was stopped.
@@ -128,6 +141,7 @@ impl Tracked {
             epoch_at: None,
             added: at,
             last: (at, "added".into()),
+            stray: None,
             past: Vec::new(),
         }
     }
@@ -152,7 +166,7 @@ impl Tracked {
         let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
         let (done, all) = (
-            (self.epochs_done - attempt.epochs_before) as f64,
+            self.epochs_done.saturating_sub(attempt.epochs_before) as f64,
             self.job.epochs.saturating_sub(attempt.epochs_before) as f64,
         );
         let begun = attempt.started.unwrap_or(now).0.max(now.0 - (done + 1.0) * epoch.0);

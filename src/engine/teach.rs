@@ -14,7 +14,8 @@ pub(super) fn by_epoch(
     cache: &Cache,
 ) -> Vec<Sample> {
     if !report.ranks.is_empty() {
-        return report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at)).collect();
+        let samples = report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at));
+        return typical(samples.collect());
     }
     // The first epoch after a stop may have begun before it: nobody says how much of it was left.
     let resumed = report.epoch == attempt.epochs_before + 1 && !tracked.past.is_empty();
@@ -24,6 +25,15 @@ pub(super) fn by_epoch(
 
 /// The least length of a job whose start and end may be taken for training.
 const LONG: Seconds = Seconds(600.0);
+
+/// Returns one sample for each GPU type, batch and source, the one with the median time: ranks of one epoch share its
+/// good and bad moments, and are not as many witnesses.
+fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
+    let kind = |own: &Sample| (own.key.clone(), own.source, own.batch);
+    samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));
+    let same = |a: &Sample, b: &Sample| kind(a) == kind(b);
+    samples.chunk_by(same).map(|own| own[(own.len() - 1) / 2].clone()).collect()
+}
 
 /// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
 /// that its start and end hardly count. Better than nothing, and forgotten with the first report.

@@ -147,7 +147,9 @@ fn act<W: World + ?Sized, E>(
                     Some(message) => News::Unreachable { message: message.clone() },
                 };
                 // Where one request got lost the next would, too.
-                if trouble.is_none() && matches!(news, News::Unreachable { .. } | News::Unclear { .. }) {
+                if trouble.is_none()
+                    && matches!(news, News::Deferred { .. } | News::Unreachable { .. } | News::Unclear { .. })
+                {
                     trouble = Some("not tried after what came before".to_owned());
                 }
                 hear(attempt(&batch.jobs[job].name, &batch.run, news))?;

@@ -9,7 +9,7 @@ mod signals;
 mod slurm_world;
 
 pub use self::error::LiveError;
-pub use self::reported::reported;
+pub use self::reported::{Reported, reported};
 pub use self::scripts::{HELPER, Script, Site, absolute, scripts};
 pub use self::signals::Interrupts;
 pub use self::slurm_world::SlurmWorld;

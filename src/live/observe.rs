@@ -1,30 +1,72 @@
 //! From what Slurm prints to the submissions that it knows, and how those ended that it has let go.
 
-use crate::engine::{Attempt, End, Gpus, Sighting, Standing, Tracked};
-use crate::model::{Cluster, JobId, Time};
+use std::collections::BTreeMap;
+
+use crate::engine::{Attempt, End, Gpus, Sighting, Standing, State, Tracked};
+use crate::model::{Cluster, JobId, JobName, Time};
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
 
-/// Returns the submission of a tracked job as the queue shows it; `None` where it does not.
-///
-/// Components of a heterogeneous job carry the same tag and are one submission. A job whose comment is gone is
-/// known by its number and the time of its submission.
-pub(super) fn sighting(tracked: &Tracked, queue: &[QueuedJob], cluster: &Cluster) -> Option<Sighting> {
-    let attempt = tracked.phase.attempt()?;
-    let tag = Tag { run: attempt.run.clone(), job: tracked.job.name.to_string() };
-    let is_own = |queued: &&QueuedJob| match queued.tag() {
-        Some(own) => own == tag,
-        None => queued.comment.is_none() && is_same(attempt, queued.id, queued.submit_time.as_deref()),
-    };
-    let own: Vec<&QueuedJob> = queue.iter().filter(is_own).collect();
+/// The user's queue by the submissions that hsched made.
+pub(super) struct Queue<'a> {
+    by_tag: BTreeMap<Tag, Vec<&'a QueuedJob>>,
+    /// Jobs without a comment: a site may strip it.
+    bare: Vec<&'a QueuedJob>,
+}
+
+impl<'a> Queue<'a> {
+    pub(super) fn new(jobs: &'a [QueuedJob]) -> Self {
+        let mut queue = Self { by_tag: BTreeMap::new(), bare: Vec::new() };
+        for job in jobs {
+            match job.tag() {
+                Some(tag) => queue.by_tag.entry(tag).or_default().push(job),
+                None if job.comment.is_none() => queue.bare.push(job),
+                None => {}
+            }
+        }
+        queue
+    }
+
+    /// Returns the submission of a tracked job as the queue shows it; `None` where it does not.
+    ///
+    /// Components of a heterogeneous job carry the same tag and are one submission. A job whose comment is gone is
+    /// known by its name, its number and the time of its submission.
+    pub(super) fn sighting(&self, tracked: &Tracked, cluster: &Cluster) -> Option<Sighting> {
+        let attempt = tracked.phase.attempt()?;
+        let tag = Tag { run: attempt.run.clone(), job: tracked.job.name.to_string() };
+        let is_own = |queued: &&&QueuedJob| {
+            let (id, submit_time) = (queued.id, queued.submit_time.as_deref());
+            is_same(tracked, attempt, (&queued.name, id, submit_time))
+        };
+        let bare = || self.bare.iter().filter(is_own).copied().collect();
+        let own = self.by_tag.get(&tag).cloned().unwrap_or_else(bare);
+        seen(tracked, &attempt.run, &own, cluster)
+    }
+
+    /// Returns the submissions that are active in the queue for tracked jobs and are not their current ones.
+    pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
+        let stray = |(tag, own): (&Tag, &Vec<&QueuedJob>)| {
+            let tracked = state.find(&JobName::new(&tag.job).ok()?)?;
+            let current = tracked.phase.attempt().is_some_and(|attempt| attempt.run == tag.run);
+            let active = own.iter().any(|queued| !queued.state.is_final());
+            (active && !current && !tracked.phase.is_over())
+                .then(|| seen(tracked, &tag.run, own, cluster))
+                .flatten()
+        };
+        self.by_tag.iter().filter_map(stray).collect()
+    }
+}
+
+/// Returns what the components of a submission show together.
+fn seen(tracked: &Tracked, run: &str, own: &[&QueuedJob], cluster: &Cluster) -> Option<Sighting> {
     let first = own.iter().min_by_key(|queued| queued.id)?;
     let standing = match own.iter().find(|queued| !queued.state.is_final()) {
-        Some(active) => standing(active, &own, cluster),
+        Some(active) => standing(active, own, cluster),
         None => Standing::Ended {
             end: end(&first.state, first.exit),
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
         },
     };
-    let (job, run) = (tracked.job.name.clone(), attempt.run.clone());
+    let (job, run) = (tracked.job.name.clone(), run.to_owned());
     Some(Sighting { job, run, job_id: first.id, submit_time: first.submit_time.clone(), standing })
 }
 
@@ -48,8 +90,9 @@ fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster) -> Standi
 pub(super) fn recorded(tracked: &Tracked, records: &[JobRecord]) -> Option<Sighting> {
     let attempt = tracked.phase.attempt()?;
     let record = JobRecord::latest(records, attempt.job_id?)?;
-    let same = is_same(attempt, record.id, record.submit_time.as_deref());
-    if !same || !record.settled {
+    let same = is_same(tracked, attempt, (&record.name, record.id, record.submit_time.as_deref()));
+    let other = record.tag().is_some_and(|tag| tag.run != attempt.run);
+    if !same || other || !record.settled {
         return None;
     }
     let end = if record.out_of_memory { End::OutOfMemory } else { end(&record.state, record.exit) };
@@ -72,10 +115,21 @@ pub(super) fn left_word(tracked: &Tracked, job_id: JobId, status: u8) -> Option<
     })
 }
 
-/// Returns whether a job of Slurm is an attempt: numbers are given out again when a controller loses its state.
-fn is_same(attempt: &Attempt, id: JobId, submit_time: Option<&str>) -> bool {
-    let unknown = attempt.submit_time.is_none() || submit_time.is_none();
-    attempt.job_id == Some(id) && (unknown || attempt.submit_time.as_deref() == submit_time)
+/// Returns whether a job of Slurm, by its name, number and time of submission, is an attempt: numbers are given out
+/// again when a controller loses its state.
+fn is_same(
+    tracked: &Tracked,
+    attempt: &Attempt,
+    (name, id, submit_time): (&str, JobId, Option<&str>),
+) -> bool {
+    let named = attempt.job_id == Some(id) && name == tracked.job.name.as_str();
+    let in_time = match (attempt.submit_time.as_deref(), submit_time) {
+        (Some(own), Some(other)) => own == other,
+        // Slurm's times are whole seconds.
+        (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= attempt.meant.0),
+        (_, None) => true,
+    };
+    named && in_time
 }
 
 fn end(state: &JobState, exit: Option<ExitStatus>) -> End {

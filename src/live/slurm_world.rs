@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::clock::Clock;
 use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
+use crate::live::observe::Queue;
 use crate::live::scripts::{HELPER, Script, Site, scripts};
 use crate::live::{LiveError, observe, reported, signals};
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
@@ -85,16 +86,19 @@ impl<'a> SlurmWorld<'a> {
         at: Time,
         notes: &mut Vec<String>,
     ) -> Result<Observation, LiveError> {
+        let queue = Queue::new(queue);
         let (mut sightings, mut left) = (Vec::new(), Vec::new());
         for tracked in state.jobs.iter().filter(|tracked| tracked.phase.attempt().is_some()) {
-            match observe::sighting(tracked, queue, &cluster) {
+            match queue.sighting(tracked, &cluster) {
                 Some(sighting) => sightings.push(sighting),
                 None => left.push(tracked),
             }
         }
         sightings.extend(self.endings(&left, notes)?);
-        let epochs = reported(&self.site.state, state, at)?;
-        Ok(Observation { at, cluster, sightings, epochs, notes: std::mem::take(notes) })
+        let (epochs, unread) = reported(&self.site.state, state, at);
+        notes.extend(unread);
+        let strays = queue.strays(state, &cluster);
+        Ok(Observation { at, cluster, sightings, strays, epochs, notes: std::mem::take(notes) })
     }
 
     /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that
@@ -240,9 +244,8 @@ impl<'a> SlurmWorld<'a> {
         match scancel::send(self.runner, command) {
             // The end is seen in the queue.
             Ok(Reply::Done | Reply::Ended) => done,
-            Err(CancelError::Unknown { message } | CancelError::Refused { message }) => {
-                News::NotStopped { message }
-            }
+            Err(CancelError::Unknown { message }) => News::Unclear { message },
+            Err(CancelError::Refused { message }) => News::NotStopped { message },
             Err(CancelError::Unreachable { source }) => News::NotStopped { message: source.to_string() },
         }
     }
@@ -285,6 +288,7 @@ impl World for SlurmWorld<'_> {
         match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
             Ok(submitted) => News::Submitted { job_id: submitted.id },
             Err(SubmitError::Refused { message }) => News::Refused { message },
+            Err(SubmitError::NotNow { message }) => News::Deferred { message },
             Err(SubmitError::Unreachable { source }) => News::Unreachable { message: source.to_string() },
             Err(SubmitError::Unknown { message }) => match self.find(&batch.run, &batch.jobs[job].name) {
                 Some(job_id) => News::Submitted { job_id },

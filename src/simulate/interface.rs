@@ -14,6 +14,7 @@ impl engine::World for World {
             at: self.now(),
             cluster: self.cluster(),
             sightings: Vec::new(),
+            strays: Vec::new(),
             epochs: Vec::new(),
             notes: Vec::new(),
         };

@@ -13,8 +13,28 @@ pub(super) enum Denial {
 }
 
 /// Phrases after which the controller may have done it although no answer came, in lower case.
-const MAY_BE_HEARD: [&str; 3] =
-    ["socket timed out", "zero bytes were transmitted or received", "transport endpoint is not connected"];
+const MAY_BE_HEARD: [&str; 5] = [
+    "socket timed out",
+    "zero bytes were transmitted or received",
+    "transport endpoint is not connected",
+    "receive failure",
+    "shutdown failure",
+];
+
+/// Phrases of a controller that would take the same request at another time, in lower case.
+const LATER: [&str; 5] = [
+    "job submit limit",
+    "maxsubmit",
+    "rate limit exceeded",
+    "temporarily unable",
+    "resource temporarily unavailable",
+];
+
+/// Returns whether a refusal may be different at another time.
+pub(super) fn is_for_now(message: &str) -> bool {
+    let printed = message.to_lowercase();
+    LATER.iter().any(|phrase| printed.contains(phrase))
+}
 
 /// What Slurm's programs put before what they have to say.
 const INTRODUCTIONS: [&str; 3] = ["error: ", "Batch job submission failed: ", "allocation failure: "];
@@ -37,6 +57,9 @@ impl Denial {
             | CommandError::Unexpected { .. } => Self::Unreachable(error),
             CommandError::Failed { ref status, ref stderr, .. } if status.starts_with("exit status") => {
                 let said = said(program, stderr);
+                if MAY_BE_HEARD.iter().any(|phrase| said.to_lowercase().contains(phrase)) {
+                    return Self::Unknown(said);
+                }
                 let reason =
                     if said.is_empty() { format!("{program} gave no reason ({status})") } else { said };
                 Self::Refused(reason)

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::slurm::record::excerpt;
-use crate::slurm::request::{Denial, said};
+use crate::slurm::request::{Denial, is_for_now, said};
 use crate::slurm::{CommandError, CommandLine, JobId, Output, Runner, time};
 
 /// A job that Slurm accepted.
@@ -21,6 +21,9 @@ pub enum SubmitError {
     /// Slurm answered no; the same request will not be accepted later either, as far as it says.
     #[error("sbatch refused the job: {message}")]
     Refused { message: String },
+    /// Slurm would take the request at another time: a limit on jobs, or on requests.
+    #[error("sbatch refused the job for now: {message}")]
+    NotNow { message: String },
     /// The request did not reach Slurm: there is no job.
     #[error("no job was submitted")]
     Unreachable {
@@ -115,6 +118,7 @@ fn expected_start(stderr: &str) -> Option<String> {
 impl From<Denial> for SubmitError {
     fn from(denial: Denial) -> Self {
         match denial {
+            Denial::Refused(message) if is_for_now(&message) => Self::NotNow { message },
             Denial::Refused(message) => Self::Refused { message },
             Denial::Unreachable(source) => Self::Unreachable { source },
             Denial::Unknown(message) => Self::Unknown { message },

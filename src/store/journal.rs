@@ -63,6 +63,7 @@ fn answer(what: &Map<String, Value>) -> Option<Event> {
     let news = match text("event")? {
         "submitted" => News::Submitted { job_id: JobId(what.get("job_id")?.as_u64()?.try_into().ok()?) },
         "refused" => News::Refused { message: message() },
+        "deferred" => News::Deferred { message: message() },
         "unreachable" => News::Unreachable { message: message() },
         "unclear" => News::Unclear { message: message() },
         "stopped" => News::Stopped,
@@ -78,6 +79,12 @@ pub(super) fn event_line(event: &Event) -> Value {
     match event {
         Event::Added { job } => json!({ "event": "added", "job": job.name.as_str() }),
         Event::CancelAsked { job } => json!({ "event": "cancel_asked", "job": job.as_str() }),
+        Event::Stray { job, job_id } => {
+            json!({ "event": "stray", "job": job.as_str(), "job_id": job_id.map(|id| id.0) })
+        }
+        Event::Found { job, run, job_id, .. } => {
+            json!({ "event": "found", "job": job.as_str(), "run": run, "job_id": job_id.0 })
+        }
         Event::NodeDown { node, reason } => {
             json!({ "event": "node_down", "node": node.as_str(), "reason": reason })
         }
@@ -98,6 +105,7 @@ fn news_line(news: &News) -> Value {
     match news {
         News::Submitted { job_id } => json!({ "event": "submitted", "job_id": job_id.0 }),
         News::Refused { message: text } => message("refused", text),
+        News::Deferred { message: text } => message("deferred", text),
         News::Unreachable { message: text } => message("unreachable", text),
         News::Unclear { message: text } => message("unclear", text),
         News::Missing => json!({ "event": "missing" }),

@@ -325,9 +325,10 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), StateError> {
     // A temporary file is made 0600.
     let mut file = NamedTempFile::new_in(folder).map_err(write_error(path))?;
     file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(write_error(path))?;
-    file.persist(path)
-        .map(drop)
-        .map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })
+    file.persist(path).map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
+    // The new name is on the disk when the folder is; not every file system can be asked for that.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
 }
 
 fn private() -> OpenOptions {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::engine::{Attempt, End, Gpus, Outcome, PastAttempt, Phase, State, Then, Tracked};
+use crate::engine::{Attempt, End, Gpus, Outcome, PastAttempt, Phase, Request, State, Then, Tracked};
 use crate::model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use crate::spec;
 use crate::store::StateError;
@@ -38,6 +38,8 @@ struct StateJob {
     epoch_at: Option<f64>,
     added: f64,
     last: (f64, String),
+    #[serde(default)]
+    stray: Option<u32>,
     past: Vec<StatePast>,
 }
 
@@ -48,10 +50,18 @@ enum StatePhase {
     Meant { attempt: StateAttempt },
     Pending { attempt: StateAttempt },
     Running { attempt: StateAttempt },
-    Stopping { attempt: StateAttempt, since: f64, cancel: bool, killed: bool },
+    Stopping { attempt: StateAttempt, since: f64, cancel: bool, request: StateRequest },
     Completed { at: f64 },
     Failed { at: f64, reason: String },
     Cancelled { at: f64 },
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StateRequest {
+    Meant,
+    Asked,
+    Killed,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -186,6 +196,7 @@ impl StateJob {
             epoch_at: tracked.epoch_at.map(|time| time.0),
             added: tracked.added.0,
             last: (tracked.last.0.0, tracked.last.1.clone()),
+            stray: tracked.stray.map(|id| id.0),
             past: tracked.past.iter().map(past).collect(),
         }
     }
@@ -207,6 +218,7 @@ impl StateJob {
             epoch_at: self.epoch_at.map(Time),
             added: Time(self.added),
             last: (Time(self.last.0), self.last.1),
+            stray: self.stray.map(JobId),
             past: past.map_err(named)?,
             job,
         })
@@ -223,11 +235,11 @@ impl StatePhase {
             Phase::Meant(own) => Self::Meant { attempt: attempt(own) },
             Phase::Pending(own) => Self::Pending { attempt: attempt(own) },
             Phase::Running(own) => Self::Running { attempt: attempt(own) },
-            Phase::Stopping { attempt: own, since, then, killed } => Self::Stopping {
+            Phase::Stopping { attempt: own, since, then, request } => Self::Stopping {
                 attempt: attempt(own),
                 since: since.0,
                 cancel: *then == Then::Cancel,
-                killed: *killed,
+                request: StateRequest::new(*request),
             },
             Phase::Ended { at, outcome } => match outcome {
                 Outcome::Completed => Self::Completed { at: at.0 },
@@ -246,11 +258,11 @@ impl StatePhase {
             Self::Meant { attempt } => Phase::Meant(attempt.attempt()?),
             Self::Pending { attempt } => Phase::Pending(attempt.attempt()?),
             Self::Running { attempt } => Phase::Running(attempt.attempt()?),
-            Self::Stopping { attempt, since, cancel, killed } => Phase::Stopping {
+            Self::Stopping { attempt, since, cancel, request } => Phase::Stopping {
                 attempt: attempt.attempt()?,
                 since: Time(since),
                 then: if cancel { Then::Cancel } else { Then::GoOn },
-                killed,
+                request: request.request(),
             },
             Self::Completed { at } => ended(at, Outcome::Completed),
             Self::Failed { at, reason } => ended(at, Outcome::Failed { reason }),
@@ -317,6 +329,24 @@ impl StateAttempt {
             communication: Seconds(self.communication_s),
             ..attempt
         })
+    }
+}
+
+impl StateRequest {
+    fn new(request: Request) -> Self {
+        match request {
+            Request::Meant => Self::Meant,
+            Request::Asked => Self::Asked,
+            Request::Killed => Self::Killed,
+        }
+    }
+
+    fn request(self) -> Request {
+        match self {
+            Self::Meant => Request::Meant,
+            Self::Asked => Request::Asked,
+            Self::Killed => Request::Killed,
+        }
     }
 }
 

@@ -223,6 +223,7 @@ fn is_answer(news: &News) -> bool {
         news,
         News::Submitted { .. }
             | News::Refused { .. }
+            | News::Deferred { .. }
             | News::Unreachable { .. }
             | News::Unclear { .. }
             | News::Stopped
@@ -285,6 +286,14 @@ fn tell(event: &Event, state: &State) -> Option<StoryLine> {
             let (topic, text) = tell_news(news, tracked, current.or_else(past))?;
             Some(line(job, topic, text))
         }
+        Event::Stray { job, job_id } => {
+            let id = (*job_id)?;
+            let text = format!("waits: job {id}, an earlier submission of it, is still in the queue");
+            Some(line(job, Topic::Queue, text))
+        }
+        Event::Found { job, job_id, .. } => {
+            Some(line(job, Topic::Queue, format!("found in the queue after all, as job {job_id}")))
+        }
         Event::NodeDown { .. } | Event::NodeBack { .. } => None,
     }
 }
@@ -299,6 +308,7 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
             (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch"))
         }
         News::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
+        News::Deferred { message } => (Topic::Queue, format!("not taken now, later again: {message}")),
         News::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
         News::Unclear { message } => {
             (Topic::Queue, format!("nobody knows whether it was submitted: {message}"))

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use hsched::engine::{
-    Attempt, End, Event, Gpus, Keeper, Moves, News, Outcome, PastAttempt, Phase, Rules, State, Then, Tracked,
-    apply,
+    Attempt, End, Event, Gpus, Keeper, Moves, News, Outcome, PastAttempt, Phase, Request, Rules, State, Then,
+    Tracked, apply,
 };
 use hsched::model::{
     BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time,
@@ -110,15 +110,16 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 fn phase() -> impl Strategy<Value = Phase> {
     let waiting = (prop::option::of(time()), "\\PC{0,20}");
-    let stopping = (attempt(), time(), any::<bool>(), any::<bool>());
+    let request = prop::sample::select(vec![Request::Meant, Request::Asked, Request::Killed]);
+    let stopping = (attempt(), time(), any::<bool>(), request);
     prop_oneof![
         waiting.prop_map(|(not_before, reason)| Phase::Waiting { not_before, reason }),
         attempt().prop_map(Phase::Meant),
         attempt().prop_map(Phase::Pending),
         attempt().prop_map(Phase::Running),
-        stopping.prop_map(|(attempt, since, cancel, killed)| {
+        stopping.prop_map(|(attempt, since, cancel, request)| {
             let then = if cancel { Then::Cancel } else { Then::GoOn };
-            Phase::Stopping { attempt, since, then, killed }
+            Phase::Stopping { attempt, since, then, request }
         }),
         (time(), outcome()).prop_map(|(at, outcome)| Phase::Ended { at, outcome }),
     ]
@@ -147,6 +148,7 @@ fn tracked(number: usize) -> impl Strategy<Value = Tracked> {
                 fruitless,
                 epoch: epoch.map(Seconds),
                 epoch_at: epoch.map(Time),
+                stray: None,
                 last: (at, said),
                 past,
                 ..Tracked::new(job(&format!("job-{number}"), epochs, retries), added)
