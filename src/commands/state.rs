@@ -129,7 +129,8 @@ pub(super) fn failure(error: &StateError) -> Failure {
     match error {
         StateError::Locked { .. } => failure.hint("try again when it has ended"),
         StateError::Exists { .. } => failure.hint("give another --run-id"),
-        StateError::Write { .. } => failure.hint("name another directory with --set state_dir=DIR"),
+        StateError::Write { .. } => failure
+            .hint("free some space there, or, while it knows no jobs, name another with --set state_dir=DIR"),
         StateError::Damaged { .. } => {
             failure.hint("it is left as it is; move it away to begin anew, the jobs in Slurm's queue go on")
         }

@@ -159,7 +159,7 @@ pub(super) fn submit(
             Exit::Failed,
             format!("in the queue already: {jobs}; nothing was submitted"),
         )
-        .hint("cancel it with hsched cancel, give the new job another name, or choose others with --job"));
+        .hint("hsched watch goes on with it; or cancel it with hsched cancel, give the new job another name, choose others with --job"));
     }
 
     let before = state.clone();

@@ -35,10 +35,23 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             None
         }
         Event::Attempt { job, run, news } => {
-            let State { jobs, cache, contributor, .. } = state;
+            let State { jobs, cache, contributor, nodes_down, decided } = state;
             let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == *job)?;
             if tracked.phase.attempt().is_none_or(|attempt| attempt.run != *run) {
                 return None;
+            }
+            let on_lost_node =
+                |attempt: &Attempt| attempt.gpus.0.keys().any(|node| nodes_down.contains(node));
+            let excused = matches!(news, News::Ended { end: End::Failed { .. }, .. })
+                && tracked.phase.attempt().is_some_and(on_lost_node);
+            let news = match news {
+                // Its ranks failed for it.
+                News::Ended { at, .. } if excused => &News::Ended { end: End::NodeFailed, at: *at },
+                other => other,
+            };
+            if matches!(news, News::NotStopped { .. }) {
+                // What was decided did not come about.
+                *decided = None;
             }
             let samples = tracked.hear(at, news, rules, cache);
             let rule = LearnRule { weight: rules.learning_rate, contributor };
@@ -57,6 +70,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
         }
         Event::NodeDown { node, .. } => {
             state.nodes_down.insert(node.clone());
+            state.jobs.iter_mut().for_each(|tracked| tracked.excuse(at, node, rules));
             None
         }
         Event::NodeBack { node } => {
@@ -80,6 +94,27 @@ impl Tracked {
                 self.phase = Phase::Stopping { attempt, since: at, then, request };
                 self.last = (at, "is being cancelled".into());
             }
+        }
+    }
+
+    /// Takes back what a failure cost the job whose node turns out to have been down: the ranks fail before Slurm
+    /// notices.
+    fn excuse(&mut self, at: Time, node: &NodeName, rules: &Rules) {
+        let left = self.epochs_left();
+        let Some(past) = self.past.last_mut() else { return };
+        let failed = matches!(past.end, End::Failed { .. }) && past.attempt.gpus.0.contains_key(node);
+        if !failed || at.since(past.ended) >= Rules::NOTICED || self.phase.attempt().is_some() {
+            return;
+        }
+        match &self.phase {
+            Phase::Ended { outcome: Outcome::Failed { .. }, .. } | Phase::Waiting { .. } => {}
+            _ => return,
+        }
+        if left > 0 {
+            past.end = End::NodeFailed;
+            self.failures = self.failures.saturating_sub(1);
+            let said = format!("node {node}, which it was on, is down");
+            self.wait(at, Some(at.after(rules.delay(1))), &said);
         }
     }
 
@@ -117,7 +152,9 @@ impl Tracked {
                 if let Some(attempt) = self.phase.attempt_mut() {
                     let new = attempt.job_id != Some(*job_id) || attempt.missing.is_some();
                     attempt.identify(*job_id, submit_time.as_ref());
-                    if new || matches!(self.phase, Phase::Meant(_)) {
+                    // One that ran is back in the queue where Slurm starts it again.
+                    attempt.started = None;
+                    if new || matches!(self.phase, Phase::Meant(_) | Phase::Running(_)) {
                         self.advance(at, Phase::Pending, format!("in the queue as job {job_id}"));
                     }
                 }
@@ -236,12 +273,24 @@ impl Tracked {
         let lost = *end == End::Vanished;
         let attempt = Attempt { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
         self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
-        // Without reports nobody can count: exit status 0 is the word of the program that all is done.
-        if *end == End::Completed || self.epochs_left() == 0 {
-            if epochs == 0 && self.past.iter().all(|past| past.epochs == 0) {
-                self.epochs_done = self.job.epochs;
+        // Exit status 0 is the word of the program that all is done.
+        if *end == End::Completed {
+            self.finish(ended, Outcome::Completed);
+            if self.epochs_done == 0 {
+                self.last.1 = "ended well, but its ranks reported no epoch".into();
             }
-            return self.finish(ended, Outcome::Completed);
+            return;
+        }
+        if self.epochs_left() == 0 {
+            return match end {
+                End::Failed { .. } | End::OutOfMemory => {
+                    self.finish(
+                        ended,
+                        Outcome::Failed { reason: format!("all epochs are done, then it {end}") },
+                    );
+                }
+                _ => self.finish(ended, Outcome::Completed),
+            };
         }
         match (then, end) {
             (Some(Then::Cancel), _) | (None, End::Cancelled) => self.finish(ended, Outcome::Cancelled),

@@ -24,6 +24,9 @@ pub struct Standing<'a> {
     pub attempt: Option<&'a Attempt>,
 }
 
+/// A number of jobs that no longer fits a screen.
+const MANY: usize = 20;
+
 /// Returns all jobs as a table, then what happened last to each, and a summary.
 #[must_use]
 pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
@@ -51,7 +54,12 @@ pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
     let mut say = |line: &str| {
         let _ = writeln!(text, "{}", wrap(&harmless(line), terminal.width(), "  "));
     };
-    for tracked in &state.jobs {
+    // Of many, those that are done say nothing that the table does not.
+    let is_told = |tracked: &&Tracked| {
+        let completed = matches!(tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
+        state.jobs.len() <= MANY || !completed
+    };
+    for tracked in state.jobs.iter().filter(is_told) {
         say(&format!("{}: {}", tracked.job.name, Standing::new(tracked).last(now)));
     }
     if !state.nodes_down.is_empty() {

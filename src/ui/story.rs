@@ -1,6 +1,6 @@
 //! What happens to jobs and nodes, a line each: the log of `watch`, and the demo's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{Action, Attempt, Batch, End, Event, News, Outcome, Phase, State, Told, Tracked};
 use crate::model::{JobName, NodeName, Seconds, hostlist};
@@ -13,8 +13,8 @@ pub struct Story {
     /// What was told since the last lines.
     events: Vec<Event>,
     actions: Vec<Action>,
-    /// Why each job waits, as last said.
-    waits: BTreeMap<JobName, String>,
+    /// The jobs of which was said that they wait.
+    waits: BTreeSet<JobName>,
     /// Samples a second, as last said.
     speeds: BTreeMap<SpeedKey, f64>,
 }
@@ -159,7 +159,8 @@ impl Story {
             }
             Action::Cancel { job, why, .. } => vec![line(job, Topic::Cancel, format!("is ended: {why}"))],
             Action::Wait { job, why } => {
-                let is_news = self.waits.insert(job.clone(), why.clone()).as_ref() != Some(why);
+                // Why changes with every job before it; that it waits is news once.
+                let is_news = self.waits.insert(job.clone());
                 is_news.then(|| line(job, Topic::Wait, format!("waits: {why}"))).into_iter().collect()
             }
             Action::Learn { job, samples } => self.learnt(job, samples, state).into_iter().collect(),
@@ -345,13 +346,21 @@ fn fate(tracked: &Tracked) -> Topic {
     }
 }
 
+/// Returns the file with what the job's ranks printed.
+fn output(tracked: &Tracked) -> String {
+    let folder = tracked.job.launch.workdir.as_deref().map_or(String::new(), |folder| format!("{folder}/"));
+    format!("{folder}{}.out", tracked.job.name)
+}
+
 fn ended(end: &End, tracked: &Tracked) -> String {
     let (done, all) = (tracked.epochs_done, tracked.job.epochs);
     match &tracked.phase {
         Phase::Ended { at, outcome: Outcome::Completed } => {
             format!("completed, {} after it was added", duration(at.since(tracked.added)))
         }
-        Phase::Ended { outcome: Outcome::Failed { reason }, .. } => format!("given up: {reason}"),
+        Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
+            format!("given up: {reason}; see {}", output(tracked))
+        }
         Phase::Ended { outcome: Outcome::Cancelled, .. } => "cancelled".to_owned(),
         _ => {
             let counts =

@@ -63,8 +63,8 @@ fn the_story_is_told_the_same_every_time() {
              # Its ranks measured it. From now on that counts, not the job file.
     00:22:30 lstm: stops to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
              # What the moves gain is worth more than the restarts cost.
-    00:22:30 resnet50: stops to move: others gain more: 823 s an epoch on 4 v100
-               instead of 772 s, 9 left
+    00:22:30 resnet50: stops to move: others gain more: 826 s an epoch on 4 v100
+               instead of 775 s, 9 left
     00:22:30 bert: stops to move: 958 s an epoch on 4 v100 instead of 1283 s, 5 left
     00:39:00 bert: failed with exit status 1, 2 of 3 retries left; goes on after
                epoch 2 of 6
@@ -72,16 +72,16 @@ fn the_story_is_told_the_same_every_time() {
     00:39:30 bert: submitted as job 8 to 4 v100 (v2); 15 min 58 s an epoch
     01:30:30 lstm: completed, 1 h 30 min after it was added
              # Its GPUs are free for others.
-    01:36:30 resnet50: stops to move: 638 s an epoch on 4 t4 + 4 v100 instead of 829
+    01:36:30 resnet50: stops to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
                s, 3 left
     01:37:00 node v2 is down: Not responding
              # Its job is not to blame and loses no retry; it waits for other GPUs.
     01:37:00 bert: lost a node; goes on after epoch 5 of 6
     01:37:30 bert: waits: needs a GPU of types p100, t4, v100; 0 on offer now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
-    01:49:30 resnet50: stops to move: others gain more: 715 s an epoch on 4 p100 + 4
-               t4 + 1 v100 instead of 643 s, 2 left
-    01:50:00 bert: submitted as job 11 to 3 v100 (v1); 21 min 14 s an epoch
+    01:49:30 resnet50: stops to move: others gain more: 714 s an epoch on 4 p100 + 4
+               t4 + 1 v100 instead of 641 s, 2 left
+    01:50:00 bert: submitted as job 11 to 3 v100 (v1); 21 min 13 s an epoch
     02:12:00 bert: completed, 2 h 11 min after it was added
     02:13:00 resnet50: completed, 2 h 12 min after it was added
 

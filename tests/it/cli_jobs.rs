@@ -288,7 +288,7 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     let sandbox = sandbox.printing("squeue", &[&line(9, "vgg19", "PENDING")]);
     assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "r2")).fails(1), @r"
     error: in the queue already: vgg19 (job 9, PENDING); nothing was submitted
-    hint: cancel it with hsched cancel, give the new job another name, or choose others with --job
+    hint: hsched watch goes on with it; or cancel it with hsched cancel, give the new job another name, choose others with --job
     ");
     assert_eq!((sandbox.calls("sbatch").len(), phase(&sandbox, 0)), (1, json!("pending")));
     assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 9");

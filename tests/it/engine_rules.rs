@@ -171,7 +171,11 @@ fn a_completed_or_cancelled_job_is_over() {
         &Event::Attempt { job: name("a"), run: "r".into(), news },
         &rules(Moves::Never),
     );
-    assert_eq!(state.jobs[0].epochs_done, 10);
+    assert!(
+        state.is_over() && state.jobs[0].last.1.contains("reported no epoch"),
+        "{:?}",
+        state.jobs[0].last
+    );
 }
 
 #[test]
@@ -382,7 +386,7 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
     assert_eq!(words(&then.actions), ["b waits"]);
     // Its grace of 10 s and half a minute more are over: Slurm ends it.
     let late = take(then.state, 41.0, &cluster, &rules(Moves::Never));
-    assert_eq!(words(&late.actions), ["cancel a"]);
+    assert_eq!(words(&late.actions), ["cancel a", "b waits"]);
 }
 
 #[test]
@@ -546,4 +550,94 @@ fn nodes_that_go_and_come_are_noticed_once() {
 fn gpus_print_by_type() {
     let attempt = attempt("r", "v1", "v100", 2, 0);
     assert_eq!((attempt.gpus.to_string(), Gpus::default().to_string()), ("2 v100".to_owned(), String::new()));
+}
+
+#[test]
+fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
+    let on_node = || running(job("a", "{v100: 100}", ", retries: 0"), attempt("r", "v1", "v100", 2, 0), 3);
+    let down = Event::NodeDown { node: NodeName::new("v1").expect("a name"), reason: None };
+    let news = News::Ended { end: End::Failed { exit: 233, signal: 0 }, at: Time(10.0) };
+    let failed = Event::Attempt { job: name("a"), run: "r".into(), news };
+    // Whichever is noticed first.
+    for events in [[&down, &failed], [&failed, &down]] {
+        let mut state = state(vec![on_node()]);
+        events.iter().for_each(|event| drop(apply(&mut state, Time(12.0), event, &rules(Moves::Never))));
+        let tracked = &state.jobs[0];
+        assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
+        assert_eq!((tracked.failures, &tracked.past[0].end), (0, &End::NodeFailed));
+    }
+    // One that is noticed much later has nothing to do with it.
+    let mut state = state(vec![on_node()]);
+    apply(&mut state, Time(12.0), &failed, &rules(Moves::Never));
+    apply(&mut state, Time(400.0), &down, &rules(Moves::Never));
+    assert!(state.is_over());
+}
+
+#[test]
+fn a_program_that_fails_after_its_last_epoch_has_failed_and_is_not_run_again() {
+    let end = End::Failed { exit: 7, signal: 0 };
+    let over = after(end, 10, 0);
+    let Phase::Ended { outcome: Outcome::Failed { reason }, .. } = &over.phase else {
+        panic!("{:?}", over.phase)
+    };
+    assert!(reason.contains("all epochs are done"), "{reason}");
+}
+
+#[test]
+fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
+    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let tracked =
+        Tracked { phase: Phase::Meant(meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let mut state = state(vec![tracked]);
+    let mut see = |at: f64, strays: Vec<Sighting>| {
+        let seen = Observation { strays, ..look(at, vec![]) };
+        for event in notice(&state, &seen) {
+            apply(&mut state, Time(at), &event, &rules(Moves::Never));
+        }
+        state.clone()
+    };
+    see(0.0, vec![]);
+    assert!(matches!(see(61.0, vec![]).jobs[0].phase, Phase::Waiting { .. }));
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    let run = |run: &str| Sighting { run: run.into(), ..sighting(9, Standing::Pending) };
+    let blocked = see(500.0, vec![run("of-somebody")]);
+    assert_eq!(words(&take(blocked, 500.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+    let free = see(501.0, vec![]);
+    assert_eq!(words(&take(free, 501.0, &cluster, &rules(Moves::Never)).actions), ["submit a on 2 v100"]);
+    let found = see(502.0, vec![run("r")]);
+    let Phase::Pending(attempt) = &found.jobs[0].phase else { panic!("{:?}", found.jobs[0].phase) };
+    assert_eq!((attempt.job_id, attempt.ranks.len(), found.jobs[0].past.len()), (Some(JobId(9)), 1, 0));
+}
+
+#[test]
+fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("t1", "t4", 2, 2, "alloc")]);
+    let slow = || {
+        let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
+        running(job, attempt("r", "t1", "t4", 2, 0), 1)
+    };
+    let auto = rules(Moves::Auto { margin: 0.5 });
+    let first = take(state(vec![slow()]), 1.0, &cluster, &auto);
+    assert_eq!(words(&first.actions), ["stop a"]);
+    // Cut short before the answer: the next turn asks again.
+    assert_eq!(words(&take(first.state.clone(), 2.0, &cluster, &auto).actions), ["stop a"]);
+    let hear = |news| {
+        let mut state = first.state.clone();
+        let event = Event::Attempt { job: name("a"), run: "r".into(), news };
+        apply(&mut state, Time(2.0), &event, &auto);
+        state
+    };
+    assert_eq!(words(&take(hear(News::Stopped), 3.0, &cluster, &auto).actions), [""; 0]);
+    let refused = hear(News::NotStopped { message: "no".into() });
+    assert!(matches!(refused.jobs[0].phase, Phase::Running(_)) && refused.decided.is_none());
+}
+
+#[test]
+fn groups_that_share_nodes_do_not_share_gpus() {
+    let mut cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    cluster.nodes[0].partitions = ["long", "short"].map(str::to_owned).into();
+    let jobs = ["long", "short"]
+        .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&done.actions), ["submit long on 2 v100", "short waits"]);
 }

@@ -16,7 +16,7 @@ use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
-use crate::model::{Cluster, JobName, Seconds};
+use crate::model::{Cluster, JobName, Seconds, Time};
 use crate::policy::{self, Objective, Parameters};
 use crate::spec;
 use crate::store::new_run_id;
@@ -28,6 +28,8 @@ pub(super) struct Watch<'a> {
     pub context: &'a Context,
     pub rules: Rules,
     story: RefCell<Story>,
+    /// Jobs that ended before are none of its business.
+    begun: Time,
     /// What the last look noted.
     noted: RefCell<Vec<String>>,
 }
@@ -89,7 +91,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 impl<'a> Watch<'a> {
     pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Self {
-        Self { args, context, rules, story: RefCell::default(), noted: RefCell::default() }
+        Self {
+            args,
+            context,
+            rules,
+            story: RefCell::default(),
+            begun: state::now(context),
+            noted: RefCell::default(),
+        }
     }
 
     /// Takes one turn.
@@ -134,7 +143,8 @@ impl<'a> Watch<'a> {
                     pause = self.args.interval;
                     summary = left.summary;
                 }
-                Err(failure) if matches!(failure.exit, Exit::SlurmUnavailable | Exit::Locked) => {
+                // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
+                Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
                     self.context.terminal.say(&format!("{}; trying again", failure.message));
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
@@ -156,7 +166,8 @@ impl<'a> Watch<'a> {
             self.print(&notes, state);
             turn?;
             let failed = |phase: &Phase| {
-                matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
+                matches!(phase, Phase::Ended { at, outcome }
+                    if *outcome != Outcome::Completed && *at >= self.begun)
             };
             let failed = state.jobs.iter().any(|tracked| failed(&tracked.phase));
             let busy = !state.is_over();
