@@ -171,7 +171,7 @@ impl<'a> SlurmWorld<'a> {
         let file = self.plan_file(batch);
         let scripts = scripts(batch, &file, &self.site).ok()?;
         let text = scripts.into_iter().find(|script| script.job == job)?.text.ok()?;
-        let command = CommandLine { stdin: Some(text), ..sbatch::test_command("-", &self.site.sbatch) };
+        let command = sbatch::test_command(&text, &self.site.sbatch);
         let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
     }

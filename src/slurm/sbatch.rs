@@ -86,13 +86,14 @@ pub fn parse(stdout: &str) -> Option<Submitted> {
     })
 }
 
-/// Returns the command line that asks when a script file would start, and submits nothing.
+/// Returns the command line that asks when a script with this text would start, and submits nothing.
 ///
 /// Slurm takes a job id for the answer. Limits of partitions are not looked at.
 #[must_use]
 pub fn test_command(script: &str, options: &[String]) -> CommandLine {
     let fixed = ["--test-only".to_owned()];
-    CommandLine::new("sbatch", fixed.iter().chain(options).cloned().chain([script.to_owned()]))
+    let command = CommandLine::new("sbatch", fixed.iter().chain(options).cloned());
+    CommandLine { stdin: Some(script.to_owned()), ..command }
 }
 
 /// Asks with [`test_command`].
@@ -188,8 +189,8 @@ mod tests {
     }
 
     fn forecast(answer: Result<&str, &str>) -> Result<Forecast, CommandError> {
-        let command = test_command("job.sh", &["-w".to_owned(), "v1".to_owned()]);
-        assert_eq!(command.to_string(), "sbatch --test-only -w v1 job.sh");
+        let command = test_command("#!/bin/sh\n", &["-w".to_owned(), "v1".to_owned()]);
+        assert_eq!(command.to_string(), "sbatch --test-only -w v1");
         let answer = answer
             .map(|stderr| Output { stdout: String::new(), stderr: stderr.to_owned() })
             .map_err(|stderr| CommandError::failed(&command, "exit status: 1", stderr));
