@@ -19,7 +19,7 @@ pub(super) fn decide(
 ) -> Vec<Action> {
     let mut actions: Vec<Action> =
         state.jobs.iter().filter_map(|tracked| end_of_patience(tracked, at, cluster, rules)).collect();
-    actions.iter().for_each(|action| intend(state, action, at));
+    intend(state, &actions, at);
     let seen = fingerprint(state, at, cluster, (rules, planner));
     if state.decided == Some(seen) {
         return actions;
@@ -31,7 +31,7 @@ pub(super) fn decide(
         let Chosen { actions: own, draft, again } = choose(state, &group, at, rules, planner);
         let cluster = group.cluster;
         unsettled |= again;
-        own.iter().for_each(|action| intend(state, action, at));
+        intend(state, &own, at);
         actions.extend(own);
         let Some(draft) = draft else { continue };
         let run = if number == 0 { planner.run.to_owned() } else { format!("{}.{number}", planner.run) };
@@ -44,14 +44,16 @@ pub(super) fn decide(
     actions
 }
 
-/// Writes down in the state that a job is about to be ended, to go on elsewhere: whatever becomes of the request, its
-/// end is then no end for good.
-fn intend(state: &mut State, action: &Action, at: Time) {
-    let (Action::Stop { job, .. } | Action::Cancel { job, .. }) = action else { return };
-    let Some(tracked) = state.find_mut(job) else { return };
-    if let Phase::Pending(attempt) | Phase::Running(attempt) = &tracked.phase {
-        let (then, request) = (Then::GoOn, Request::Meant);
-        tracked.phase = Phase::Stopping { attempt: attempt.clone(), since: at, then, request };
+/// Writes down in the state which jobs are about to be ended, to go on elsewhere: whatever becomes of the request,
+/// their end is then no end for good.
+fn intend(state: &mut State, actions: &[Action], at: Time) {
+    for action in actions {
+        let (Action::Stop { job, .. } | Action::Cancel { job, .. }) = action else { continue };
+        let Some(tracked) = state.find_mut(job) else { continue };
+        if let Phase::Pending(attempt) | Phase::Running(attempt) = &tracked.phase {
+            let (then, request) = (Then::GoOn, Request::Meant);
+            tracked.phase = Phase::Stopping { attempt: attempt.clone(), since: at, then, request };
+        }
     }
 }
 
