@@ -561,7 +561,9 @@ fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
     // Whichever is noticed first.
     for events in [[&down, &failed], [&failed, &down]] {
         let mut state = state(vec![on_node()]);
-        events.iter().for_each(|event| drop(apply(&mut state, Time(12.0), event, &rules(Moves::Never))));
+        for event in events {
+            apply(&mut state, Time(12.0), event, &rules(Moves::Never));
+        }
         let tracked = &state.jobs[0];
         assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
         assert_eq!((tracked.failures, &tracked.past[0].end), (0, &End::NodeFailed));
