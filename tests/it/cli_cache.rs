@@ -242,3 +242,10 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     assert!(text.contains("scaled from v100 by 3 other models"), "{text}");
     assert_eq!(sandbox.run(&format!("{plan} --estimate off")).succeeds(), without);
 }
+
+#[test]
+fn a_table_of_something_else_is_no_table_of_speeds() {
+    let sandbox = Sandbox::new();
+    let refused = sandbox.run_with_input("cache import -", "x,y\n1,2\n").exits(78);
+    assert!(refused.stderr.contains("needs the columns model and gpu_type"), "{}", refused.stderr);
+}

@@ -53,7 +53,14 @@ impl SpeedFile {
     /// When the text is no such table, or has impossible numbers.
     pub fn parse_csv(text: &str) -> Result<Cache, SpeedFileError> {
         let mut records = BTreeMap::<_, RecordRow>::new();
-        for (index, row) in csv::Reader::from_reader(text.as_bytes()).deserialize().enumerate() {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let header = reader.headers().map_err(|source| SpeedFileError::Csv { source })?;
+        if ["model", "gpu_type"].iter().any(|key| !header.iter().any(|own| own == *key)) {
+            let what =
+                "needs the columns model and gpu_type, as hsched cache export --format csv writes them";
+            return Err(SpeedFileError::Content { place: "the first line".into(), what: what.into() });
+        }
+        for (index, row) in reader.deserialize().enumerate() {
             let row: TableRow = row.map_err(|source| SpeedFileError::Csv { source })?;
             let name = [&row.model, &row.gpu_type, &row.contributor].map(Clone::clone);
             let record = records.entry((name, row.precision.clone())).or_insert_with(|| row.record());
