@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{Action, Attempt, Batch, End, Event, News, Outcome, Phase, State, Told, Tracked};
+use crate::engine::{
+    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked,
+};
 use crate::model::{JobName, NodeName, Seconds, hostlist};
 use crate::throughput::{Sample, SpeedKey};
 use crate::ui::duration;
@@ -323,6 +325,9 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
             (Topic::Epoch, format!("epoch {} of {} done{length}", report.epoch, tracked.job.epochs))
         }
         News::Ended { end, .. } => {
+            // What the engine made of it: ranks fail for a node that is lost.
+            let same = |past: &&PastAttempt| attempt.is_some_and(|own| own.run == past.attempt.run);
+            let end = tracked.past.iter().rev().find(same).map_or(end, |past| &past.end);
             let saved = *end == End::Saved && !tracked.phase.is_over();
             (if saved { Topic::Saved } else { fate(tracked) }, ended(end, tracked))
         }
@@ -356,7 +361,8 @@ fn ended(end: &End, tracked: &Tracked) -> String {
     let (done, all) = (tracked.epochs_done, tracked.job.epochs);
     match &tracked.phase {
         Phase::Ended { at, outcome: Outcome::Completed } => {
-            format!("completed, {} after it was added", duration(at.since(tracked.added)))
+            let silent = if tracked.epochs_done == 0 { "; its ranks reported no epoch" } else { "" };
+            format!("completed, {} after it was added{silent}", duration(at.since(tracked.added)))
         }
         Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
             format!("given up: {reason}; see {}", output(tracked))
