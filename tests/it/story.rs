@@ -9,7 +9,7 @@ use hsched::policy::{self, Objective, Parameters};
 use hsched::simulate::{Delays, Incident, Play, Saving, Site, Ways, When, World};
 use serde_json::{Value, json};
 
-use crate::engine_rules::rules;
+use crate::engine_states::rules;
 
 /// Samples per second on one GPU, in truth, by job and GPU type.
 pub const TRUE_SPEEDS: [(&str, &[(&str, f64)]); 3] =

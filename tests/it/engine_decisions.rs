@@ -1,0 +1,249 @@
+//! The engine's decisions on tiny states: who gets what, who moves, who is ended.
+
+use hsched::engine::{
+    Attempt, End, Event, Gpus, Moves, News, Observation, Outcome, Phase, Request, Sighting, Standing, Step,
+    Then, Tracked, apply, notice,
+};
+use hsched::model::{Job, JobId, NodeName, Time};
+
+use crate::engine_states::{
+    attempt, cluster, gpu, job, look, name, rules, running, sighting, state, take, words,
+};
+
+#[test]
+fn free_gpus_go_to_jobs_that_wait() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
+    let Step { state: then, actions } =
+        take(state(vec![other, waiting]), 1.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
+    let Phase::Meant(attempt) = &then.jobs[1].phase else { panic!("{:?}", then.jobs[1].phase) };
+    assert_eq!((attempt.run.as_str(), attempt.job_id), ("next", None));
+    // The same again: what is meant has its GPUs, and nobody else waits.
+    assert_eq!(words(&take(then, 2.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+}
+
+#[test]
+fn gpus_of_what_is_in_the_queue_are_promised() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
+    for phase in [Phase::Pending, Phase::Meant] {
+        let first = Tracked {
+            phase: phase(attempt("r", "v1", "v100", 2, 0)),
+            ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+        };
+        let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+        let done = take(state(vec![first, waiting]), 1.0, &cluster, &rules(Moves::Never));
+        assert_eq!(words(&done.actions), ["submit b on 2 v100"]);
+        let Phase::Meant(attempt) = &done.state.jobs[1].phase else { panic!() };
+        assert_eq!(attempt.gpus.0.keys().map(NodeName::as_str).collect::<Vec<_>>(), ["v2"]);
+    }
+}
+
+#[test]
+fn a_job_waits_for_its_moment_and_capacity_is_kept() {
+    let cluster = cluster(&[("v1", "v100", 4, 0, "idle")]);
+    let mut waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
+    let early = take(state(vec![waiting]), 49.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&early.actions), [""; 0]);
+    let mut limited = rules(Moves::Never);
+    limited.capacity.insert(gpu("v100"), 1);
+    assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
+}
+
+#[test]
+fn a_running_job_moves_where_that_pays() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("t1", "t4", 2, 2, "alloc")]);
+    let slow = |epochs: u64, done: u64| {
+        let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
+        running(Job { epochs, ..job }, attempt("r", "t1", "t4", 2, 0), done)
+    };
+    let check = |tracked: Tracked, moves, expected: &[&str]| {
+        assert_eq!(words(&take(state(vec![tracked]), 1.0, &cluster, &rules(moves)).actions), expected);
+    };
+    let auto = Moves::Auto { margin: 0.5 };
+    check(slow(10, 1), auto, &["stop a"]);
+    check(slow(10, 1), Moves::Never, &[]);
+    // An epoch saves 20 s of 25 s, a restart costs 5 s: with the margin too much for so little.
+    check(slow(10, 10), auto, &[]);
+    check(slow(10, 9), Moves::Auto { margin: 4.0 }, &[]);
+    check(slow(10, 9), auto, &["stop a"]);
+    // Nobody knows yet how it does where it is.
+    check(slow(10, 0), auto, &[]);
+    // One epoch is left, and that is nearly done: what it would lose is more than it would gain.
+    let late = |begun: f64| Tracked { epoch_at: Some(Time(begun)), ..slow(10, 9) };
+    let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &rules(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
+    let step = now(late(74.0));
+    // It is thought about again when that epoch is done.
+    assert_eq!((words(&step.actions), step.state.decided), (vec![], None));
+}
+
+#[test]
+fn jobs_wait_while_another_gives_its_gpus_back() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
+    let stopping = Tracked {
+        phase: Phase::Stopping {
+            attempt: attempt("r", "v1", "v100", 2, 0),
+            since: Time(0.0),
+            then: Then::GoOn,
+            request: Request::Asked,
+        },
+        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
+    let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &rules(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&then.actions), ["b waits"]);
+    // Its grace of 10 s and half a minute more are over: Slurm ends it.
+    let late = take(then.state, 41.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&late.actions), ["cancel a", "b waits"]);
+}
+
+#[test]
+fn what_can_never_start_is_taken_back() {
+    let up = cluster(&[("v1", "v100", 2, 0, "down*"), ("t1", "t4", 2, 0, "idle")]);
+    let pending = Tracked {
+        phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
+        ..Tracked::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
+    };
+    // A node may come back in a moment, and a cluster that shows no node at all was not seen.
+    assert_eq!(words(&take(state(vec![pending.clone()]), 59.0, &up, &rules(Moves::Never)).actions), [""; 0]);
+    assert_eq!(
+        words(&take(state(vec![pending.clone()]), 60.0, &cluster(&[]), &rules(Moves::Never)).actions),
+        [""; 0]
+    );
+    let mut then = take(state(vec![pending]), 60.0, &up, &rules(Moves::Never));
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    // The intent is written down: whatever becomes of the request, this end is none for good.
+    assert!(matches!(
+        then.state.jobs[0].phase,
+        Phase::Stopping { then: Then::GoOn, request: Request::Meant, .. }
+    ));
+    for news in [News::Killed, News::Ended { end: End::Cancelled, at: Time(2.0) }] {
+        let event = Event::Attempt { job: name("a"), run: "r".into(), news };
+        apply(&mut then.state, Time(2.0), &event, &rules(Moves::Never));
+    }
+    assert_eq!(words(&take(then.state, 63.0, &up, &rules(Moves::Never)).actions), ["submit a on 2 t4"]);
+}
+
+#[test]
+fn who_waits_long_in_the_queue_takes_what_is_free() {
+    let nodes = |used| cluster(&[("v1", "v100", 2, used, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let check = |at: f64, used: u32, t4: &str, expected: &[&str]| {
+        let pending = Tracked {
+            phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
+            ..Tracked::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
+        };
+        let done = take(state(vec![pending]), at, &nodes(used), &rules(Moves::Never));
+        assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
+    };
+    // An epoch was to take 10 s; on 2 t4 of 50 samples a second it takes as long, on slower ones 50 s.
+    check(600.0, 2, "50", &["cancel a"]);
+    check(599.0, 2, "50", &[]);
+    check(600.0, 2, "10", &[]);
+    check(600.0, 0, "50", &[]);
+}
+
+#[test]
+fn what_ended_long_ago_is_forgotten() {
+    let ended = Tracked {
+        phase: Phase::Ended { at: Time(0.0), outcome: Outcome::Completed },
+        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
+    let left = |days: f64| {
+        let at = days * 86_400.0;
+        take(state(vec![ended.clone()]), at, &cluster(&[]), &rules(Moves::Never)).state.jobs.len()
+    };
+    assert_eq!((left(29.9), left(30.1)), (1, 0));
+}
+
+#[test]
+fn a_cancelled_job_is_never_submitted_again() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    let asked = Event::CancelAsked { job: name("a") };
+    let mut waiting = state(vec![Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))]);
+    apply(&mut waiting, Time(1.0), &asked, &rules(Moves::Never));
+    assert!(waiting.is_over());
+    let mut active = state(vec![running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3)]);
+    apply(&mut active, Time(1.0), &asked, &rules(Moves::Never));
+    let then = take(active, 2.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    for end in [End::Saved, End::Cancelled, End::NodeFailed, End::Failed { exit: 1, signal: 0 }] {
+        let mut over = then.state.clone();
+        let news = News::Ended { end, at: Time(3.0) };
+        apply(
+            &mut over,
+            Time(3.0),
+            &Event::Attempt { job: name("a"), run: "r".into(), news },
+            &rules(Moves::Never),
+        );
+        assert!(over.is_over(), "{:?}", over.jobs[0].phase);
+        assert_eq!(words(&take(over, 4.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+    }
+}
+
+#[test]
+fn gpus_print_by_type() {
+    let attempt = attempt("r", "v1", "v100", 2, 0);
+    assert_eq!((attempt.gpus.to_string(), Gpus::default().to_string()), ("2 v100".to_owned(), String::new()));
+}
+
+#[test]
+fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
+    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let tracked =
+        Tracked { phase: Phase::Meant(meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let mut state = state(vec![tracked]);
+    let mut see = |at: f64, strays: Vec<Sighting>| {
+        let seen = Observation { strays, ..look(at, vec![]) };
+        for event in notice(&state, &seen) {
+            apply(&mut state, Time(at), &event, &rules(Moves::Never));
+        }
+        state.clone()
+    };
+    see(0.0, vec![]);
+    assert!(matches!(see(61.0, vec![]).jobs[0].phase, Phase::Waiting { .. }));
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    let run = |run: &str| Sighting { run: run.into(), ..sighting(9, Standing::Pending) };
+    let blocked = see(500.0, vec![run("of-somebody")]);
+    assert_eq!(words(&take(blocked, 500.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+    let free = see(501.0, vec![]);
+    assert_eq!(words(&take(free, 501.0, &cluster, &rules(Moves::Never)).actions), ["submit a on 2 v100"]);
+    let found = see(502.0, vec![run("r")]);
+    let Phase::Pending(attempt) = &found.jobs[0].phase else { panic!("{:?}", found.jobs[0].phase) };
+    assert_eq!((attempt.job_id, attempt.ranks.len(), found.jobs[0].past.len()), (Some(JobId(9)), 1, 0));
+}
+
+#[test]
+fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("t1", "t4", 2, 2, "alloc")]);
+    let slow = || {
+        let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
+        running(job, attempt("r", "t1", "t4", 2, 0), 1)
+    };
+    let auto = rules(Moves::Auto { margin: 0.5 });
+    let first = take(state(vec![slow()]), 1.0, &cluster, &auto);
+    assert_eq!(words(&first.actions), ["stop a"]);
+    // Cut short before the answer: the next turn asks again.
+    assert_eq!(words(&take(first.state.clone(), 2.0, &cluster, &auto).actions), ["stop a"]);
+    let hear = |news| {
+        let mut state = first.state.clone();
+        let event = Event::Attempt { job: name("a"), run: "r".into(), news };
+        apply(&mut state, Time(2.0), &event, &auto);
+        state
+    };
+    assert_eq!(words(&take(hear(News::Stopped), 3.0, &cluster, &auto).actions), [""; 0]);
+    let refused = hear(News::NotStopped { message: "no".into() });
+    assert!(matches!(refused.jobs[0].phase, Phase::Running(_)) && refused.decided.is_none());
+}
+
+#[test]
+fn groups_that_share_nodes_do_not_share_gpus() {
+    let mut cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    cluster.nodes[0].partitions = ["long", "short"].map(str::to_owned).into();
+    let jobs = ["long", "short"]
+        .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&done.actions), ["submit long on 2 v100", "short waits"]);
+}

@@ -1,0 +1,126 @@
+//! Tiny states for the engine's tests: jobs, clusters, attempts, and what a step does in words.
+
+use hsched::engine::{
+    Action, Attempt, Moves, Observation, Phase, Planner, Rules, Sighting, Standing, State, Step, Tracked,
+    step,
+};
+use hsched::model::{
+    BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
+    PlacedRank, Seconds, Time,
+};
+use hsched::policy::{self, Objective, Parameters};
+
+pub fn job(name: &str, rates: &str, more: &str) -> Job {
+    let text = format!(
+        "jobs: [{{name: {name}, samples_per_epoch: 1000, epochs: 10, global_batch: 100, model_size: 0, \
+         throughput: {rates}, command: [x]{more}}}]"
+    );
+    hsched::spec::jobs::parse(&text).expect("a job").remove(0)
+}
+
+pub fn name(text: &str) -> JobName {
+    JobName::new(text).expect("a name")
+}
+
+pub fn gpu(text: &str) -> GpuType {
+    GpuType::new(text).expect("a type")
+}
+
+/// A cluster of nodes with GPUs: `(name, type, total, used, state)`.
+pub fn cluster(nodes: &[(&str, &str, u32, u32, &str)]) -> Cluster {
+    let node = |&(own, gpu_type, total, used, state): &(&str, &str, u32, u32, &str)| Node {
+        state: NodeState::parse(state),
+        gpus: vec![GpuStock { gpu_type: gpu(gpu_type), total, used, memory: None }],
+        ..Node::new(NodeName::new(own).expect("a name"))
+    };
+    Cluster { nodes: nodes.iter().map(node).collect(), ..Cluster::default() }
+}
+
+/// Rules with short times.
+pub fn rules(moves: Moves) -> Rules {
+    let rate = BitRate::new(10.0).expect("a rate");
+    Rules {
+        moves,
+        defaults: JobDefaults {
+            time_margin: 1.3,
+            grace: Seconds(10.0),
+            het_steps: true,
+            ..JobDefaults::default()
+        },
+        network: rate,
+        intra_node: rate,
+        capacity: std::collections::BTreeMap::new(),
+        restart_cost: Seconds(5.0),
+        retry_delay: Seconds(30.0),
+        learning_rate: 0.3,
+    }
+}
+
+/// An attempt on GPUs of one node, in shares of 100 samples a step.
+pub fn attempt(run: &str, node: &str, gpu_type: &str, count: u32, done: u64) -> Attempt {
+    let rank = |local_rank| PlacedRank {
+        node: NodeName::new(node).expect("a name"),
+        gpu_type: gpu(gpu_type),
+        local_rank,
+        batch: u64::from(100 / count),
+        samples: u64::from(1000 / count),
+    };
+    let ranks: Vec<PlacedRank> = (0..count).map(rank).collect();
+    Attempt { job_id: Some(JobId(7)), ..Attempt::new(run, ranks, Seconds(10.0), done, Time(0.0)) }
+}
+
+pub fn running(job: Job, attempt: Attempt, done: u64) -> Tracked {
+    let attempt = Attempt { started: Some(Time(0.0)), ..attempt };
+    Tracked { phase: Phase::Running(attempt), epochs_done: done, ..Tracked::new(job, Time(0.0)) }
+}
+
+pub fn state(jobs: Vec<Tracked>) -> State {
+    State { jobs, ..State::default() }
+}
+
+pub fn take(state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
+    let policy = policy::find("optimal", Parameters::default()).expect("a policy");
+    let planner = Planner {
+        policy: policy.as_ref(),
+        objective: Objective::MeanJct,
+        seed: 0,
+        run: "next",
+        begin: &|| (),
+        stop: &|| false,
+        queue_wait: &|_, _| None,
+    };
+    step(state, Time(at), &[], cluster, (rules, &planner))
+}
+
+/// What is done, in words: `submit a on 2 v100`.
+pub fn words(actions: &[Action]) -> Vec<String> {
+    let word = |action: &Action| match action {
+        Action::Submit(batch) => {
+            let one = |&job: &usize| {
+                format!("submit {} on {}", batch.jobs[job].name, batch.gpus(job).expect("GPUs"))
+            };
+            batch.submitted.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        Action::Stop { job, .. } => format!("stop {job}"),
+        Action::Cancel { job, .. } => format!("cancel {job}"),
+        Action::Wait { job, .. } => format!("{job} waits"),
+        Action::Learn { job, .. } => format!("{job} teaches"),
+    };
+    actions.iter().map(word).collect()
+}
+
+pub fn look(at: f64, sightings: Vec<Sighting>) -> Observation {
+    Observation {
+        at: Time(at),
+        cluster: Cluster::default(),
+        sightings,
+        strays: Vec::new(),
+        epochs: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+pub fn sighting(job_id: u32, standing: Standing) -> Sighting {
+    let submit_time = Some("2026-11-21T06:13:16".to_owned());
+    Sighting { job: name("a"), run: "r".into(), job_id: JobId(job_id), submit_time, standing }
+}
