@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::input;
+use crate::commands::queue_args::QueueArgs;
 use crate::commands::state::{self, Seen};
 use crate::commands::submission::{in_queue, refuse_options, settled};
 use crate::engine::{Event, Keeper, Phase, State, Tracked, apply};
@@ -29,15 +30,8 @@ pub(super) struct Args {
     /// Look at everything, and add nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Slurm account.
-    #[arg(long)]
-    account: Option<String>,
-    /// Slurm partition.
-    #[arg(long)]
-    partition: Option<String>,
-    /// Slurm quality of service.
-    #[arg(long)]
-    qos: Option<String>,
+    #[command(flatten)]
+    queue: QueueArgs,
     /// How to print what was added.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -66,8 +60,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
-        named.into_iter().filter_map(|(key, value)| Flag::of_key(key, value.as_deref())).collect()
+        self.queue.flags()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

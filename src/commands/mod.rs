@@ -21,6 +21,7 @@ mod offer;
 mod plan;
 mod planning;
 mod probe;
+mod queue_args;
 mod report;
 mod speeds;
 mod state;

@@ -6,15 +6,14 @@ use std::path::PathBuf;
 use crate::commands::context::Context;
 use crate::commands::planning::Planned;
 use crate::commands::state::{self, Seen};
-use crate::engine::{
-    Action, Attempt, Batch, Event, Gpus, Keeper, News, Phase, State, Told, apply, carry_out, named_ranks,
-};
+use crate::engine::{Action, Attempt, Batch, Event, Keeper, News, State, Told, apply, carry_out};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
-use crate::model::{Job, JobId, JobName, Offer, Seconds, Time};
+use crate::model::{Cluster, Job, JobId, JobName, Offer, Time};
+use crate::policy::Verdict;
 use crate::slurm::QueuedJob;
-use crate::store::{StateError, run_folder};
+use crate::store::{PlanFile, StateError, run_folder};
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +67,7 @@ pub(super) fn batch(context: &Context, planned: &Planned, wish: Wish<'_>) -> Res
         problem: planned.problem.clone(),
         plan: planned.plan.clone(),
         offer: Offer::default(),
-        cluster: crate::model::Cluster::default(),
+        cluster: Cluster::default(),
         policy: planned.file.policy.clone(),
     })
 }
@@ -96,7 +95,7 @@ pub(super) fn prepare(
     scripts.into_iter().map(text).collect()
 }
 
-fn plan_file(planned: &Planned, wish: Wish<'_>) -> crate::store::PlanFile {
+fn plan_file(planned: &Planned, wish: Wish<'_>) -> PlanFile {
     let mut file = planned.file.clone();
     file.pinned |= wish.pin;
     file
@@ -145,7 +144,7 @@ pub(super) fn submit(
     let rules = state::rules(context);
     let (mut state, mut ledger) =
         directory.ledger(&rules).map_err(|error| nothing(state::failure(&error)))?;
-    let complete = |cluster: &mut crate::model::Cluster| state::complete(context, cluster);
+    let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
     world.plan = Some(plan_file(planned, wish));
@@ -195,8 +194,7 @@ pub(super) fn submit(
 
 /// Returns the events by which the chosen jobs become known: those that are submitted, and those that wait.
 fn added(context: &Context, batch: &Batch, planned: &Planned, wish: Wish<'_>) -> Vec<Event> {
-    let rejected =
-        |index: usize| matches!(planned.plan.verdicts()[index], crate::policy::Verdict::Reject { .. });
+    let rejected = |index: usize| matches!(planned.plan.verdicts()[index], Verdict::Reject { .. });
     let chosen = wish.chosen.iter().copied().filter(|&index| !rejected(index));
     chosen
         .map(|index| Event::Added { job: Box::new(settled(context, &batch.jobs[index], wish.sbatch)) })
@@ -225,13 +223,7 @@ pub(super) fn mean(state: &mut State, batch: &mut Batch, at: Time) {
         let done = tracked.epochs_done;
         batch.epochs_done[index] = done;
         batch.jobs[index].epochs = tracked.rest().epochs;
-        let ranks = named_ranks(&batch.problem, placement);
-        let attempt = Attempt {
-            communication: Seconds(placement.epoch.comm),
-            ..Attempt::new(&batch.run, ranks, Seconds(placement.epoch.total()), done, at)
-        };
-        tracked.last = (at, format!("to be submitted on {}", Gpus::of(&attempt.ranks)));
-        tracked.phase = Phase::Meant(attempt);
+        tracked.mean(Attempt::planned(&batch.run, (&batch.problem, placement), done, at));
     }
 }
 

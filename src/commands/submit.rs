@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::planning::Planned;
+use crate::commands::queue_args::QueueArgs;
 use crate::commands::submission::{self, Answer, Outcome, Wish};
 use crate::commands::{input, planning};
 use crate::engine::Batch;
@@ -37,15 +38,8 @@ pub(super) struct Args {
     /// Print the scripts and submit nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Slurm account.
-    #[arg(long)]
-    account: Option<String>,
-    /// Slurm partition.
-    #[arg(long)]
-    partition: Option<String>,
-    /// Slurm quality of service.
-    #[arg(long)]
-    qos: Option<String>,
+    #[command(flatten)]
+    queue: QueueArgs,
     /// Id of this run instead of the time and a random number.
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
@@ -65,8 +59,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
-        named.into_iter().filter_map(|(key, value)| Flag::of_key(key, value.as_deref())).collect()
+        self.queue.flags()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

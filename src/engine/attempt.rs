@@ -1,7 +1,8 @@
 //! One submission of a job: what was meant, and what Slurm made of it.
 
-use crate::engine::Gpus;
+use crate::engine::{Gpus, named_ranks};
 use crate::model::{JobId, PlacedRank, Seconds, Time};
+use crate::policy::{Placement, Problem};
 
 /// A submission; its run's id and the job's name tell it from every other one.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,19 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Returns an attempt on the GPUs of a placement that is about to be submitted.
+    #[must_use]
+    pub fn planned(
+        run: &str,
+        (problem, placement): (&Problem, &Placement),
+        epochs_before: u64,
+        meant: Time,
+    ) -> Self {
+        let (ranks, epoch) = (named_ranks(problem, placement), Seconds(placement.epoch.total()));
+        let communication = Seconds(placement.epoch.comm);
+        Self { communication, ..Self::new(run, ranks, epoch, epochs_before, meant) }
+    }
+
     /// Returns an attempt that is about to be submitted, without communication.
     #[must_use]
     pub fn new(run: &str, ranks: Vec<PlacedRank>, epoch: Seconds, epochs_before: u64, meant: Time) -> Self {

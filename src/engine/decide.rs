@@ -64,6 +64,16 @@ pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
         && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
 }
 
+/// Returns whether a job is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
+fn gives_back(tracked: &Tracked, at: Time) -> bool {
+    match tracked.phase {
+        Phase::Stopping { then: Then::GoOn, request, since, .. } => {
+            request != Request::Killed || at.since(since) < Rules::STUCK
+        }
+        _ => false,
+    }
+}
+
 /// Returns how to end a job that its owner gave up, that does not stop, or that can never start.
 fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules) -> Option<Action> {
     let attempt = tracked.phase.attempt()?;
@@ -132,13 +142,7 @@ struct Chosen {
 /// Returns what to do for one group: either running jobs to stop, or a plan for those that are ready.
 fn choose(state: &State, group: &Group<'_>, at: Time, rules: &Rules, planner: &Planner<'_>) -> Chosen {
     let ready: Vec<&Tracked> = group.jobs.iter().copied().filter(|tracked| is_ready(tracked, at)).collect();
-    let stopping = |tracked: &&&Tracked| match tracked.phase {
-        Phase::Stopping { then: Then::GoOn, request, since, .. } => {
-            request != Request::Killed || at.since(since) < Rules::STUCK
-        }
-        _ => false,
-    };
-    if let Some(other) = group.jobs.iter().find(stopping) {
+    if let Some(other) = group.jobs.iter().find(|tracked| gives_back(tracked, at)) {
         let why = format!("{} gives its GPUs back first", other.job.name);
         let wait = |tracked: &&Tracked| Action::Wait { job: tracked.job.name.clone(), why: why.clone() };
         return Chosen { actions: ready.iter().map(wait).collect(), ..Chosen::default() };
@@ -218,13 +222,8 @@ fn mark(state: &mut State, draft: &Draft, run: &str, at: Time) -> Vec<Action> {
         let Some(tracked) = state.find_mut(&job.name) else { continue };
         match verdict {
             Verdict::Place(placement) => {
-                let epoch = Seconds(placement.epoch.total());
-                let attempt = Attempt {
-                    communication: Seconds(placement.epoch.comm),
-                    ..Attempt::new(run, draft.ranks(placement), epoch, tracked.epochs_done, at)
-                };
-                tracked.last = (at, format!("to be submitted on {}", attempt.gpus));
-                tracked.phase = Phase::Meant(attempt);
+                let planned = (&draft.problem, placement);
+                tracked.mean(Attempt::planned(run, planned, tracked.epochs_done, at));
             }
             Verdict::Defer { reason: why } | Verdict::Reject { reason: why } => {
                 if let Phase::Waiting { reason, .. } = &mut tracked.phase
@@ -248,7 +247,7 @@ fn fingerprint(state: &State, at: Time, cluster: &Cluster, (rules, planner): (&R
     (margin, &rules.capacity).hash(&mut hasher);
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
         (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at)).hash(&mut hasher);
-        (moves::is_movable(tracked), is_late(tracked, at)).hash(&mut hasher);
+        (moves::is_movable(tracked), is_late(tracked, at), gives_back(tracked, at)).hash(&mut hasher);
         tracked.phase.attempt().map(|attempt| &attempt.run).hash(&mut hasher);
     }
     for group in plan::groups(state, cluster, rules) {

@@ -146,6 +146,12 @@ impl Tracked {
         }
     }
 
+    /// Marks the job as about to be submitted.
+    pub fn mean(&mut self, attempt: Attempt) {
+        self.last = (attempt.meant, format!("to be submitted on {}", attempt.gpus));
+        self.phase = Phase::Meant(attempt);
+    }
+
     /// Returns the epochs still to train.
     #[must_use]
     pub fn epochs_left(&self) -> u64 {

@@ -1,10 +1,10 @@
 //! Job scripts of a batch: from the checked plan, with the paths of this user and site.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::engine::{Batch, named_ranks};
-use crate::model::{Job, JobDefaults, JobName, Seconds, Selector};
-use crate::policy::CheckedPlan;
+use crate::model::{Job, JobDefaults, JobName, NodeName, Seconds, Selector};
 use crate::render::{self, Facts, Template, is_constraint, render};
 use crate::slurm::Tag;
 use crate::store::{PlanFile, report_folder, run_folder};
@@ -64,7 +64,7 @@ struct Placed<'a> {
     index: usize,
     file: &'a PlanFile,
     plan: &'a str,
-    untyped: &'a std::collections::BTreeMap<crate::model::NodeName, Selector>,
+    untyped: &'a BTreeMap<NodeName, Selector>,
 }
 
 impl Placed<'_> {
@@ -74,8 +74,7 @@ impl Placed<'_> {
         let (rest, done) = (&batch.jobs[index], batch.epochs_done[index]);
         // The plan is about the epochs that are left; ranks are told of all.
         let job = Job { epochs: rest.epochs + done, ..rest.clone() };
-        let plan_of: &CheckedPlan = &batch.plan;
-        let Some(placement) = plan_of.verdicts()[index].placement() else {
+        let Some(placement) = batch.plan.verdicts()[index].placement() else {
             return Ok(Err("it has no GPUs".to_owned()));
         };
         let ranks = named_ranks(&batch.problem, placement);

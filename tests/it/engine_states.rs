@@ -79,6 +79,11 @@ pub fn state(jobs: Vec<Tracked>) -> State {
 }
 
 pub fn take(state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
+    take_after(state, at, cluster, (rules, None))
+}
+
+/// A step where the queue says how many seconds a job would wait in it.
+pub fn take_after(state: State, at: f64, cluster: &Cluster, (rules, wait): (&Rules, Option<f64>)) -> Step {
     let policy = policy::find("optimal", Parameters::default()).expect("a policy");
     let planner = Planner {
         policy: policy.as_ref(),
@@ -87,7 +92,7 @@ pub fn take(state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
         run: "next",
         begin: &|| (),
         stop: &|| false,
-        queue_wait: &|_, _| None,
+        queue_wait: &|_, _| wait.map(Seconds),
     };
     step(state, Time(at), &[], cluster, (rules, &planner))
 }
