@@ -9,10 +9,13 @@ It works under torchrun and alone, too: then the shares are equal. Without torch
 """
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime
 import json
+import logging
 import math
+import multiprocessing
 import os
 import random
 import re
@@ -33,6 +36,7 @@ except ModuleNotFoundError:
 SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
 
 _asked_to_stop = False
+_left: Optional[int] = None  # the status with which `leave` ended this program
 
 
 @dataclass(frozen=True)
@@ -165,11 +169,32 @@ def stop_requested() -> bool:
 
 
 def leave(status: int = 0) -> None:
-    """Ends the program in order, with all ranks."""
+    """Ends the program in order, with all ranks: raises SystemExit."""
+    global _left
     if torch is not None and dist.is_initialized():
         dist.barrier()  # nobody's end breaks what another one still exchanges
         dist.destroy_process_group()
+        _left = status
     sys.exit(status)
+
+
+@atexit.register
+def _end() -> None:
+    """Ends a process that left in order before the interpreter is taken down.
+
+    DistributedDataParallel keeps gloo's threads alive. One of them that is still about to drop a tensor would find no
+    interpreter any more and abort the process. Registered on import, so that what the program registers comes before.
+    """
+    if _left is None or getattr(sys, "last_value", None) is not None:  # or an exception came on the way out
+        return
+    for child in multiprocessing.active_children():  # a loader's workers, as Python itself ends them
+        if child.daemon:
+            child.terminate()
+        child.join()
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(_left)
 
 
 class BatchSampler:

@@ -112,3 +112,47 @@ print("done")
 "#;
     assert_eq!(run("python3", &["-"], input), "done\n");
 }
+
+/// A thread of gloo that still needs the interpreter aborts a process that takes it down: `leave` does not.
+#[test]
+fn who_leaves_in_order_ends_with_the_status_it_chose() {
+    let Some(python) = with_torch() else { return };
+    let program = r#"
+import atexit, sys, time
+sys.path.insert(0, "templates")
+import hsched_ddp as hsched
+import torch, torch.distributed as dist
+
+hsched.init(global_batch=4)
+group = dist.group.WORLD
+
+@atexit.register
+def late():
+    group.allreduce([torch.zeros(1)]).get_future().then(lambda _: time.sleep(2))
+
+try:
+    LAST_WORDS
+finally:
+    print("the way out is gone, and what is printed is written", end="")
+    if "fail" in sys.argv:
+        raise ValueError("on the way out")
+"#;
+    let ended = |last_words: &str, argument: &str| {
+        let program = program.replace("LAST_WORDS", last_words);
+        let mut command = Command::new(&python);
+        command
+            .args(["-c", &program, argument])
+            .current_dir(repository())
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        let output = command.env_remove("PYTHONPATH").output().expect("Python starts");
+        assert!(output.stdout.starts_with(b"the way out"), "{output:?}");
+        output.status
+    };
+    assert_eq!(ended("hsched.leave(85)", "").code(), Some(85));
+    assert_eq!(ended("hsched.leave()", "").code(), Some(0));
+    assert_ne!(
+        ended("hsched.leave()", "fail").code(),
+        Some(0),
+        "a failure on the way out is none of its business"
+    );
+}
