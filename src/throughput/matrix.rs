@@ -151,7 +151,8 @@ impl Knowledge<'_> {
         let said = job.throughput.get(gpu_type).copied();
         if let Some(&own) = measured.get(gpu_type) {
             remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &own)));
-            return Some((own.speed, Source::Measured(own)));
+            let scaled = said.and_then(|said| through_the_one_batch(said, &own));
+            return Some((scaled.unwrap_or(own.speed), Source::Measured(own)));
         }
         if let Some(said) = said {
             return Some((said, Source::JobFile));
@@ -170,6 +171,14 @@ impl Knowledge<'_> {
         remarks.push(format!("{gpu_type}: {speed} {source}"));
         Some((speed, source))
     }
+}
+
+/// Returns the job file's speed scaled to what was measured, where that was one batch size alone.
+///
+/// The line through the origin and that one point has no fixed part of a step, which the job file knows.
+fn through_the_one_batch(said: Speed, measured: &Measured) -> Option<Speed> {
+    let batch = batch_size(measured.batch.filter(|_| measured.batches == 1)?);
+    said.scaled(said.rate_at(batch) / measured.speed.rate_at(batch))
 }
 
 /// Returns what to say where the job file is far from what was measured, at the batch seen last.

@@ -3,7 +3,7 @@
 use hsched::model::{GpuType, Precision, Seconds, Speed};
 use hsched::store::SpeedFile;
 use hsched::throughput::{
-    Cache, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
+    Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
 };
 use proptest::prelude::*;
 
@@ -161,6 +161,26 @@ fn the_cache_comes_before_the_job_file() {
     let key = SpeedKey { precision: Some(Precision::Fp32), ..key() };
     other.learn(&Sample { key, ..sample(64, 0.32) }, RULE);
     assert_eq!(speeds(&other), speeds(&Cache::default()));
+}
+
+#[test]
+fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
+    let text = "jobs: [{name: a, model: m, samples_per_epoch: 10, epochs: 1, global_batch: 8, model_size: 0, \
+                command: x, throughput: {t4: {alpha_ms: 80, beta_ms: 2}}}]";
+    let jobs = hsched::spec::jobs::parse(text).expect("a job");
+    let step = |cache: &Cache, batch| {
+        let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], cache);
+        let Cell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
+        known.speed.step(batch, None)
+    };
+    let near = |own: f64, expected: f64| (own / expected - 1.0).abs() < 1e-9;
+    // The job file says 160 ms for 40 samples: all of it takes twice as long.
+    let one = seen(&[(40, 0.32)]);
+    assert!(near(step(&one, 40), 0.32) && near(step(&one, 10), 0.2), "{one:?}");
+    let two = seen(&[(40, 0.32), (80, 0.48)]);
+    assert!(near(step(&two, 40), 0.32) && near(step(&two, 10), 0.2), "{two:?}");
+    let other = seen(&[(40, 0.32), (80, 0.62)]);
+    assert!(near(step(&other, 10), 0.095), "{other:?}");
 }
 
 /// A sample by one of three contributors, of one of two types.
