@@ -209,6 +209,12 @@ impl Phase {
         matches!(self, Self::Ended { .. })
     }
 
+    /// Returns whether the job was known to have ended before a moment.
+    #[must_use]
+    pub fn ended_before(&self, moment: Time) -> bool {
+        matches!(self, Self::Ended { at, .. } if *at < moment)
+    }
+
     /// Returns the phase in one word.
     #[must_use]
     pub fn word(&self) -> &'static str {

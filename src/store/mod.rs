@@ -3,6 +3,7 @@
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
 mod journal;
+mod old_runs;
 mod place;
 mod plan_check;
 mod plan_file;

@@ -30,7 +30,7 @@ use thiserror::Error;
 use crate::engine::{Action, Event, Keeper, Rules, State, apply};
 use crate::model::Time;
 use crate::store::state_file::StateFile;
-use crate::store::{SpeedFile, journal};
+use crate::store::{SpeedFile, journal, old_runs};
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub struct Ledger<'a> {
     seq: u64,
     /// The speeds as they are on disk.
     speeds: SpeedFile,
+    /// How many jobs are known.
+    jobs: usize,
 }
 
 /// Journal space set aside for each job before anything is submitted, in bytes.
@@ -138,7 +140,8 @@ impl StateDir {
             journal.write_all(b"\n").map_err(write_error(&path))?;
         }
         let speeds = SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() };
-        Ok((state, Ledger { directory: self, journal, seq, speeds }))
+        let jobs = state.jobs.len();
+        Ok((state, Ledger { directory: self, journal, seq, speeds, jobs }))
     }
 
     /// Replaces the file of measured speeds.
@@ -178,7 +181,7 @@ impl StateDir {
 pub fn new_run_id(now: DateTime<Utc>) -> String {
     // The keys of a fresh hasher come from the operating system's random numbers.
     let random = RandomState::new().hash_one(now) & 0x00ff_ffff;
-    format!("{}-{random:06x}", now.format("%Y%m%dT%H%M%S"))
+    format!("{}-{random:06x}", now.format(old_runs::RUN_TIME))
 }
 
 /// Returns the folder of a run.
@@ -212,6 +215,10 @@ impl Keeper for Ledger<'_> {
         // Before the state says that anything is meant.
         self.reserve(&path, actions)?;
         replace(&self.directory.root.join("state.json"), &StateFile::new(state, self.seq).to_json()?)?;
+        if state.jobs.len() < self.jobs {
+            old_runs::remove(&self.directory.root, state, at);
+        }
+        self.jobs = state.jobs.len();
         if self.shorten(&path)? { self.reserve(&path, actions) } else { Ok(()) }
     }
 

@@ -84,6 +84,10 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
 #[test]
 fn without_jobs_it_says_what_to_do_and_ends() {
     assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: hsched add JOBS or hsched submit JOBS makes some known");
+    let sandbox = sandbox();
+    sandbox.run("add jobs.yaml").succeeds();
+    sandbox.run("cancel a b c").exits(0);
+    assert_snapshot!(sandbox.run("watch").succeeds(), @"all jobs have ended: hsched status shows them");
 }
 
 #[test]

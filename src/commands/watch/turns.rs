@@ -166,8 +166,8 @@ impl<'a> Watch<'a> {
             self.print(&notes, state);
             turn?;
             let failed = |phase: &Phase| {
-                matches!(phase, Phase::Ended { at, outcome }
-                    if *outcome != Outcome::Completed && *at >= self.begun)
+                matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
+                    && !phase.ended_before(self.begun)
             };
             let failed = state.jobs.iter().any(|tracked| failed(&tracked.phase));
             let busy = !state.is_over();
@@ -217,7 +217,7 @@ impl<'a> Watch<'a> {
         act(&mut world, &mut state, &mut ledger, &planner).map_err(|error| live_failure(&error))
     }
 
-    /// Returns where all jobs stand at the end; nothing for programs, which ask `hsched status`.
+    /// Returns where the jobs that it followed stand at the end; nothing for programs, which ask `hsched status`.
     fn table(&self, state: &State) -> String {
         if self.args.format == Format::Json {
             return String::new();
@@ -225,7 +225,12 @@ impl<'a> Watch<'a> {
         if state.jobs.is_empty() {
             return "no jobs: hsched add JOBS or hsched submit JOBS makes some known\n".into();
         }
-        status_table(state, state::now(self.context), self.context.terminal)
+        let mut followed = state.clone();
+        followed.jobs.retain(|tracked| !tracked.phase.ended_before(self.begun));
+        if followed.jobs.is_empty() {
+            return "all jobs have ended: hsched status shows them\n".into();
+        }
+        status_table(&followed, state::now(self.context), self.context.terminal)
     }
 
     /// Writes the lines of the log, and notes that are news.

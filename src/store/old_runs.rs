@@ -1,0 +1,67 @@
+//! Removing the folders of runs that nobody remembers.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use chrono::NaiveDateTime;
+
+use crate::engine::{Rules, State};
+use crate::model::Time;
+
+/// How a run's id begins: when it was made.
+pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
+
+/// Removes runs that are as old as jobs that are forgotten and of which no job has an attempt.
+///
+/// Whatever else lies there stays. A folder that cannot be removed is tried again another time.
+pub(super) fn remove(root: &Path, state: &State, now: Time) {
+    let attempts = state.jobs.iter().flat_map(|tracked| {
+        let past = tracked.past.iter().map(|past| &past.attempt);
+        tracked.phase.attempt().into_iter().chain(past)
+    });
+    let remembered: BTreeSet<&str> = attempts.map(|attempt| attempt.run.as_str()).collect();
+    for entry in fs::read_dir(root.join("runs")).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let run = name.to_str().unwrap_or_default();
+        if made_at(run).is_some_and(|made| now.since(made) > Rules::REMEMBERED) && !remembered.contains(run) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns when a run was made, by its id.
+fn made_at(run: &str) -> Option<Time> {
+    let (time, _random) = run.split_once('-')?;
+    let made = NaiveDateTime::parse_from_str(time, RUN_TIME).ok()?.and_utc();
+    #[expect(clippy::cast_precision_loss, reason = "seconds of this age are exact")]
+    let seconds = made.timestamp() as f64;
+    Some(Time(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Attempt, Phase, Tracked};
+    use crate::model::Seconds;
+
+    #[test]
+    fn old_runs_without_a_job_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let runs = ["20260101T000000-00000a", "20260101T000000-00000b", "20260301T000000-00000c", "notes"];
+        for run in runs {
+            fs::create_dir_all(root.path().join("runs").join(run).join("report")).expect("a folder");
+        }
+        let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
+                    throughput: {t4: 1}, command: x}]";
+        let job = crate::spec::jobs::parse(text).expect("a job").remove(0);
+        let attempt = Attempt::new(runs[1], Vec::new(), Seconds(1.0), 0, Time(0.0));
+        let tracked = Tracked { phase: Phase::Running(attempt), ..Tracked::new(job, Time(0.0)) };
+        let now = made_at(runs[2]).expect("a time").after(Seconds(3600.0));
+        remove(root.path(), &State { jobs: vec![tracked], ..State::default() }, now);
+        let left = runs.map(|run| root.path().join("runs").join(run).exists());
+        assert_eq!(left, [false, true, true, true]);
+    }
+}
