@@ -133,7 +133,8 @@ fn ways(
         (excess <= gap).then(|| Way { counts: bundle.counts.clone(), ring, time, excess })
     };
     let mut ways = Vec::new();
-    for bundle in pricer.inside() {
+    let in_halls = pricer.inside_halls_within(prices, limit, MOST_WAYS)?;
+    for bundle in pricer.inside().iter().chain(&in_halls) {
         if bundle.counts.iter().sum::<u32>() == 1 {
             ways.extend(way(bundle, Ring::Single, bundle.cost));
             continue;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::policy::pricing::{Pricer, holds, price};
+use crate::policy::pricing::{Bundle, Pricer, holds, price};
 use crate::policy::{Problem, Slot, packing};
 
 /// One job's GPUs.
@@ -102,25 +102,38 @@ impl<'a> Layout<'a> {
         tolerance: f64,
     ) -> Option<Place> {
         let mut best: Option<(f64, Place)> = None;
+        let least = |best: &Option<(f64, Place)>| best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
         for bundle in pricer.inside() {
-            let worth = price(prices, &bundle.counts);
-            let value = bundle.cost + worth;
-            if best.as_ref().is_some_and(|(least, _)| value >= *least) || !holds(&self.room, &bundle.counts) {
-                continue;
-            }
-            let Some(node) = self.node_for(&bundle.counts) else { continue };
-            // The node that is free may have slower links than the best of its kind.
-            let time =
-                if self.uniform { Some(bundle.cost) } else { pricer.time(&bundle.counts, self.rates[node]) };
-            let Some(time) = time else { continue };
-            if best.as_ref().is_none_or(|(least, _)| time + worth < *least) {
-                best = Some((time + worth, Place { counts: bundle.counts.clone(), node: Some(node), time }));
+            best = self.place_inside(pricer, bundle, prices, least(&best)).or(best);
+        }
+        for (left, _) in self.alike.keys() {
+            if let Some(bundle) = pricer.inside_hall(prices, left, tolerance, least(&best)) {
+                best = self.place_inside(pricer, &bundle, prices, least(&best)).or(best);
             }
         }
-        let below = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+        let below = least(&best);
         let across = pricer.across_in(prices, &self.room, tolerance, below);
         let across = across.map(|own| Place { counts: own.counts, node: None, time: own.cost });
         across.or(best.map(|(_, place)| place))
+    }
+
+    /// Returns a place for a bundle inside a node, and its value, where that is less than `below`.
+    fn place_inside(
+        &self,
+        pricer: &Pricer<'_>,
+        bundle: &Bundle,
+        prices: &[f64],
+        below: f64,
+    ) -> Option<(f64, Place)> {
+        let worth = price(prices, &bundle.counts);
+        if bundle.cost + worth >= below || !holds(&self.room, &bundle.counts) {
+            return None;
+        }
+        let node = self.node_for(&bundle.counts)?;
+        // The node that is free may have slower links than the best of its kind.
+        let time = if self.uniform { bundle.cost } else { pricer.time(&bundle.counts, self.rates[node])? };
+        let place = || Place { counts: bundle.counts.clone(), node: Some(node), time };
+        (time + worth < below).then(|| (time + worth, place()))
     }
 
     /// Returns the fastest place for just these GPUs, where they fit.

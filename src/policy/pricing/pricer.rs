@@ -26,8 +26,10 @@ pub(in crate::policy) struct Priced {
 #[derive(Clone, Debug)]
 pub(in crate::policy) struct Pricer<'a> {
     pub job: &'a JobModel,
-    /// Every legal bundle that some node can hold.
+    /// Every legal bundle that some node can hold, without those of halls.
     inside: Vec<Bundle>,
+    /// Rings inside halls, by their GPUs.
+    halls: Vec<(Vec<u32>, Across<'a>)>,
     across: Option<Across<'a>>,
 }
 
@@ -46,8 +48,11 @@ impl<'a> Pricer<'a> {
             let epoch = compute + cost::comm_time(job, ranks, ring);
             Some(Bundle { cost: job.completion_time(epoch), counts })
         };
-        let inside = rings.inside(&usable, &alone).into_iter().filter_map(bundle).collect();
-        Self { job, inside, across: Across::new(job, rings.network, offered) }
+        let rings_inside = rings.inside(&usable, &alone);
+        let inside = rings_inside.bundles.into_iter().filter_map(bundle).collect();
+        let hall = |(gpus, rate): (Vec<u32>, f64)| Some((Across::new(job, rate, &gpus)?, gpus));
+        let halls = rings_inside.halls.into_iter().filter_map(hall).map(|(own, gpus)| (gpus, own)).collect();
+        Self { job, inside, halls, across: Across::new(job, rings.network, offered) }
     }
 
     /// Returns the bundle with the least value at `prices` (by type), exact up to `tolerance` of its value;
@@ -60,24 +65,58 @@ impl<'a> Pricer<'a> {
     ) -> Option<Priced> {
         let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
         let inside = self.inside.iter().map(|bundle| (value(bundle), bundle));
-        let inside = inside.min_by(|a, b| a.0.total_cmp(&b.0));
-        let best = inside.map_or(f64::INFINITY, |(value, _)| value);
-        let far = self.across.as_mut().map(|across| across.cheapest(prices, tolerance, best, hint));
-        let floor = far.as_ref().map_or(best, |found| found.floor.min(best));
-        if let Some(bundle) = far.and_then(|found| found.bundle) {
-            return Some(Priced { value: value(&bundle), floor, bundle });
+        let mut best = inside.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(value, own)| (value, own.clone()));
+        let mut floor = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+        for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
+            let least = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+            let found = rings.cheapest(prices, tolerance, least, hint);
+            floor = floor.min(found.floor);
+            best = found.bundle.map(|bundle| (value(&bundle), bundle)).or(best);
         }
-        inside.map(|(value, bundle)| Priced { bundle: bundle.clone(), value, floor })
+        best.map(|(value, bundle)| Priced { bundle, value, floor })
     }
 
-    /// Returns all legal bundles that some node can hold.
+    /// Returns all legal bundles that some node can hold, without those of halls.
     pub(in crate::policy) fn inside(&self) -> &[Bundle] {
         &self.inside
     }
 
+    /// Returns the best ring in what is `left` of a hall that is cheaper than `below`, if it is one.
+    pub(in crate::policy) fn inside_hall(
+        &mut self,
+        prices: &[f64],
+        left: &[u32],
+        tolerance: f64,
+        below: f64,
+    ) -> Option<Bundle> {
+        let usable = |gpus: &[u32]| left.iter().zip(gpus).map(|(left, most)| *left.min(most)).collect();
+        let best = self.halls.iter_mut().filter_map(|(gpus, hall)| {
+            let room: Vec<u32> = usable(gpus);
+            hall.within_room(prices, &room, tolerance, below)
+        });
+        let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
+        best.min_by(|a, b| value(a).total_cmp(&value(b)))
+    }
+
+    /// Returns all rings inside halls with a value of at most `limit`, as [`Self::across_within`] does.
+    pub(in crate::policy) fn inside_halls_within(
+        &mut self,
+        prices: &[f64],
+        limit: f64,
+        most: usize,
+    ) -> Option<Vec<Bundle>> {
+        let found = self.halls.iter_mut().map(|(_, hall)| hall.within(prices, limit, most));
+        found.collect::<Option<Vec<_>>>().map(|bundles| bundles.concat())
+    }
+
     /// Returns the same job's rings over a network of another rate.
     pub(in crate::policy) fn over(&self, network: f64, offered: &[u32]) -> Self {
-        Self { job: self.job, inside: Vec::new(), across: Across::new(self.job, network, offered) }
+        Self {
+            job: self.job,
+            inside: Vec::new(),
+            halls: Vec::new(),
+            across: Across::new(self.job, network, offered),
+        }
     }
 
     /// Returns the completion time on a bundle with a ring of that rate; `None` when the bundle is illegal.

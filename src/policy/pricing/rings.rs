@@ -13,6 +13,18 @@ pub(in crate::policy) struct Rings {
     shapes: Vec<(Vec<u32>, f64)>,
 }
 
+/// What rings the nodes can hold, each alone.
+#[derive(Clone, Debug, Default)]
+pub(in crate::policy) struct Inside {
+    /// Every bundle of nodes that are no halls, and every single GPU, with its fastest ring in bytes per second.
+    pub bundles: BTreeMap<Vec<u32>, f64>,
+    /// Nodes of so many GPUs that their bundles are searched, not listed: GPUs by type for rings, and their rate.
+    pub halls: Vec<(Vec<u32>, f64)>,
+}
+
+/// The most bundles of a node that are listed: eight GPUs in MIG slices of three sizes have some 2000.
+const MOST_LISTED: u64 = 4096;
+
 impl Rings {
     pub(in crate::policy) fn new(problem: &Problem) -> Self {
         let mut shapes: Vec<(Vec<u32>, f64)> = Vec::new();
@@ -32,27 +44,39 @@ impl Rings {
         able.map(|&(_, inside)| inside).fold(self.network, f64::max)
     }
 
-    /// Returns every bundle of the types with `usable` that some node can hold, with its fastest ring.
+    /// Returns the rings inside nodes of the types with `usable`.
     ///
     /// Types with `alone` come one GPU at a time and with no other.
-    pub(in crate::policy) fn inside(&self, usable: &[bool], alone: &[bool]) -> BTreeMap<Vec<u32>, f64> {
-        let mut bundles = BTreeMap::new();
+    pub(in crate::policy) fn inside(&self, usable: &[bool], alone: &[bool]) -> Inside {
+        let mut rings = Inside::default();
         for (gpus, inside) in &self.shapes {
             let rate = inside.max(self.network);
             let ring = |ty: usize| usable[ty] && !alone[ty];
             let most: Vec<u32> = (0..gpus.len()).map(|ty| if ring(ty) { gpus[ty] } else { 0 }).collect();
+            let volume = most.iter().fold(1_u64, |all, &most| all.saturating_mul(u64::from(most) + 1));
+            let is_hall = volume > MOST_LISTED;
             let mut bundle = vec![0; gpus.len()];
-            while next(&mut bundle, &most) {
-                let fastest = bundles.entry(bundle.clone()).or_insert(rate);
-                *fastest = rate.max(*fastest);
+            while !is_hall && next(&mut bundle, &most) {
+                rings.list(bundle.clone(), rate);
             }
-            for ty in (0..gpus.len()).filter(|&ty| gpus[ty] > 0 && usable[ty] && alone[ty]) {
+            let is_single = |ty: usize| gpus[ty] > 0 && usable[ty] && (alone[ty] || is_hall);
+            for ty in (0..gpus.len()).filter(|&ty| is_single(ty)) {
                 let mut single = vec![0; gpus.len()];
                 single[ty] = 1;
-                bundles.insert(single, rate);
+                rings.list(single, rate);
+            }
+            if is_hall {
+                rings.halls.push((most, rate));
             }
         }
-        bundles
+        rings
+    }
+}
+
+impl Inside {
+    fn list(&mut self, bundle: Vec<u32>, rate: f64) {
+        let fastest = self.bundles.entry(bundle).or_insert(rate);
+        *fastest = rate.max(*fastest);
     }
 }
 

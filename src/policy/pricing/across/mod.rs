@@ -1,4 +1,4 @@
-//! The cheapest ring over the network: branch and bound over counts by type.
+//! The cheapest ring over the network, or inside a node of very many GPUs: branch and bound over counts by type.
 //!
 //! A box of counts is bounded from below by a convex problem that a sweep over the types solves: the time of
 //! computing is at least A / Σ r n, where r is the most samples a second that a GPU does in the box, and the
@@ -10,10 +10,10 @@ mod relaxation;
 
 use crate::policy::pricing::Bundle;
 use crate::policy::pricing::across::boxes::Range;
-use crate::policy::pricing::pricer::price;
+use crate::policy::pricing::{holds, price};
 use crate::policy::{JobModel, TypeModel, cost};
 
-/// The rings of one job over the network.
+/// The rings of one job over links of one rate.
 #[derive(Clone, Debug)]
 pub(super) struct Across<'a> {
     job: &'a JobModel,
@@ -138,8 +138,8 @@ impl<'a> Across<'a> {
     ) -> Found {
         self.start(Goal::Least, prices, best, tolerance);
         if let Some(hint) = hint {
-            let counts = self.types.iter().map(|&(ty, _)| hint[ty]).collect();
-            if hint.iter().sum::<u32>() >= 2 {
+            let counts: Vec<u32> = self.types.iter().map(|&(ty, _)| hint[ty]).collect();
+            if hint.iter().sum::<u32>() >= 2 && holds(&self.caps, &counts) {
                 self.search.counts = counts;
                 self.look();
             }
