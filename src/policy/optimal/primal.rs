@@ -25,8 +25,8 @@ const MARKUPS: [f64; 9] = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0];
 const MOST_TRIES: usize = 30;
 
 /// Improvement ends after so many pairs in vain, per job, and after so many in all.
-const VAIN_PAIRS: usize = 40;
-const MOST_PAIRS: usize = 400;
+const VAIN_PAIRS: usize = 100;
+const MOST_PAIRS: usize = 1000;
 
 impl<'a> Primal<'a> {
     /// Places every job at the market's prices; `None` when some job finds no room.
@@ -170,9 +170,7 @@ impl<'a> Primal<'a> {
         let before = (self.places[a].clone(), self.places[b].clone());
         self.layout.give_back(&before.0);
         self.layout.give_back(&before.1);
-        let factor = |random: &mut Pcg64| 0.5 + 1.2 * unit(random);
-        let prices: Vec<f64> =
-            own(dual.weights[a], &dual.prices).into_iter().map(|price| price * factor(random)).collect();
+        let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, random);
         let free = vec![0.0; prices.len()];
         let found = self.layout.best_place(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
             self.layout.take(&first);
@@ -198,6 +196,17 @@ impl<'a> Primal<'a> {
         (self.places[a], self.places[b]) = before;
         false
     }
+}
+
+/// Returns prices about the market's, by chance.
+///
+/// The market does not see that a node has too few GPUs for two jobs where there are enough of their types in all:
+/// now and then every GPU has a toll too, of up to what each is worth to the job where it is.
+fn prices_about(prices: &[f64], place: &Place, random: &mut Pcg64) -> Vec<f64> {
+    let ranks: u32 = place.counts.iter().sum();
+    let toll = if unit(random) < 0.25 { place.time / f64::from(ranks) } else { 0.0 };
+    let about = |price: &f64| price * (0.5 + 1.2 * unit(random)) + toll * unit(random);
+    prices.iter().map(about).collect()
 }
 
 /// Returns prices in seconds of a job's own time.
