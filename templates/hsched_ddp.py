@@ -330,6 +330,25 @@ class Timer:
         self.passes.append((samples, begin.elapsed_time(end) / 1000 if self._cuda else end - begin))
 
 
+class _Sink:
+    """A file for torch, which makes another error of one in writing, or aborts the process: the first one is kept here."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.problem: Optional[OSError] = None
+
+    def write(self, data: Any) -> int:
+        try:
+            if self.problem is None:
+                self.file.write(data)
+        except OSError as error:
+            self.problem = error
+        return len(data)
+
+    def flush(self) -> None:
+        """The file is flushed when all is written."""
+
+
 class Training:
     """The loop over epochs and steps: weights, times, reports, checkpoints, and the end when a stop was asked for."""
 
@@ -460,7 +479,7 @@ class Training:
         """Replaces the checkpoint as a whole: rank 0 does, and all ranks call this, between steps. It fails on all or none."""
         states: List[Any] = [None] * self.me.world_size
         dist.all_gather_object(states, _random_state(self.me.device), group=self.me.group)
-        problem = None
+        problem: Optional[Exception] = None
         if self.me.rank == 0:
             temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
             try:
@@ -468,7 +487,10 @@ class Training:
                              random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 with open(temporary, "wb") as file:
-                    torch.save(saved, file)
+                    sink = _Sink(file)
+                    torch.save(saved, sink)
+                    if sink.problem:
+                        raise sink.problem
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(temporary, self.path)
@@ -477,7 +499,7 @@ class Training:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
         if self._sum([float(problem is not None)]) > 0:
-            raise RuntimeError("rank 0 cannot write the checkpoint %s" % self.path) from problem
+            raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "it says why")) from problem
 
     def resume(self) -> bool:
         """Goes on from the checkpoint, whatever ranks wrote it; returns whether there was one. All ranks call this."""

@@ -194,6 +194,9 @@ with tempfile.TemporaryDirectory() as folder:
         assert json.loads(report.read())["metrics"]["accuracy"] == 0.5
 
     refused(RuntimeError, "cannot write the checkpoint", hsched.Training(me, sampler, plain, scheduler=Closed()).save)
+    full = hsched.Training(hsched.replace(me, run="full"), sampler, plain)
+    os.symlink("/dev/full", full.path + ".full.tmp")
+    refused(RuntimeError, "No space left on device", full.save)
     assert sorted(os.listdir(folder)) == ["hsched-ddp.pt", "report"], os.listdir(folder)
     assert training.resume() and training.epoch == 1
     os.truncate(training.path, os.path.getsize(training.path) // 2)
