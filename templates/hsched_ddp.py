@@ -560,7 +560,8 @@ def _uncompiled(model: Any) -> Any:
 def _random_state(device: Any) -> Dict[str, Any]:
     state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if "numpy" in sys.modules:
-        state["numpy"] = sys.modules["numpy"].random.get_state()
+        kind, key, *rest = sys.modules["numpy"].random.get_state()
+        state["numpy"] = (kind, key.tolist(), *rest)  # not as an array: those of numpy 2 cannot be read by numpy 1
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
     return state

@@ -121,9 +121,10 @@ print("done")
 fn the_helper_takes_models_as_they_are_wrapped_and_refuses_what_is_wrong() {
     let Some(python) = with_torch() else { return };
     let input = r#"
-import json, os, sys, tempfile
+import json, os, random, sys, tempfile
 sys.path.insert(0, "templates")
 import hsched_ddp as hsched
+import numpy
 import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
@@ -150,6 +151,7 @@ def refused(kind, words, act):
     else:
         raise SystemExit("not refused: " + words)
 
+draw = lambda: (random.random(), float(torch.rand(1)), float(numpy.random.random_sample()))
 with tempfile.TemporaryDirectory() as folder:
     os.environ.update(HSCHED_CHECKPOINT_DIR=folder, HSCHED_REPORT=os.path.join(folder, "report"))
     me = hsched.init(global_batch=4)
@@ -168,7 +170,9 @@ with tempfile.TemporaryDirectory() as folder:
         prefix = "module." if hasattr(model, "module") and not isinstance(model, DistributedDataParallel) else ""
         names = sorted(torch.load(training.path, weights_only=False)["state"]["model"])
         assert names == [prefix + "bias", prefix + "weight"], (model, names)
-        assert training.resume()
+        assert b"_reconstruct" not in open(training.path, "rb").read(), "an array of numpy"
+        drawn = draw()
+        assert training.resume() and draw() == drawn
 
     together = hsched.replace(me, batches=(2, 2), world_size=2)
     refused(ValueError, "need the model in Distributed", lambda: hsched.Training(together, sampler, plain))
