@@ -534,7 +534,7 @@ class Training:
         whole = [seconds for samples, seconds in passes if samples == self.me.micro_batch]
         whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one DDP orders its buckets
         loss, count = self._sum([float(self.loss), self.counted]).tolist()
-        metrics = dict(self.metrics, loss=loss / count if count else math.nan)
+        metrics = dict({"loss": loss / count if count else math.nan}, **self.metrics)
         return {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
                 "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
                 "micro_batch": self.me.micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
