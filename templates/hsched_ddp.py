@@ -15,7 +15,7 @@ import datetime
 import json
 import logging
 import math
-import multiprocessing
+import multiprocessing.util
 import os
 import random
 import re
@@ -131,7 +131,8 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
     also on slices of a GPU, with which NCCL forms no ring. Without torch there is no device and nobody meets.
     """
     me = read_rank(os.environ, global_batch, epochs)
-    signal.signal(signal.SIGUSR1, _on_stop)
+    signal.signal(signal.SIGUSR1, _on_stop)  # for threads that were there before
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # what is started from now on inherits this, and outlives the signal
     if torch is None:
         return me
     me = replace(me, device=_device(me))
@@ -165,7 +166,7 @@ def _on_stop(number: int, frame: Any) -> None:
 
 def stop_requested() -> bool:
     """Returns whether this process got the signal to stop. `Training` asks all ranks; others have to agree themselves."""
-    return _asked_to_stop
+    return _asked_to_stop or signal.SIGUSR1 in signal.sigpending()
 
 
 def leave(status: int = 0) -> None:
@@ -187,10 +188,7 @@ def _end() -> None:
     """
     if _left is None or getattr(sys, "last_value", None) is not None:  # or an exception came on the way out
         return
-    for child in multiprocessing.active_children():  # a loader's workers, as Python itself ends them
-        if child.daemon:
-            child.terminate()
-        child.join()
+    multiprocessing.util._exit_function()  # a loader's workers and what they shared
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -244,7 +242,8 @@ class BatchSampler:
 def _permutation(samples: int, seed: int) -> Sequence[Any]:
     if torch is None:
         return random.Random(seed).sample(range(samples), samples)
-    return torch.randperm(samples, generator=torch.Generator().manual_seed(seed))  # type: ignore[no-any-return]
+    # Of the CPU, whatever torch.set_default_device says.
+    return torch.randperm(samples, generator=torch.Generator().manual_seed(seed), device="cpu")  # type: ignore[no-any-return]
 
 
 def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str = "mean") -> Any:
@@ -269,10 +268,9 @@ class Step:
         self._count = 0.0
 
     def __iter__(self) -> Iterator[Any]:
-        model, timer = self._training.model, self._training.timer
+        timer, last = self._training.timer, len(self._batches) - 1
         for k, (batch, self._count) in enumerate(zip(self._batches, self._counts)):
-            silent = k + 1 < len(self._batches) and isinstance(model, DistributedDataParallel)
-            with model.no_sync() if silent else contextlib.nullcontext():
+            with contextlib.nullcontext() if k == last else self._training._silence():
                 timer.start()
                 yield batch
                 timer.stop(self._sizes[k])
@@ -332,12 +330,31 @@ class Timer:
         self.passes.append((samples, begin.elapsed_time(end) / 1000 if self._cuda else end - begin))
 
 
+class _Sink:
+    """A file for torch, which makes another error of one in writing, or aborts the process: the first one is kept here."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.problem: Optional[OSError] = None
+
+    def write(self, data: Any) -> int:
+        try:
+            if self.problem is None:
+                self.file.write(data)
+        except OSError as error:
+            self.problem = error
+        return len(data)
+
+    def flush(self) -> None:
+        """The file is flushed when all is written."""
+
+
 class Training:
     """The loop over epochs and steps: weights, times, reports, checkpoints, and the end when a stop was asked for."""
 
     def __init__(self, me: Rank, sampler: BatchSampler, model: Any, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
                  save_every: int = 1, **stateful: Any) -> None:
-        """`model` is the one in DistributedDataParallel; alone it may be any module.
+        """`model` is the one in DistributedDataParallel, compiled or not; alone it may be any module.
 
         `stateful` (optimizer=..., scheduler=..., scaler=...) has whatever else belongs into a checkpoint, each with
         `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and at the
@@ -351,15 +368,19 @@ class Training:
         # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
         self.loss, self.counted, self._samples = 0.0, 0.0, 0
         self.path = os.path.join(me.checkpoint_dir, "hsched-ddp.pt")
-        self._stateful = dict(stateful, model=getattr(model, "module", model))
+        whole = _uncompiled(model)
+        self._ddp = whole if isinstance(whole, DistributedDataParallel) else None
+        if self._ddp is None and me.world_size > 1:
+            raise ValueError("several ranks need the model in DistributedDataParallel, not %s" % type(whole).__name__)
+        self._stateful = dict(stateful, model=_uncompiled(self._ddp.module) if self._ddp else whole)
         self._asked = self._sum([0.0], later=True)
-        if isinstance(model, DistributedDataParallel):
+        if self._ddp:
             from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
             def marked(state, bucket):  # type: ignore[no-untyped-def]  # DDP wants no types, or its own
                 self.timer.mark()
                 return comm_hook(state, bucket) if comm_hook else allreduce_hook(me.group, bucket)
-            model.register_comm_hook(None, marked)
+            self._ddp.register_comm_hook(None, marked)
 
     @property
     def global_step(self) -> int:
@@ -377,7 +398,7 @@ class Training:
             yield self.epoch + 1
             line = self._line(time.monotonic() - begin)
             self.epoch, self.step = self.epoch + 1, 0
-            stopping = bool(self._sum([float(_asked_to_stop)]) > 0)
+            stopping = bool(self._sum([float(stop_requested())]) > 0)
             if stopping or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
                 self.save()
             if self.me.rank != 0:
@@ -394,6 +415,8 @@ class Training:
         `count` says what the loss of a micro-batch is taken over, where that is not samples: tokens with a label.
         When a rank was asked to stop, all ranks save after the same step and exit with status 85.
         """
+        if getattr(loader, "batch_sampler", self.sampler) is not self.sampler:
+            raise ValueError("the loader has another sampler than this training: give it batch_sampler=sampler")
         self.sampler.set_epoch(self.epoch + 1, self.step)
         state = _random_state(self.me.device)
         batches = iter(loader)
@@ -406,7 +429,7 @@ class Training:
             sizes = self.sampler.parts(number)
             held = [batch for _, batch in zip(sizes, batches)]
             if len(held) < len(sizes):
-                raise ValueError("the loader ended before the epoch: give it batch_sampler=%s" % type(self.sampler).__name__)
+                raise ValueError("the loader ended before the epoch, which has %d steps" % self.sampler.steps)
             counts = [float(count(batch)) if count and size else float(size) for batch, size in zip(held, sizes)]
             total = float(self._sum([sum(counts)])) if count else float(self.sampler.block(number))
             step = Step(self, held, sizes, counts, total)
@@ -429,7 +452,7 @@ class Training:
             for again in range(times + 1):
                 for parameter in module.parameters():
                     parameter.grad = None
-                with self.model.no_sync() if module is not self.model else contextlib.nullcontext():
+                with self._silence():
                     self.timer.flush()
                     self.timer.start()
                     loss_of(batch).backward()
@@ -446,34 +469,46 @@ class Training:
             leave()  # hsched probe wants nothing else
         return pairs
 
+    def _silence(self) -> Any:
+        """Returns the context of passes whose gradients are not exchanged."""
+        if self._ddp and self._ddp.static_graph:
+            raise ValueError("torch has neither micro-batches nor probes with static_graph=True: leave it out")
+        return self._ddp.no_sync() if self._ddp else contextlib.nullcontext()
+
     def save(self) -> None:
         """Replaces the checkpoint as a whole: rank 0 does, and all ranks call this, between steps. It fails on all or none."""
         states: List[Any] = [None] * self.me.world_size
         dist.all_gather_object(states, _random_state(self.me.device), group=self.me.group)
-        problem = None
+        problem: Optional[Exception] = None
         if self.me.rank == 0:
-            temporary = "%s.%d.tmp" % (self.path, os.getpid())
-            saved = dict(self._position(), epoch=self.epoch, step=self.step, global_step=self.global_step, plan=self.me.plan,
-                         random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
+            temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
             try:
+                saved = dict(self._position(), epoch=self.epoch, step=self.step, global_step=self.global_step, plan=self.me.plan,
+                             random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 with open(temporary, "wb") as file:
-                    torch.save(saved, file)
+                    sink = _Sink(file)
+                    torch.save(saved, sink)
+                    if sink.problem:
+                        raise sink.problem
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(temporary, self.path)
-            except (OSError, RuntimeError) as error:  # torch makes the one of the other
+            except Exception as error:  # of the disk, or of something that cannot be pickled
                 problem = error
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
         if self._sum([float(problem is not None)]) > 0:
-            raise RuntimeError("rank 0 cannot write the checkpoint %s" % self.path) from problem
+            raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "it says why")) from problem
 
     def resume(self) -> bool:
         """Goes on from the checkpoint, whatever ranks wrote it; returns whether there was one. All ranks call this."""
         saved: Dict[str, Any] = {"global_step": -1}
         if os.path.exists(self.path):
-            saved = torch.load(self.path, map_location="cpu", weights_only=False)
+            try:
+                saved = torch.load(self.path, map_location="cpu", weights_only=False)
+            except Exception as error:
+                raise RuntimeError("cannot read the checkpoint %s; to begin anew, remove it" % self.path) from error
         if self._sum([float(saved["global_step"])]) != saved["global_step"] * self.me.world_size:
             raise RuntimeError("the ranks read different checkpoints: is %s on a file system that all nodes share?" % self.path)
         if saved["global_step"] < 0:
@@ -499,10 +534,11 @@ class Training:
         whole = [seconds for samples, seconds in passes if samples == self.me.micro_batch]
         whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one DDP orders its buckets
         loss, count = self._sum([float(self.loss), self.counted]).tolist()
+        metrics = dict({"loss": loss / count if count else math.nan}, **self.metrics)
         return {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
                 "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
                 "micro_batch": self.me.micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
-                "metrics": dict({"loss": loss / count if count else math.nan}, **self.metrics)}
+                "metrics": {name: float(value) for name, value in metrics.items()}}
 
     def _sum(self, values: List[float], later: bool = False) -> Any:
         """Returns the sums over all ranks as a tensor; all ranks meet here, unless it is for later."""
@@ -512,15 +548,20 @@ class Training:
 
     def _stop_agreed(self) -> bool:
         """Returns whether a rank had been asked to stop a step ago: the answer takes that long, and nobody waits for it."""
-        (work, asked), self._asked = self._asked, self._sum([float(_asked_to_stop)], later=True)
+        (work, asked), self._asked = self._asked, self._sum([float(stop_requested())], later=True)
         work.wait()
         return bool(asked > 0)
+
+
+def _uncompiled(model: Any) -> Any:
+    return getattr(model, "_orig_mod", model)
 
 
 def _random_state(device: Any) -> Dict[str, Any]:
     state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if "numpy" in sys.modules:
-        state["numpy"] = sys.modules["numpy"].random.get_state()
+        kind, key, *rest = sys.modules["numpy"].random.get_state()
+        state["numpy"] = (kind, key.tolist(), *rest)  # not as an array: those of numpy 2 cannot be read by numpy 1
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
     return state

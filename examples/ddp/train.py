@@ -86,7 +86,7 @@ def main() -> None:
         if me.rank == 0:
             print("epoch %d of %d took %.3f s" % (epoch, me.epochs, time.monotonic() - begin), flush=True)
     if me.rank == 0:
-        print("weights %.9f" % sum(float(parameter.double().norm()) for parameter in model.parameters()), flush=True)
+        print("weights %.9f" % sum(float(parameter.detach().double().norm()) for parameter in model.parameters()), flush=True)
     hsched_ddp.leave()
 
 

@@ -68,7 +68,7 @@ fn no_python_here_is_newer_than_3_8() {
 #[test]
 fn the_helper_serves_programs_without_torch() {
     let input = r#"
-import json, os, signal, sys, tempfile
+import json, os, signal, subprocess, sys, tempfile
 sys.path.insert(0, "templates")
 sys.modules["torch"] = None
 import hsched_ddp as hsched
@@ -108,9 +108,106 @@ assert lines == [{"epoch": 1, "metrics": {"loss": None}}, {"epoch": 2}], lines
 assert hsched.init(global_batch=4).device is None and not hsched.stop_requested()
 os.kill(os.getpid(), signal.SIGUSR1)
 assert hsched.stop_requested()
+# Slurm signals the workers of loaders, too, and what serves them: none may die of it.
+child = "import os, signal; os.kill(os.getpid(), signal.SIGUSR1)"
+assert subprocess.run([sys.executable, "-c", child]).returncode == 0
 print("done")
 "#;
     assert_eq!(run("python3", &["-"], input), "done\n");
+}
+
+/// Wrappers of the model change nothing in a checkpoint; what would train wrongly or fail obscurely is refused.
+#[test]
+fn the_helper_takes_models_as_they_are_wrapped_and_refuses_what_is_wrong() {
+    let Some(python) = with_torch() else { return };
+    let input = r#"
+import json, os, random, sys, tempfile
+sys.path.insert(0, "templates")
+import hsched_ddp as hsched
+import numpy
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+class Around(torch.nn.Module):
+    """A model around another one, as torch.compile makes it."""
+    def __init__(self, name, inner):
+        super().__init__()
+        setattr(self, name, inner)
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter(int, 1)
+
+class Closed:
+    def state_dict(self):
+        return {"rate": lambda epoch: 1}
+
+def refused(kind, words, act):
+    try:
+        act()
+    except kind as error:
+        assert words in str(error), error
+    else:
+        raise SystemExit("not refused: " + words)
+
+draw = lambda: (random.random(), float(torch.rand(1)), float(numpy.random.random_sample()))
+with tempfile.TemporaryDirectory() as folder:
+    os.environ.update(HSCHED_CHECKPOINT_DIR=folder, HSCHED_REPORT=os.path.join(folder, "report"))
+    me = hsched.init(global_batch=4)
+    if hasattr(torch, "set_default_device"):
+        torch.set_default_device("meta")
+    sampler = hsched.BatchSampler(8, me)
+    assert sorted(sum(sampler, [])) == list(range(8))
+    if hasattr(torch, "set_default_device"):
+        torch.set_default_device("cpu")
+
+    plain = torch.nn.Linear(3, 1)
+    for model in (plain, DistributedDataParallel(plain), Around("_orig_mod", DistributedDataParallel(plain)),
+                  DistributedDataParallel(Around("_orig_mod", plain)), Around("module", plain)):
+        training = hsched.Training(me, sampler, model)
+        training.save()
+        prefix = "module." if hasattr(model, "module") and not isinstance(model, DistributedDataParallel) else ""
+        names = sorted(torch.load(training.path, weights_only=False)["state"]["model"])
+        assert names == [prefix + "bias", prefix + "weight"], (model, names)
+        assert b"_reconstruct" not in open(training.path, "rb").read(), "an array of numpy"
+        drawn = draw()
+        assert training.resume() and draw() == drawn
+
+    together = hsched.replace(me, batches=(2, 2), world_size=2)
+    refused(ValueError, "need the model in Distributed", lambda: hsched.Training(together, sampler, plain))
+
+    data = TensorDataset(torch.randn(8, 3))
+    training = hsched.Training(me, sampler, DistributedDataParallel(plain))
+    for loader in DataLoader(data, batch_size=4), DataLoader(Endless(), batch_size=4):
+        refused(ValueError, "has another sampler", lambda: next(training.steps(loader)))
+    refused(ValueError, "ended before the epoch, which has 2 steps", lambda: list(training.steps([data[:4]])))
+    loader = DataLoader(data, batch_sampler=sampler)
+    halves = hsched.replace(me, micro_batch=2)
+    static = hsched.Training(halves, hsched.BatchSampler(8, halves), DistributedDataParallel(plain, static_graph=True))
+    refused(ValueError, "static_graph=True", lambda: static.probe(lambda batch: static.model(batch[0]).sum(), loader))
+    refused(ValueError, "static_graph=True", lambda: [list(step) for step in static.steps([data[:2]] * 4)])
+
+    training = hsched.Training(me, sampler, DistributedDataParallel(plain))
+    for epoch in training.epochs():
+        for step in training.steps(loader):
+            for batch, in step:
+                step.scale(training.model(batch).mean()).backward()
+        training.metrics["accuracy"] = torch.tensor(0.5)
+    with open(me.report_file) as report:
+        assert json.loads(report.read())["metrics"]["accuracy"] == 0.5
+
+    refused(RuntimeError, "cannot write the checkpoint", hsched.Training(me, sampler, plain, scheduler=Closed()).save)
+    full = hsched.Training(hsched.replace(me, run="full"), sampler, plain)
+    os.symlink("/dev/full", full.path + ".full.tmp")
+    refused(RuntimeError, "No space left on device", full.save)
+    assert sorted(os.listdir(folder)) == ["hsched-ddp.pt", "report"], os.listdir(folder)
+    assert training.resume() and training.epoch == 1
+    os.truncate(training.path, os.path.getsize(training.path) // 2)
+    refused(RuntimeError, "cannot read the checkpoint", training.resume)
+print("done")
+"#;
+    assert_eq!(run(&python, &["-"], input), "done\n");
 }
 
 /// A thread of gloo that still needs the interpreter aborts a process that takes it down: `leave` does not.
