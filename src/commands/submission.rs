@@ -43,8 +43,9 @@ pub(super) struct Outcome {
 }
 
 /// What sbatch must not be told: the option, the shortest form that it understands, and why.
-const REFUSED: [(&str, &str, &str); 5] = [
+const REFUSED: [(&str, &str, &str); 6] = [
     ("--comment", "--com", "the comment is how hsched finds its jobs in the queue"),
+    ("--job-name", "--j", "by its name hsched tells a job from others when it ends it; rename the job"),
     ("--array", "--ar", "the tasks of an array would be the same ranks"),
     ("--test-only", "--te", "it submits nothing; try --dry-run"),
     ("--wait", "--wait", "hsched does not wait for its jobs"),
@@ -110,6 +111,7 @@ pub(super) fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> R
         let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
         let long = match name {
             short if short.starts_with("-a") => "--array",
+            short if short.starts_with("-J") => "--job-name",
             short if short.starts_with("-W") => "--wait",
             long => long,
         };

@@ -221,7 +221,7 @@ fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
     vgg19: is being cancelled as job 2
     third: cancelled; it waited
     ");
-    assert_eq!(sandbox.calls("scancel"), [["2"]]);
+    assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "2"]]);
     assert_eq!([1, 3].map(|job| phase(&sandbox, job)), [json!("stopping"), json!("cancelled")]);
     assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: has ended before: cancelled");
     let sandbox =
@@ -292,7 +292,7 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     ");
     assert_eq!((sandbox.calls("sbatch").len(), phase(&sandbox, 0)), (1, json!("pending")));
     assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 9");
-    assert_eq!(sandbox.calls("scancel"), [["9"]]);
+    assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "9"]]);
 }
 
 #[test]

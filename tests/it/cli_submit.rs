@@ -234,6 +234,10 @@ fn options_that_would_hide_the_job_are_refused() {
     error: sbatch option "--comment=mine": the comment is how hsched finds its jobs in the queue
     hint: leave the option out
     "#);
+    for option in ["-Jmine", "-J", "--job-name=mine", "--job"] {
+        let refused = sandbox.run(&format!("{SUBMIT} -- {option} mine")).fails(78);
+        assert!(refused.contains("by its name hsched tells a job from others"), "{refused}");
+    }
     assert!(sandbox.calls("sbatch").is_empty());
 }
 

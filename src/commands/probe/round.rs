@@ -212,7 +212,7 @@ impl Prober<'_> {
                 let shown = tracked.epochs_done > 0 || !self.trials(round, name)?.is_empty();
                 // A program that ends by itself is given a look's time for it.
                 if shown && !round.stopped.insert(name.clone()) {
-                    world.stop(job_id);
+                    world.stop(name, job_id);
                 }
             }
             Ok(())
@@ -273,14 +273,14 @@ impl Prober<'_> {
     /// Cancels what still runs and says so.
     fn give_up(&self, round: &Round, failure: Failure) -> Failure {
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
-        let ids: Vec<JobId> =
-            left.filter_map(|tracked| tracked.phase.attempt().and_then(|attempt| attempt.job_id)).collect();
-        let list = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let own = |tracked: &Tracked| Some((tracked.job.name.clone(), tracked.phase.attempt()?.job_id?));
+        let jobs: Vec<(JobName, JobId)> = left.filter_map(own).collect();
+        let list = jobs.iter().map(|(_, id)| id.to_string()).collect::<Vec<_>>().join(" ");
         let cancelled = state::open(self.context).and_then(|directory| {
             self.with_world(&directory, |world| {
-                for &id in &ids {
+                for (name, id) in &jobs {
                     // One that cannot be cancelled ends with its walltime.
-                    world.cancel(id);
+                    world.cancel(name, *id);
                 }
                 Ok(())
             })
