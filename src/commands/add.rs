@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::live::SlurmWorld;
 use crate::model::{Cluster, Job, JobName};
 use crate::settings::Flag;
+use crate::slurm::QueuedJob;
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
@@ -85,6 +86,11 @@ impl Args {
     /// Adds the jobs to the state, all or none, and returns what each is to it.
     fn add(&self, context: &Context, jobs: &[Job]) -> Result<Vec<(JobName, Addition)>, Failure> {
         let nothing = |failure: Failure| state::undone(failure, "nothing was added");
+        if self.dry_run && !state::root(context)?.exists() {
+            // Nothing is known, and nothing is made for a look.
+            let (queue, _) = input::queue(context).map_err(nothing)?;
+            return additions(jobs, &queue, &State::default());
+        }
         let directory = state::open(context).map_err(nothing)?;
         let rules = state::rules(context);
         let (mut state, mut ledger) =
@@ -94,10 +100,8 @@ impl Args {
         let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
         let Seen { at, mut events, queue } =
             state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
-        let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-        let twice = in_queue(&names, &queue, &state);
-        let additions = jobs.iter().map(|job| (job.name.clone(), Addition::of(job, &state))).collect();
-        if twice.is_none() {
+        let additions = additions(jobs, &queue, &state);
+        if additions.is_ok() {
             let added: Vec<Event> =
                 jobs.iter().map(|job| Event::Added { job: Box::new(job.clone()) }).collect();
             for event in &added {
@@ -108,14 +112,7 @@ impl Args {
         if !self.dry_run {
             ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         }
-        match twice {
-            None => Ok(additions),
-            Some(jobs) => {
-                let message = format!("in the queue already: {jobs}; nothing was added");
-                Err(Failure::new(Exit::Failed, message)
-                    .hint("wait for its end, cancel it with hsched cancel, or give the new job another name"))
-            }
-        }
+        additions
     }
 
     fn table(&self, additions: &[(JobName, Addition)]) -> String {
@@ -128,6 +125,24 @@ impl Args {
             "hsched watch places what waits\n"
         });
         text
+    }
+}
+
+/// Returns what each job is to the state.
+///
+/// # Errors
+/// When Slurm has one of them.
+fn additions(jobs: &[Job], queue: &[QueuedJob], state: &State) -> Result<Vec<(JobName, Addition)>, Failure> {
+    let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
+    match in_queue(&names, queue, state) {
+        None => Ok(jobs.iter().map(|job| (job.name.clone(), Addition::of(job, state))).collect()),
+        Some(twice) => {
+            let message = format!("in the queue already: {}; nothing was added", twice.jobs);
+            Err(Failure::new(Exit::Failed, message).hint(format!(
+                "wait for its end, cancel it with {}, or give the new job another name",
+                twice.cancel()
+            )))
+        }
     }
 }
 

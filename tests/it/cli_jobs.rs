@@ -41,7 +41,7 @@ fn added_jobs_wait_and_are_told_apart() {
     vgg19: would be added
     nothing was added: --dry-run
     ");
-    assert!(!sandbox.state("state.json").exists());
+    assert!(!sandbox.state("").exists());
     assert_snapshot!(sandbox.run("add jobs.yaml --account def -- --exclusive").succeeds(), @r"
     resnet18: added
     vgg19: added
@@ -82,7 +82,13 @@ fn what_slurm_has_is_not_added() {
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
     // Not even where another state directory has submitted it.
-    assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other").fails(1).lines().next().expect("a line"), @"error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
+    assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
+    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    hint: wait for its end, cancel it with scancel 1 2 (this state directory does not know it), or give the new job another name
+    ");
+    assert!(!sandbox.work("other").exists());
+    let told = sandbox.run("add jobs.yaml --set state_dir=other").fails(1);
+    assert!(told.contains("cancel it with scancel 1 2"), "{told}");
     assert_snapshot!(away(sandbox).run("add jobs.yaml").fails(69).lines().nth(1).expect("a hint"), @"hint: nothing was added");
 }
 

@@ -220,7 +220,7 @@ fn a_job_in_the_queue_is_not_submitted_again() {
     let sandbox = three_jobs().printing("squeue", &[&line("PENDING")]);
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: in the queue already: vgg19 (job 5, PENDING); nothing was submitted
-    hint: hsched watch goes on with it; or cancel it with hsched cancel, give the new job another name, choose others with --job
+    hint: cancel it with scancel 5 (this state directory does not know it), give the new job another name, choose others with --job
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     sandbox.run(&format!("{SUBMIT} -j third")).succeeds();

@@ -144,8 +144,8 @@ impl Prober<'_> {
             let (seen, queue) =
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
             let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
-            if let Some(jobs) = submission::in_queue(&names, &queue, &State::default()) {
-                let message = format!("in the queue already: {jobs}");
+            if let Some(twice) = submission::in_queue(&names, &queue, &State::default()) {
+                let message = format!("in the queue already: {}", twice.jobs);
                 return Err(Failure::new(Exit::Failed, message)
                     .hint("cancel them with scancel, or wait for their end"));
             }
