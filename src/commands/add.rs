@@ -93,8 +93,7 @@ impl Args {
         }
         let directory = state::open(context).map_err(nothing)?;
         let rules = state::rules(context);
-        let (mut state, mut ledger) =
-            directory.ledger(&rules).map_err(|error| nothing(state::failure(&error)))?;
+        let (mut state, mut ledger) = state::ledger(context, &directory, &rules).map_err(nothing)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &self.sbatch)?;
         let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);

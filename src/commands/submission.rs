@@ -144,8 +144,7 @@ pub(super) fn submit(
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
-    let (mut state, mut ledger) =
-        directory.ledger(&rules).map_err(|error| nothing(state::failure(&error)))?;
+    let (mut state, mut ledger) = state::ledger(context, &directory, &rules).map_err(nothing)?;
     let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);

@@ -3,6 +3,7 @@
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
 mod journal;
+mod ledger;
 mod old_runs;
 mod place;
 mod plan_check;
@@ -14,9 +15,10 @@ mod speeds;
 mod state_dir;
 mod state_file;
 
+pub use self::ledger::Ledger;
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
 pub use self::plan_speed::PlanSpeed;
 pub use self::report_file::{ReportLine, last_report, planned_samples};
 pub use self::speeds::{SpeedFile, SpeedFileError};
-pub use self::state_dir::{Ledger, StateDir, StateError, new_run_id, report_folder, run_folder};
+pub use self::state_dir::{StateDir, StateError, new_run_id, report_folder, run_folder};

@@ -1,4 +1,4 @@
-//! The state directory: its lock, its snapshot and journal, and a folder for each run.
+//! The state directory: its lock, and a folder for each run.
 //!
 //! ```text
 //! STATE/lock                 held while a command changes anything here
@@ -23,41 +23,21 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use nix::fcntl::{FallocateFlags, FcntlArg, FdFlag, fallocate, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
-use crate::engine::{Action, Event, Keeper, Rules, State, apply};
-use crate::model::Time;
-use crate::store::state_file::StateFile;
-use crate::store::{SpeedFile, journal, old_runs};
+use crate::engine::{Rules, State};
+use crate::store::ledger::Contents;
+use crate::store::{Ledger, SpeedFile, old_runs};
 
 /// The state directory, locked.
 #[derive(Debug)]
 pub struct StateDir {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// Holds the lock until it is dropped.
     _lock: File,
 }
-
-/// The state directory's snapshot and journal, at a known line.
-#[derive(Debug)]
-pub struct Ledger<'a> {
-    directory: &'a StateDir,
-    journal: File,
-    /// The last line written.
-    seq: u64,
-    /// The speeds as they are on disk.
-    speeds: SpeedFile,
-    /// How many jobs are known.
-    jobs: usize,
-}
-
-/// Journal space set aside for each job before anything is submitted, in bytes.
-const RESERVED_PER_JOB: i64 = 4096;
-
-/// Length from which the journal begins anew, in bytes.
-const LONGEST_JOURNAL: u64 = 4 << 20;
 
 /// Why the state directory cannot be used.
 #[derive(Debug, Error)]
@@ -80,6 +60,8 @@ pub enum StateError {
     },
     #[error("{}: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
+    #[error("the jobs in {} are on cluster {own}, and Slurm here is cluster {here}", path.display())]
+    OtherCluster { path: PathBuf, own: String, here: String },
     #[error("the state cannot be written as JSON")]
     Json {
         #[source]
@@ -124,7 +106,7 @@ impl StateDir {
     /// # Errors
     /// When a file is there and cannot be used.
     pub fn peek(root: &Path, rules: &Rules) -> Result<State, StateError> {
-        read_state(root, rules).map(|(state, _)| state)
+        Contents::read(root, rules).map(|contents| contents.state)
     }
 
     /// Reads the state and opens the journal.
@@ -132,16 +114,7 @@ impl StateDir {
     /// # Errors
     /// When a file is there and cannot be used; it is left as it is.
     pub fn ledger(&self, rules: &Rules) -> Result<(State, Ledger<'_>), StateError> {
-        let (state, seq) = read_state(&self.root, rules)?;
-        let path = self.root.join("journal");
-        let mut journal = private().append(true).open(&path).map_err(write_error(&path))?;
-        if read(&path)?.is_some_and(|text| !text.is_empty() && !text.ends_with('\n')) {
-            // A line that was cut off must not spoil the next one.
-            journal.write_all(b"\n").map_err(write_error(&path))?;
-        }
-        let speeds = SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() };
-        let jobs = state.jobs.len();
-        Ok((state, Ledger { directory: self, journal, seq, speeds, jobs }))
+        Ledger::open(self, rules)
     }
 
     /// Replaces the file of measured speeds.
@@ -196,117 +169,15 @@ pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
 }
 
-impl Keeper for Ledger<'_> {
-    type Error = StateError;
-
-    fn keep(
-        &mut self,
-        at: Time,
-        state: &State,
-        events: &[Event],
-        actions: &[Action],
-    ) -> Result<(), StateError> {
-        let path = self.directory.root.join("journal");
-        let lines = events.iter().map(journal::event_line);
-        let lines = lines.chain(actions.iter().flat_map(journal::action_lines));
-        self.keep_speeds(state)?;
-        self.seq =
-            journal::append(&mut self.journal, self.seq, at, lines, false).map_err(write_error(&path))?;
-        // Before the state says that anything is meant.
-        self.reserve(&path, actions)?;
-        replace(&self.directory.root.join("state.json"), &StateFile::new(state, self.seq).to_json()?)?;
-        if state.jobs.len() < self.jobs {
-            old_runs::remove(&self.directory.root, state, at);
-        }
-        self.jobs = state.jobs.len();
-        if self.shorten(&path)? { self.reserve(&path, actions) } else { Ok(()) }
-    }
-
-    fn add(&mut self, at: Time, event: &Event) -> Result<(), StateError> {
-        let path = self.directory.root.join("journal");
-        let line = journal::event_line(event);
-        self.seq =
-            journal::append(&mut self.journal, self.seq, at, [line], true).map_err(write_error(&path))?;
-        Ok(())
-    }
-}
-
-impl Ledger<'_> {
-    /// Writes down the measured speeds where they changed.
-    fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
-        if self.speeds.cache != state.cache {
-            self.speeds.cache.clone_from(&state.cache);
-            self.speeds.save(self.directory)?;
-        }
-        Ok(())
-    }
-
-    /// Puts a long journal aside, all of which the snapshot has taken in; returns whether it did.
-    fn shorten(&mut self, path: &Path) -> Result<bool, StateError> {
-        if self.journal.metadata().map_err(write_error(path))?.len() < LONGEST_JOURNAL {
-            return Ok(false);
-        }
-        fs::rename(path, path.with_extension("old")).map_err(write_error(path))?;
-        self.journal = private().append(true).open(path).map_err(write_error(path))?;
-        Ok(true)
-    }
-
-    /// Sets disk space aside for the answers of what is about to be submitted: the disk must not fill between
-    /// sbatch's answer and its record.
-    fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
-        let jobs = actions.iter().map(|action| match action {
-            Action::Submit(batch) => batch.submitted.len(),
-            _ => 0,
-        });
-        let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);
-        if bytes == 0 {
-            return Ok(());
-        }
-        let length = self.journal.metadata().map_err(write_error(path))?.len();
-        let start = i64::try_from(length).unwrap_or(i64::MAX - bytes);
-        // Not every file system can set space aside: other errors are no reason to stop.
-        match fallocate(&self.journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, bytes) {
-            Err(nix::Error::ENOSPC | nix::Error::EDQUOT) => {
-                Err(StateError::Write { path: path.to_owned(), source: io::ErrorKind::StorageFull.into() })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Returns the state and the last line that it takes in: the snapshot, the answers that came after it, and the
-/// measured speeds.
-fn read_state(root: &Path, rules: &Rules) -> Result<(State, u64), StateError> {
-    let path = root.join("state.json");
-    let damaged = |what| StateError::Damaged { path: path.clone(), what };
-    let (mut state, seq) = match read(&path)? {
-        Some(text) => {
-            let file = StateFile::parse(&text).map_err(damaged)?;
-            let seq = file.seq;
-            (file.into_state().map_err(damaged)?, seq)
-        }
-        None => (State::default(), 0),
-    };
-    let text = read(&root.join("journal"))?.unwrap_or_default();
-    let (answers, last) = journal::answers(&text, seq);
-    for (at, answer) in answers {
-        apply(&mut state, at, &answer, rules);
-    }
-    let path = SpeedFile::path(root);
-    let speeds = SpeedFile::load(root).map_err(|error| StateError::Damaged { path, what: chain(&error) })?;
-    (state.cache, state.contributor) = (speeds.cache, speeds.contributor);
-    Ok((state, last))
-}
-
 /// Returns an error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", chain(cause)),
         None => error.to_string(),
     }
 }
 
-fn read(path: &Path) -> Result<Option<String>, StateError> {
+pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -338,13 +209,13 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), StateError> {
     Ok(())
 }
 
-fn private() -> OpenOptions {
+pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600);
     options
 }
 
-fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
+pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
     move |source| StateError::Write { path, source }
 }

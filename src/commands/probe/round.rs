@@ -139,7 +139,7 @@ impl Prober<'_> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
-        let (kept, mut ledger) = directory.ledger(&rules).map_err(|error| state::failure(&error))?;
+        let (kept, mut ledger) = state::ledger(context, &directory, &rules)?;
         self.with_world(&directory, |world| {
             let (seen, queue) =
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
