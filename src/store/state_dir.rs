@@ -179,10 +179,15 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
 
 pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
     match fs::read(path) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Ok(bytes) => Ok(Some(unmarked(&String::from_utf8_lossy(&bytes)).to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(StateError::Read { path: path.to_owned(), source }),
     }
+}
+
+/// Returns a text without the byte order mark that an editor may have put before it.
+pub(super) fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn lock(path: &Path) -> Result<File, StateError> {
