@@ -138,7 +138,9 @@ pub(super) fn now(context: &Context) -> Time {
 pub(super) fn failure(error: &StateError) -> Failure {
     let exit = match error {
         StateError::Locked { .. } => Exit::Locked,
-        StateError::Damaged { .. } | StateError::OtherCluster { .. } => Exit::BadInput,
+        StateError::Damaged { .. } | StateError::Open { .. } | StateError::OtherCluster { .. } => {
+            Exit::BadInput
+        }
         _ => Exit::Failed,
     };
     let failure = Failure::from_error(exit, error);
@@ -150,6 +152,12 @@ pub(super) fn failure(error: &StateError) -> Failure {
         StateError::Damaged { .. } => {
             failure.hint("it is left as it is; move it away to begin anew, the jobs in Slurm's queue go on")
         }
+        StateError::Open { path, .. } => failure
+            .hint(format!(
+                "see whose files are in it, then: chmod go-w {}",
+                shell_words::quote(&path.display().to_string())
+            ))
+            .hint("or name another with HSCHED_STATE_DIR=DIR or the setting state_dir"),
         StateError::OtherCluster { path, own, .. } => failure
             .hint(format!("follow and cancel them where Slurm is {own}"))
             .hint("for jobs here use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir")

@@ -12,14 +12,15 @@
 //! STATE/runs/RUN/report/JOB  where the ranks report
 //! ```
 //!
-//! Folders are for their owner alone (0700), files too (0600).
+//! Folders are for their owner alone (0700), files too (0600). A state directory that others may write is refused: the
+//! scripts that hsched submits and the commands that it submits again are in it.
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -60,6 +61,8 @@ pub enum StateError {
     },
     #[error("{}: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
+    #[error("others may write to {} (mode {mode:o}), which has commands that are run as you", path.display())]
+    Open { path: PathBuf, mode: u32 },
     #[error("the jobs in {} are on cluster {own}, and Slurm here is cluster {here}", path.display())]
     OtherCluster { path: PathBuf, own: String, here: String },
     #[error("the state cannot be written as JSON")]
@@ -81,10 +84,9 @@ impl StateDir {
     /// Opens and locks the state directory, making it if need be.
     ///
     /// # Errors
-    /// When another hsched holds the lock, or the directory cannot be made.
+    /// When another hsched holds the lock, or the directory cannot be made or is not its owner's alone to write.
     pub fn open(root: &Path) -> Result<Self, StateError> {
-        let runs = root.join("runs");
-        DirBuilder::new().recursive(true).mode(0o700).create(&runs).map_err(write_error(&runs))?;
+        make(root, &root.join("runs"))?;
         let lock = lock(&root.join("lock"))?;
         // Programs that we start inherit the lock: should we die while sbatch runs, nobody submits the same
         // before it is done. Where that cannot be said, the lock is ours alone.
@@ -95,9 +97,9 @@ impl StateDir {
     /// Takes the lock of those that go on watching; it is given back when the file is closed.
     ///
     /// # Errors
-    /// When another one watches, or the directory cannot be made.
+    /// When another one watches, or the directory cannot be made or is not its owner's alone to write.
     pub fn lock_watch(root: &Path) -> Result<File, StateError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(write_error(root))?;
+        make(root, root)?;
         lock(&root.join("watch.lock"))
     }
 
@@ -190,6 +192,19 @@ pub(super) fn unmarked(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
+/// Makes a folder of the state directory, or that itself, unless it is there.
+fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
+    // Whoever may write the scripts and commands in it has them run as this user.
+    if let Ok(data) = fs::metadata(root)
+        && data.is_dir()
+        && data.permissions().mode() & 0o022 != 0
+    {
+        let mode = data.permissions().mode() & 0o7777;
+        return Err(StateError::Open { path: root.to_owned(), mode });
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(write_error(folder))
+}
+
 fn lock(path: &Path) -> Result<File, StateError> {
     let lock = private().append(true).open(path).map_err(write_error(path))?;
     match lock.try_lock() {
@@ -227,9 +242,24 @@ pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+
+    #[test]
+    fn a_directory_that_others_may_write_is_refused() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let check = |mode: u32, refused: bool| {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("a mode");
+            let opened = StateDir::open(folder.path()).map(drop);
+            assert_eq!(matches!(opened, Err(StateError::Open { .. })), refused, "{mode:o}: {opened:?}");
+            let watched = StateDir::lock_watch(folder.path()).map(drop);
+            assert_eq!(matches!(watched, Err(StateError::Open { .. })), refused, "{mode:o}: {watched:?}");
+        };
+        check(0o777, true);
+        check(0o770, true);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        check(0o755, false);
+        check(0o700, false);
+    }
 
     #[test]
     fn a_run_is_whole_private_and_made_once() {
