@@ -236,7 +236,7 @@ impl<'a> SlurmWorld<'a> {
     /// job. Those that came since the last request are heard first.
     fn hold(&mut self) {
         self.let_go();
-        self.held = signals::hold();
+        self.held = Some(signals::hold());
     }
 
     fn signal(&mut self, command: &CommandLine, done: News) -> News {
