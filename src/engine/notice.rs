@@ -103,7 +103,7 @@ fn missing(tracked: &Tracked, reports: bool, seen: &Observation) -> Option<News>
 /// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
 fn is_heard_of(tracked: &Tracked, attempt: &Attempt, now: Time) -> bool {
     let epoch = tracked.epoch.unwrap_or(attempt.epoch);
-    let patience = Rules::VANISHED.0.max(Rules::SILENT_EPOCHS * epoch.0);
+    let patience = Rules::VANISHED.0.max((Rules::SILENT_EPOCHS * epoch.0).min(Rules::LONGEST_SILENCE.0));
     let reported = tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before);
     reported.is_some_and(|at| now.since(at).0 < patience)
 }
