@@ -2,8 +2,8 @@
 
 use crate::engine::state::Then;
 use crate::engine::{
-    Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Request, Rules, State,
-    Tracked, teach,
+    Action, Attempt, Beginning, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Request, Rules,
+    State, Tracked, teach,
 };
 use crate::model::{JobId, NodeName, Time, hostlist};
 use crate::throughput::{Cache, LearnRule, Sample};
@@ -13,17 +13,14 @@ use crate::throughput::{Cache, LearnRule, Sample};
 /// News of a submission that is not its job's current one, and of a job that has ended, change nothing.
 pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Option<Action> {
     match event {
-        Event::Added { job } => {
+        Event::Added { job, restart } => {
+            let beginning = Beginning::of(job, state, *restart);
             let fresh = Tracked::new((**job).clone(), at);
             // Another job by the same name may have the same speeds.
             state.decided = None;
             match state.find_mut(&job.name) {
-                Some(tracked) if tracked.phase.is_over() => *tracked = fresh,
-                // What waits may be changed by its owner; what Slurm has may not.
-                Some(tracked) if tracked.phase.attempt().is_none() => {
-                    tracked.job = (**job).clone();
-                    tracked.failures = 0;
-                }
+                // What waits or has ended may be changed by its owner; what Slurm has may not.
+                Some(tracked) if tracked.phase.attempt().is_none() => tracked.begin_again(fresh, &beginning),
                 Some(_) => {}
                 None => state.jobs.push(fresh),
             }
@@ -81,6 +78,18 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
 }
 
 impl Tracked {
+    /// Becomes the same job as its owner added it again, with its past; its epochs count where it goes on.
+    fn begin_again(&mut self, fresh: Self, beginning: &Beginning) {
+        let (past, stray) = (std::mem::take(&mut self.past), self.stray);
+        let fresh = Self { past, stray, ..fresh };
+        *self = match beginning {
+            Beginning::Anew { .. } => fresh,
+            Beginning::First | Beginning::After { .. } => {
+                Self { epochs_done: self.epochs_done, epoch: self.epoch, epoch_at: self.epoch_at, ..fresh }
+            }
+        };
+    }
+
     /// Ends a job that Slurm does not have, or marks it to end when it has stopped.
     fn cancel(&mut self, at: Time) {
         match std::mem::replace(&mut self.phase, waiting(None, "")) {
@@ -250,7 +259,7 @@ impl Tracked {
         self.epochs_done = report.epoch;
         self.fruitless = 0;
         // The first one after a stop may have begun before it.
-        let whole = report.epoch > before + 1 || self.past.is_empty();
+        let whole = report.epoch > before + 1 || !self.may_have_saved();
         self.epoch = report.length.filter(|_| whole).or(self.epoch);
         self.epoch_at = Some(report.at);
         self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));

@@ -8,9 +8,11 @@ use crate::model::{Job, JobId, JobName, NodeName, Seconds, Time};
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Its owner added a job, or a new one by the name of one that has ended.
+    /// Its owner added a job, for the first time or again; one that has done epochs goes on after them, or begins
+    /// anew where its owner wants a restart.
     Added {
         job: Box<Job>,
+        restart: bool,
     },
     /// Its owner wants no more of a job.
     CancelAsked {

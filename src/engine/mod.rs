@@ -6,6 +6,7 @@
 mod action;
 mod apply;
 mod attempt;
+mod beginning;
 mod decide;
 mod event;
 mod gpus;
@@ -22,6 +23,7 @@ mod turn;
 pub use self::action::{Action, Batch};
 pub use self::apply::apply;
 pub use self::attempt::Attempt;
+pub use self::beginning::Beginning;
 pub use self::event::{End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
 pub use self::notice::notice;

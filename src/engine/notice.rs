@@ -48,7 +48,10 @@ fn stray(tracked: &Tracked, seen: &Observation) -> Option<Event> {
     let sighting = seen.strays.iter().find(own);
     let waits = matches!(tracked.phase, Phase::Waiting { .. });
     if let Some(sighting) = sighting.filter(|_| waits) {
-        let lost = |past: &PastAttempt| past.attempt.run == sighting.run && past.end == End::Vanished;
+        // One from before the job was added again may have been for other work.
+        let lost = |past: &PastAttempt| {
+            past.attempt.run == sighting.run && past.end == End::Vanished && past.ended >= tracked.added
+        };
         if tracked.past.iter().any(lost) {
             let (job, run, job_id) = (sighting.job.clone(), sighting.run.clone(), sighting.job_id);
             return Some(Event::Found { job, run, job_id, submit_time: sighting.submit_time.clone() });

@@ -164,6 +164,11 @@ impl Tracked {
         Job { epochs: self.epochs_left().max(1), ..self.job.clone() }
     }
 
+    /// Returns whether an attempt may have saved part of an epoch, so that the next one to report it begins within it.
+    pub(super) fn may_have_saved(&self) -> bool {
+        self.past.iter().any(|past| past.end != End::Completed)
+    }
+
     /// Returns when the job ends if it goes on as predicted or, once it was seen, as observed; `None` while nobody
     /// can say.
     #[must_use]

@@ -77,7 +77,9 @@ fn answer(what: &Map<String, Value>) -> Option<Event> {
 /// Returns an event as a line of the journal.
 pub(super) fn event_line(event: &Event) -> Value {
     match event {
-        Event::Added { job } => json!({ "event": "added", "job": job.name.as_str() }),
+        Event::Added { job, restart } => {
+            json!({ "event": "added", "job": job.name.as_str(), "restart": restart })
+        }
         Event::CancelAsked { job } => json!({ "event": "cancel_asked", "job": job.as_str() }),
         Event::Stray { job, job_id } => {
             json!({ "event": "stray", "job": job.as_str(), "job_id": job_id.map(|id| id.0) })

@@ -277,7 +277,7 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
 /// Returns the line of an event, if it is worth one.
 fn tell(event: &Event, state: &State) -> Option<StoryLine> {
     match event {
-        Event::Added { job } => {
+        Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
             Some(line(&job.name, Topic::Order, text))
         }

@@ -73,6 +73,42 @@ fn added_jobs_wait_and_are_told_apart() {
 }
 
 #[test]
+fn a_job_that_failed_goes_on_after_its_last_epoch() {
+    let sandbox = submitted();
+    let folder = sandbox.state("runs/r1/report/vgg19");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("rank-0.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n").expect("a file");
+    let sandbox =
+        sandbox.printing("squeue", &[&line(1, "resnet18", "CANCELLED"), &line(2, "vgg19", "CANCELLED")]);
+    assert_snapshot!(sandbox.run("add jobs.yaml --dry-run --restart").succeeds(), @r"
+    resnet18: would be added again: the one before is over (cancelled)
+    vgg19: would be added again: the one before is over (cancelled); begins anew: --restart
+    nothing was added: --dry-run
+    ");
+    let again = SUBMIT.replace("r1", "r2");
+    assert_snapshot!(sandbox.run(&again).succeeds(), @r"
+    resnet18: submitted as job 3
+    vgg19: submitted as job 4; goes on after epoch 2 of 200
+    ");
+    let script = sandbox.text(&sandbox.state("runs/r2/vgg19.sbatch"));
+    assert!(script.contains("hs_epochs_done=2"), "{script}");
+    let own = sandbox.run("status vgg19 --format json").exits(0).json()["jobs"][0].clone();
+    assert_eq!((&own["epochs_done"], own["runs"].as_array().map(Vec::len)), (&json!(2), Some(2)));
+    let sandbox =
+        sandbox.printing("squeue", &[&line(3, "resnet18", "CANCELLED"), &line(4, "vgg19", "CANCELLED")]);
+    assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
+    resnet18: added again: the one before is over (cancelled)
+    vgg19: added again: the one before is over (cancelled); goes on after epoch 2 of 200
+    hsched watch places what waits
+    ");
+    let value =
+        sandbox.run(&format!("{} --restart --format json", again.replace("r2", "r3"))).exits(0).json();
+    assert_eq!(value["jobs"][1]["epochs_done"], 0);
+    let script = sandbox.text(&sandbox.state("runs/r3/vgg19.sbatch"));
+    assert!(script.contains("hs_epochs_done=0"), "{script}");
+}
+
+#[test]
 fn what_slurm_has_is_not_added() {
     let sandbox = submitted();
     let before = sandbox.snapshot()["jobs"][0]["spec"].clone();

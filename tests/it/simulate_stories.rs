@@ -218,8 +218,10 @@ impl Watch {
 
 fn orders(story: &Script) -> Vec<(Time, Event)> {
     let at = |seconds: u32| Time(FIRST.0 + f64::from(seconds));
-    let added =
-        story.jobs.iter().map(|(arrival, job)| (at(*arrival), Event::Added { job: Box::new(job.clone()) }));
+    let added = story
+        .jobs
+        .iter()
+        .map(|(arrival, job)| (at(*arrival), Event::Added { job: Box::new(job.clone()), restart: false }));
     let cancelled = story
         .cancelled
         .iter()
@@ -260,7 +262,8 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
     let jobs = jobs(text);
     let mut site = site(cluster(nodes), &jobs);
     change(&mut site);
-    let orders = jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()) })).collect();
+    let orders =
+        jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false })).collect();
     let (rules, policy) =
         (rules(Moves::Auto { margin: 0.1 }), find("optimal", Parameters::default()).expect("a policy"));
     let ways = Ways {
