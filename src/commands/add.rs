@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
+use crate::commands::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::commands::input;
 use crate::commands::queue_args::QueueArgs;
 use crate::commands::state::{self, Seen};
@@ -76,6 +77,8 @@ impl Subcommand for Args {
         refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &self.sbatch)).collect();
         let additions = self.add(context, &jobs)?;
+        note_missing_workdirs(context, &jobs);
+        note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         match self.format {
             Format::Table => print(context, &self.table(&additions))?,
             Format::Json => {

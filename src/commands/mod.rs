@@ -10,6 +10,7 @@ mod context;
 mod demo;
 mod doctor;
 mod explain;
+mod folders;
 mod generate;
 mod gpus;
 mod guesses;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
+use crate::commands::folders::note_shared_checkpoints;
 use crate::commands::planning::Planned;
 use crate::commands::queue_args::QueueArgs;
 use crate::commands::submission::{self, Answered, Outcome, Wish};
@@ -16,7 +17,7 @@ use crate::commands::{input, planning};
 use crate::engine::Batch;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::JobName;
+use crate::model::{Job, JobName};
 use crate::policy;
 use crate::settings::Flag;
 use crate::spec;
@@ -94,6 +95,8 @@ impl Subcommand for Args {
         };
         let batch = submission::batch(context, &planned, wish)?;
         let scripts = submission::prepare(context, &batch, &planned, wish)?;
+        let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
+        note_shared_checkpoints(context, &own);
         for &index in &chosen {
             if let Some(reason) = planned.plan.verdicts()[index].reason() {
                 context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
