@@ -3,6 +3,7 @@
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
 mod journal;
+mod last_look;
 mod old_runs;
 mod place;
 mod plan_check;
@@ -14,6 +15,7 @@ mod speeds;
 mod state_dir;
 mod state_file;
 
+pub use self::last_look::last_look;
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
 pub use self::plan_speed::PlanSpeed;

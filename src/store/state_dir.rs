@@ -4,6 +4,7 @@
 //! STATE/lock                 held while a command changes anything here
 //! STATE/watch.lock           held by a `watch` that goes on
 //! STATE/state.json           where every job stands: replaced as a whole, before anything is done
+//! STATE/looked               empty; its time is that of the last look at the jobs
 //! STATE/journal              one JSON object a line: what happened, what was meant, what came of it
 //! STATE/throughput.json      measured speeds
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
@@ -30,7 +31,7 @@ use thiserror::Error;
 use crate::engine::{Action, Event, Keeper, Rules, State, apply};
 use crate::model::Time;
 use crate::store::state_file::StateFile;
-use crate::store::{SpeedFile, journal, old_runs};
+use crate::store::{SpeedFile, journal, last_look, old_runs};
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -142,6 +143,11 @@ impl StateDir {
         let speeds = SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() };
         let jobs = state.jobs.len();
         Ok((state, Ledger { directory: self, journal, seq, speeds, jobs }))
+    }
+
+    /// Notes that all jobs were looked at, and that the state is as they were then.
+    pub fn looked(&self, at: Time) {
+        last_look::note(&self.root, at);
     }
 
     /// Replaces the file of measured speeds.
