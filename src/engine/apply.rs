@@ -52,10 +52,8 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             }
             let samples = tracked.hear(at, news, rules, cache);
             let rule = LearnRule { weight: rules.learning_rate, contributor };
-            for sample in &samples {
-                cache.learn(sample, rule);
-            }
-            (!samples.is_empty()).then(|| Action::Learn { job: job.clone(), samples })
+            let lessons = samples.iter().map(|sample| cache.learn(sample, rule)).collect();
+            (!samples.is_empty()).then(|| Action::Learn { job: job.clone(), samples, lessons })
         }
         Event::Stray { job, job_id } => {
             state.find_mut(job)?.stray = *job_id;
@@ -84,9 +82,12 @@ impl Tracked {
         let fresh = Self { past, stray, ..fresh };
         *self = match beginning {
             Beginning::Anew { .. } => fresh,
-            Beginning::First | Beginning::After { .. } => {
-                Self { epochs_done: self.epochs_done, epoch: self.epoch, epoch_at: self.epoch_at, ..fresh }
-            }
+            Beginning::First | Beginning::After { .. } => Self {
+                epochs_done: beginning.epochs_done(),
+                epoch: self.epoch,
+                epoch_at: self.epoch_at,
+                ..fresh
+            },
         };
     }
 
@@ -172,12 +173,23 @@ impl Tracked {
                 if let Some(attempt) = self.phase.attempt_mut() {
                     attempt.identify(*job_id, submit_time.as_ref());
                     attempt.started = Some(*since);
+                    attempt.reason = None;
                     if let Some(gpus) = gpus {
                         attempt.gpus = gpus.clone();
                     }
                     let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
                     let said = format!("runs as job {job_id} on {} ({nodes})", attempt.gpus);
                     self.advance(*since, Phase::Running, said);
+                }
+            }
+            News::Waits(reason) => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    attempt.reason = Some(reason.text.clone());
+                }
+            }
+            News::Odd { what } => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    attempt.odd = Some(what.clone());
                 }
             }
             News::Refused { message } => {
@@ -285,9 +297,7 @@ impl Tracked {
         // Exit status 0 is the word of the program that all is done.
         if *end == End::Completed {
             self.finish(ended, Outcome::Completed);
-            if self.epochs_done == 0 {
-                self.last.1 = "ended well, but its ranks reported no epoch".into();
-            }
+            self.last.1.push_str(&self.shortfall());
             return;
         }
         if self.epochs_left() == 0 {
@@ -308,7 +318,10 @@ impl Tracked {
                 self.wait(ended, None, &format!("{end}; goes on after epoch {}", self.epochs_done));
             }
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
-            (None, end) => self.fail(now, Some(epochs), &end.to_string(), rules),
+            (None, _) => {
+                let why = self.past.last().map_or_else(String::new, |past| self.ending(past));
+                self.fail(now, Some(epochs), &why, rules);
+            }
         }
     }
 
@@ -316,19 +329,20 @@ impl Tracked {
     fn fail(&mut self, at: Time, epochs: Option<u64>, why: &str, rules: &Rules) {
         self.failures += 1;
         if self.failures > self.job.retries {
-            let reason = if self.job.retries == 0 {
-                why.to_owned()
-            } else {
-                format!("{why}, for the last of {} times", self.failures)
+            let reason = match self.failures {
+                1 => why.to_owned(),
+                times if self.has_stopped(times) => {
+                    format!("stopped {times} times without finishing an epoch")
+                }
+                times => format!("{why}, for the last of {times} times"),
             };
             return self.finish(at, Outcome::Failed { reason });
         }
-        let left = self.job.retries - self.failures;
         if epochs.is_none_or(|epochs| epochs == 0) {
             self.fruitless += 1;
         }
         let delay = rules.delay(self.fruitless.max(1));
-        self.wait(at, Some(at.after(delay)), &format!("{why}; {left} of {} retries left", self.job.retries));
+        self.wait(at, Some(at.after(delay)), &format!("{why}; {}", self.retries_left()));
     }
 
     /// Waits for a better moment without using up a retry: the job is not to blame.

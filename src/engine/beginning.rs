@@ -29,7 +29,13 @@ impl Beginning {
             _ if restart => Some("--restart".to_owned()),
             _ => other_work(&before.job, job, done),
         };
-        why.map_or(Self::After { done, epochs: job.epochs }, |why| Self::Anew { why })
+        // One that failed after its last epoch does that one again, for all that comes after it.
+        let done = done.min(job.epochs - 1);
+        match why {
+            Some(why) => Self::Anew { why },
+            None if done == 0 => Self::First,
+            None => Self::After { done, epochs: job.epochs },
+        }
     }
 
     /// Returns where it begins as the end of a sentence about the job; nothing where that goes without saying.

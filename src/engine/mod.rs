@@ -27,7 +27,7 @@ pub use self::beginning::Beginning;
 pub use self::event::{End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
 pub use self::notice::notice;
-pub use self::observation::{Observation, Sighting, Standing};
+pub use self::observation::{Observation, QueueReason, Sighting, Standing};
 pub use self::plan::{Planner, named_ranks};
 pub use self::rules::{Moves, Rules};
 pub use self::state::{Outcome, PastAttempt, Phase, Request, State, Then, Tracked};

@@ -94,8 +94,8 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     assert!(script.contains("hs_epochs_done=2"), "{script}");
     let own = sandbox.run("status vgg19 --format json").exits(0).json()["jobs"][0].clone();
     assert_eq!((&own["epochs_done"], own["runs"].as_array().map(Vec::len)), (&json!(2), Some(2)));
-    let sandbox =
-        sandbox.printing("squeue", &[&line(3, "resnet18", "CANCELLED"), &line(4, "vgg19", "CANCELLED")]);
+    let ended = |id, job| line(id, job, "CANCELLED").replace("\"r1\"", "\"r2\"");
+    let sandbox = sandbox.printing("squeue", &[&ended(3, "resnet18"), &ended(4, "vgg19")]);
     assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
     resnet18: added again: the one before is over (cancelled)
     vgg19: added again: the one before is over (cancelled); goes on after epoch 2 of 200
@@ -106,6 +106,47 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     assert_eq!(value["jobs"][1]["epochs_done"], 0);
     let script = sandbox.text(&sandbox.state("runs/r3/vgg19.sbatch"));
     assert!(script.contains("hs_epochs_done=0"), "{script}");
+}
+
+#[test]
+fn folders_that_are_shared_or_not_there_are_worth_a_word() {
+    let shared = JOBS.replace("command: train", "checkpoint: {dir: saved}, command: train");
+    let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).file("shared.yaml", &shared);
+    let said = "note: resnet18 and vgg19 save in the same folder ROOT/home/desk/saved, over each other: give each a checkpoint.dir of its own\n";
+    assert_eq!(sandbox.run("add shared.yaml --dry-run").exits(0).stderr, said);
+    let dry = sandbox.run("submit shared.yaml --cluster cluster.yaml --dry-run").exits(0);
+    assert!(dry.stderr.contains(said), "{}", dry.stderr);
+    assert_eq!(sandbox.run("add shared.yaml").exits(0).stderr, said);
+    // Also with one that is known already.
+    let third =
+        shared.replace("resnet18", "third").replace("vgg19", "fourth").replacen("saved", "elsewhere", 1);
+    let sandbox = sandbox.file("third.yaml", third);
+    let said = sandbox.run("add third.yaml").exits(0).stderr;
+    assert!(
+        said.contains("fourth and resnet18 and vgg19 save in the same folder") && !said.contains("third"),
+        "{said}"
+    );
+    let gone = JOBS.replace("command: train", "workdir: gone, command: train");
+    let said = Sandbox::with_slurm().file("jobs.yaml", gone).run("add jobs.yaml").exits(0).stderr;
+    assert!(said.starts_with("note: resnet18: workdir ROOT/home/desk/gone does not exist here\n"), "{said}");
+}
+
+#[test]
+fn nothing_to_cancel_is_said() {
+    assert_eq!(Sandbox::with_slurm().run("cancel --all").succeeds(), "no jobs are known here\n");
+}
+
+#[test]
+fn an_old_look_is_said() {
+    let sandbox = submitted();
+    let looked = fs::File::options().append(true).open(sandbox.state("looked")).expect("a file");
+    assert!(!sandbox.run("status").succeeds().contains("last looked at"));
+    looked.set_modified(std::time::UNIX_EPOCH).expect("a time");
+    let text = sandbox.run("status").succeeds();
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("last looked at ") && last.ends_with(" ago; hsched watch goes on"), "{text}");
+    let value = sandbox.run("status --format json").exits(0).json();
+    assert_eq!(value["looked_at"], 0.0);
 }
 
 #[test]
@@ -182,15 +223,15 @@ fn status_counts_what_ranks_have_reported_since() {
     )
     .expect("a file");
     let text = sandbox.run("status").succeeds();
-    assert!(text.contains("vgg19     pending  1 v100   2/200  28.5 s → 16.0 s  -\n"), "{text}");
+    assert!(text.contains("vgg19     running  1 v100   2/200  28.5 s → 16.0 s  in "), "{text}");
     assert!(text.contains("vgg19: epoch 2 of 200 done, "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let calls = sandbox.calls("squeue").len();
     let value = sandbox.run("status vgg19 --format json").exits(0).json();
     let own = &value["jobs"][0];
     assert_eq!(
-        [&own["epochs_done"], &own["observed_epoch_s"], &own["expected_end"], &own["job_id"]],
-        [&json!(2), &json!(16.0), &Value::Null, &json!("2")]
+        [&own["epochs_done"], &own["observed_epoch_s"], &own["state"], &own["job_id"]],
+        [&json!(2), &json!(16.0), &json!("running"), &json!("2")]
     );
     assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
     assert_eq!(own["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");

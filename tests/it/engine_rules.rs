@@ -109,7 +109,7 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
     check((failed(), 4), same(), false, on, 4);
     check((Some(Outcome::Cancelled), 4), same(), false, on, 4);
     check((None, 4), same(), false, on, 4);
-    check((failed(), 10), same(), false, "; goes on after epoch 10 of 10", 10);
+    check((failed(), 10), same(), false, "; goes on after epoch 9 of 10", 9);
     check((failed(), 0), same(), true, "", 0);
     check((failed(), 4), same(), true, "; begins anew: --restart", 0);
     check((Some(Outcome::Completed), 10), same(), false, "; begins anew: the one before completed", 0);

@@ -66,4 +66,5 @@ mod speed_cache;
 mod state_round_trip;
 mod status_table;
 mod story;
+mod story_lines;
 mod throughput_names;
