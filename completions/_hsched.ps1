@@ -136,6 +136,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Take one turn and end')
             [CompletionResult]::new('--forever', '--forever', [CompletionResultType]::ParameterName, 'Go on when all jobs have ended: more may be added')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be done and why, and do nothing')
+            [CompletionResult]::new('--queue', '--queue', [CompletionResultType]::ParameterName, 'Also submit jobs that find no free GPUs: they wait in Slurm''s queue for GPUs that others hold')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Run on the very nodes of the plan, not only on nodes of their kind')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')

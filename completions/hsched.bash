@@ -806,7 +806,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --margin --pin --policy --objective --seed --format --budget --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --policy --objective --seed --format --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -128,6 +128,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --once 'Take one turn and end'
             cand --forever 'Go on when all jobs have ended: more may be added'
             cand --dry-run 'Say what would be done and why, and do nothing'
+            cand --queue 'Also submit jobs that find no free GPUs: they wait in Slurm''s queue for GPUs that others hold'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'

@@ -158,6 +158,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Set a ke
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Take one turn and end'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Go on when all jobs have ended: more may be added'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Say what would be done and why, and do nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l queue -d 'Also submit jobs that find no free GPUs: they wait in Slurm\'s queue for GPUs that others hold'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand probe" -s j -l job -d 'Only this job; may be given several times' -r

@@ -1,5 +1,6 @@
 //! The command line as typed, and the one place where a failure becomes an exit code.
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
@@ -78,11 +79,7 @@ pub(super) trait Subcommand {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // clap knows whether this is help for stdout or an error for stderr.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code());
-        }
+        Err(error) => return refuse(&error),
     };
     let json = cli.command.typed().wants_json();
     // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
@@ -97,6 +94,27 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.exit.code())
         }
     }
+}
+
+/// Says what is wrong with the command line, or prints the help that it asks for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && asks_for_json() {
+        let text = error.render().to_string();
+        let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let failure = Failure::new(Exit::Usage, message.split_whitespace().collect::<Vec<_>>().join(" "));
+        Terminal::new(Some(false)).fail(&failure.hint("--help lists what there is"), true);
+        return ExitCode::from(Exit::Usage.code());
+    }
+    // clap knows whether this is help for stdout or an error for stderr.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code())
+}
+
+/// Returns whether a command line that cannot be read wants JSON.
+fn asks_for_json() -> bool {
+    let arguments: Vec<OsString> = std::env::args_os().take_while(|argument| argument != "--").collect();
+    let apart = arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    apart || arguments.iter().any(|argument| argument == "--format=json")
 }
 
 impl Cli {

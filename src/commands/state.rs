@@ -54,6 +54,7 @@ pub(super) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
         moves: Moves::Never,
+        queue: false,
         defaults: settings.jobs.clone(),
         network: settings.network,
         intra_node: settings.intra_node,

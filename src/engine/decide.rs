@@ -171,9 +171,26 @@ fn choose(state: &State, group: &Group<'_>, at: Time, rules: &Rules, planner: &P
         if !actions.is_empty() {
             return Chosen { actions, ..Chosen::default() };
         }
-        return Chosen { actions, draft: base, again: later };
+        let draft = or_queued(base, &ready, state, group, (rules, planner));
+        return Chosen { actions, draft, again: later };
     }
-    Chosen { draft: base, ..Chosen::default() }
+    Chosen { draft: or_queued(base, &ready, state, group, (rules, planner)), ..Chosen::default() }
+}
+
+/// Returns a plan by which jobs wait in Slurm's queue, where that is wanted and `base` places none; else `base`.
+fn or_queued(
+    base: Option<Draft>,
+    ready: &[&Tracked],
+    state: &State,
+    group: &Group<'_>,
+    (rules, planner): (&Rules, &Planner<'_>),
+) -> Option<Draft> {
+    let places = |draft: &Draft| !draft.plan.placed().is_empty();
+    if !rules.queue || ready.is_empty() || base.as_ref().is_some_and(places) {
+        return base;
+    }
+    let offer = plan::offer_in_time(state, group, rules);
+    plan::draft(ready, offer, group, state, (rules, planner)).filter(places).or(base)
 }
 
 /// The most jobs that wait for long and are looked at in one turn.
@@ -255,7 +272,7 @@ fn fingerprint(state: &State, at: Time, cluster: &Cluster, (rules, planner): (&R
     let mut hasher = DefaultHasher::new();
     (planner.policy.name(), planner.objective.name(), planner.seed).hash(&mut hasher);
     let margin = if let Moves::Auto { margin } = rules.moves { Some(margin.to_bits()) } else { None };
-    (margin, &rules.capacity).hash(&mut hasher);
+    (margin, rules.queue, &rules.capacity).hash(&mut hasher);
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
         (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at)).hash(&mut hasher);
         (moves::is_movable(tracked), is_late(tracked, at), gives_back(tracked, at)).hash(&mut hasher);

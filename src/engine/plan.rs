@@ -78,25 +78,18 @@ fn can_use(cluster: &Cluster, node: &NodeName, partition: Option<&str>) -> bool 
 /// Returns what `movers` and jobs without GPUs may use together: what is free, what the movers hold, less what
 /// is promised to other jobs in the queue.
 pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules: &Rules) -> Offer {
-    let cpus = |job: &Job| u64::from(job.launch.cpus_per_gpu.unwrap_or(rules.defaults.cpus_per_gpu));
-    let memory =
-        |job: &Job| job.launch.memory_per_gpu.or(rules.defaults.memory_per_gpu).map_or(0, |memory| memory.0);
-    let each = || group.jobs.iter().map(|tracked| &tracked.job);
-    let needs = RankNeeds {
-        cpus: each().map(cpus).max().unwrap_or(1),
-        memory: each().map(memory).max().unwrap_or(0),
-    };
+    let needs = |tracked: &&Tracked| rank_needs(&tracked.job, rules);
     let mut mine = Holdings::new();
     for tracked in movers {
         let Phase::Running(attempt) = &tracked.phase else { continue };
         for (node, gpu_type, count) in attempt.gpus.iter() {
             let held: &mut Held = mine.entry(node.clone()).or_default();
             *held.gpus.entry(gpu_type.clone()).or_default() += count;
-            held.cpus += u64::from(count) * cpus(&tracked.job);
-            held.memory += u64::from(count) * memory(&tracked.job);
+            held.cpus += u64::from(count) * needs(tracked).cpus;
+            held.memory += u64::from(count) * needs(tracked).memory;
         }
     }
-    let mut offer = Offer::free(&group.cluster, needs, &mine);
+    let mut offer = Offer::free(&group.cluster, group.rank_needs(rules), &mine);
     let is_mover = |tracked: &Tracked| movers.iter().any(|mover| mover.job.name == tracked.job.name);
     for tracked in state.jobs.iter().filter(|tracked| !is_mover(tracked)) {
         if let Phase::Meant(attempt) | Phase::Pending(attempt) = &tracked.phase {
@@ -109,6 +102,42 @@ pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules
         keep_to_capacity(&mut offer, others, &rules.capacity);
     }
     offer
+}
+
+/// Returns what jobs may wait for in Slurm's queue: all that is up, whoever holds it, less what jobs of ours have or
+/// wait for.
+pub(super) fn offer_in_time(state: &State, group: &Group<'_>, rules: &Rules) -> Offer {
+    let mut offer = Offer::up(&group.cluster, group.rank_needs(rules));
+    for tracked in &state.jobs {
+        if let Some(attempt) = tracked.phase.attempt() {
+            let partition = partition(tracked, &group.cluster, rules);
+            attempt.gpus.take_from(&mut offer, &|node| can_use(&group.cluster, node, partition));
+        }
+    }
+    if !rules.capacity.is_empty() {
+        keep_to_capacity(&mut offer, state.jobs.iter(), &rules.capacity);
+    }
+    offer
+}
+
+/// Returns what a rank of the job needs beside its GPU.
+fn rank_needs(job: &Job, rules: &Rules) -> RankNeeds {
+    let memory = job.launch.memory_per_gpu.or(rules.defaults.memory_per_gpu);
+    RankNeeds {
+        cpus: job.launch.cpus_per_gpu.unwrap_or(rules.defaults.cpus_per_gpu).into(),
+        memory: memory.map_or(0, |memory| memory.0),
+    }
+}
+
+impl Group<'_> {
+    /// Returns what a rank of any of the jobs needs.
+    fn rank_needs(&self, rules: &Rules) -> RankNeeds {
+        let needs = || self.jobs.iter().map(|tracked| rank_needs(&tracked.job, rules));
+        RankNeeds {
+            cpus: needs().map(|own| own.cpus).max().unwrap_or(1),
+            memory: needs().map(|own| own.memory).max().unwrap_or(0),
+        }
+    }
 }
 
 /// Lowers an offer to what the capacity leaves beside the GPUs of other jobs.

@@ -8,6 +8,8 @@ use crate::model::{BitRate, GpuType, JobDefaults, Seconds};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     pub moves: Moves,
+    /// Whether jobs that find no free GPUs are submitted too, to wait in Slurm's queue for those that others hold.
+    pub queue: bool,
     /// What jobs that do not say otherwise get and where they go.
     pub defaults: JobDefaults,
     /// Rate between nodes where the cluster does not say.

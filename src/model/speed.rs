@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::Seconds;
 
-/// The speed of one job on one GPU of a type; every number finite, rates and slopes above zero.
+/// The speed of one job on one GPU of a type; every number within [`Speed::RATES`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
     /// Step time `b / rate`, in samples per second.
@@ -14,21 +14,25 @@ pub enum Speed {
 }
 
 impl Speed {
-    /// Returns a linear speed, or `None` unless it is finite and above zero.
+    /// Returns a linear speed, or `None` unless it is within [`Self::RATES`].
     #[must_use]
     pub fn rate(samples_per_second: f64) -> Option<Self> {
-        let valid = samples_per_second.is_finite()
-            && samples_per_second > 0.0
-            && samples_per_second.recip().is_finite();
-        valid.then_some(Self::Rate { samples_per_second })
+        Self::RATES.contains(&samples_per_second).then_some(Self::Rate { samples_per_second })
     }
 
-    /// Returns an affine speed, or `None` unless `alpha >= 0`, `beta > 0` and both are finite.
+    /// Returns an affine speed, or `None` unless `alpha` is from 0 to 10^9 s and a sample a second for `beta` is
+    /// within [`Self::RATES`].
     #[must_use]
     pub fn affine(alpha: Seconds, beta: Seconds) -> Option<Self> {
-        let valid = alpha.0.is_finite() && alpha.0 >= 0.0 && beta.0.is_finite() && beta.0 > 0.0;
+        let valid = (0.0..=Self::LONGEST).contains(&alpha.0) && Self::RATES.contains(&beta.0.recip());
         valid.then_some(Self::Affine { alpha, beta })
     }
+
+    /// What speeds can be, in samples per second. What is further off is a slip, and doubles lose digits with it.
+    pub const RATES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
+
+    /// The longest fixed part of a step, in seconds.
+    const LONGEST: f64 = 1e9;
 
     /// Returns the speed with steps that take `factor` times as long, or `None` where that is none.
     #[must_use]

@@ -35,7 +35,7 @@ pub(super) struct Dual<'a> {
     makespan: bool,
     /// Each job's latest answer, where the next search begins, and its completion time.
     answers: Vec<Vec<u32>>,
-    times: Vec<f64>,
+    pub(super) times: Vec<f64>,
     cuts: Vec<Cut>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Dual<'a> {
             cuts: Vec::new(),
             offered,
         };
-        let free = dual.answer(&dual.prices.clone(), ROUGH)?;
+        let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;
         dual.value = free.floor;
         dual.remember(&dual.prices.clone(), &free);
         Some(dual)
@@ -95,7 +95,7 @@ impl<'a> Dual<'a> {
 
     /// Returns what the best prices prove, exactly.
     pub(super) fn bound(&mut self) -> Option<Bound> {
-        let root = self.answer(&self.prices.clone(), EXACT)?.floor;
+        let root = self.answer(&self.prices.clone(), EXACT, &|| false)?.floor;
         self.value = root;
         let prices = self.prices.iter().map(|price| price * self.total_weight).collect();
         let weights = self.weights.iter().map(|weight| weight * self.total_weight).collect();
@@ -112,7 +112,11 @@ impl<'a> Dual<'a> {
                 break;
             }
             let best_weights = std::mem::replace(&mut self.weights, weights.clone());
-            let Some(answer) = self.answer(&prices, ROUGH) else { return };
+            let interrupt = || round >= LEAST_ROUNDS && stop();
+            let Some(answer) = self.answer(&prices, ROUGH, &interrupt) else {
+                self.weights = best_weights;
+                break;
+            };
             if !self.keep(&prices, &answer) {
                 self.weights = best_weights;
             }
@@ -129,7 +133,7 @@ impl<'a> Dual<'a> {
         if self.makespan {
             // Planes hold for one set of weights.
             self.cuts.clear();
-            if let Some(answer) = self.answer(&self.prices.clone(), ROUGH) {
+            if let Some(answer) = self.answer(&self.prices.clone(), ROUGH, &|| false) {
                 self.remember(&self.prices.clone(), &answer);
             }
         }
@@ -206,7 +210,7 @@ impl<'a> Dual<'a> {
                 reach *= 8.0;
                 continue;
             }
-            let Some(answer) = self.answer(&prices, ROUGH) else { return };
+            let Some(answer) = self.answer(&prices, ROUGH, stop) else { return };
             let gain = answer.floor - self.value;
             self.keep(&prices, &answer);
             if gain >= 0.5 * promise {
@@ -254,13 +258,17 @@ impl<'a> Dual<'a> {
         self.cuts = kept.into_iter().map(|index| self.cuts[index].clone()).collect();
     }
 
-    fn answer(&mut self, prices: &[f64], tolerance: f64) -> Option<Answer> {
+    /// Returns the jobs' answers; `None` where one of them has no legal bundle, or `stop` says so meanwhile.
+    fn answer(&mut self, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<Answer> {
         let worth: f64 = prices.iter().zip(&self.offered).map(|(p, &count)| p * f64::from(count)).sum();
         let mut answer = Answer { value: -worth, floor: -worth, demand: vec![0.0; prices.len()] };
         let mut own = vec![0.0; prices.len()];
         let mut scale = worth;
         let last = self.answers.iter_mut().zip(&mut self.times);
         for ((pricer, &weight), (last, time)) in self.pricers.iter_mut().zip(&self.weights).zip(last) {
+            if stop() {
+                return None;
+            }
             for (own, price) in own.iter_mut().zip(prices) {
                 *own = price / weight;
             }

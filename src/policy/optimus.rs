@@ -53,8 +53,8 @@ struct Greedy<'a> {
     problem: &'a Problem,
     jobs: &'a [usize],
     sharing: Sharing,
-    /// GPU types by falling speed, for each job.
-    preference: Vec<Vec<usize>>,
+    /// GPU types by falling speed, for each job; those that are equally fast together.
+    preference: Vec<Vec<Vec<usize>>>,
     /// GPUs not given, by node and type.
     free: Vec<Vec<u32>>,
     slots: Vec<Vec<Slot>>,
@@ -69,7 +69,8 @@ impl<'a> Greedy<'a> {
             let rated = (0..problem.gpu_types.len()).filter_map(|ty| Some((share.rate(job, ty)?, ty)));
             let mut rated: Vec<(f64, usize)> = rated.collect();
             rated.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            rated.into_iter().map(|(_, ty)| ty).collect()
+            let alike = rated.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq());
+            alike.map(|alike| alike.iter().map(|&(_, ty)| ty).collect()).collect()
         };
         Self {
             problem,
@@ -115,10 +116,11 @@ impl<'a> Greedy<'a> {
     /// Returns the job's fastest free GPU, of the first node that has one; with `legal` only one with which
     /// the job may run.
     fn fastest_free(&self, row: usize, legal: bool) -> Option<(usize, usize)> {
-        self.preference[row].iter().find_map(|&gpu_type| {
-            let node = self.free.iter().position(|node| node[gpu_type] > 0)?;
-            let may_run = || self.time(row, &with(&self.slots[row], node, gpu_type)).is_finite();
-            (!legal || may_run()).then_some((node, gpu_type))
+        self.preference[row].iter().find_map(|alike| {
+            let first = |&ty: &usize| Some((self.free.iter().position(|node| node[ty] > 0)?, ty));
+            let may_run =
+                |&(node, ty): &(usize, usize)| self.time(row, &with(&self.slots[row], node, ty)).is_finite();
+            alike.iter().filter_map(first).filter(|own| !legal || may_run(own)).min()
         })
     }
 

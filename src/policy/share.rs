@@ -15,20 +15,29 @@ pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<
     for slot in slots {
         bundle[slot.gpu_type] += slot.count;
     }
-    let (mut ranks, batches, last_block) = match sharing {
+    let (mut ranks, batches) = match sharing {
         Sharing::Balanced => balanced(job, slots, &bundle)?,
         Sharing::Equal => equal(job, slots)?,
     };
-    let blocks = job.samples_per_epoch / job.global_batch;
-    for ((rank, batch), last) in ranks.iter_mut().zip(batches).zip(last_block) {
+    let (blocks, rest) = (job.samples_per_epoch / job.global_batch, job.samples_per_epoch % job.global_batch);
+    let mut before = 0;
+    for (rank, batch) in ranks.iter_mut().zip(batches) {
         rank.batch = batch;
-        rank.samples = blocks * batch + last;
+        rank.samples = blocks * batch + part(rest, before + batch, job) - part(rest, before, job);
+        before += batch;
     }
     Some(ranks)
 }
 
-/// Ranks in order, each one's samples of a whole batch, and of the last, shorter block.
-type Shares = (Vec<Rank>, Vec<u64>, Vec<u64>);
+/// Returns the samples of the last, shorter block before the rank that begins at `edge` of a whole one: the block is
+/// divided in proportion, as `hsched_ddp.BatchSampler` does.
+fn part(rest: u64, edge: u64, job: &JobModel) -> u64 {
+    let part = u128::from(rest) * u128::from(edge) / u128::from(job.global_batch);
+    u64::try_from(part).unwrap_or(rest)
+}
+
+/// Ranks in order, and each one's samples of a whole batch.
+type Shares = (Vec<Rank>, Vec<u64>);
 
 fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
     let mut preference = cost::shares(job, bundle)?;
@@ -45,8 +54,7 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
         ranks = arrange(slots, &preference);
     }
     let batches = split_batch(job, &ranks)?;
-    let last_block = split_rest(job, &ranks, job.samples_per_epoch % job.global_batch)?;
-    Some((ranks, batches, last_block))
+    Some((ranks, batches))
 }
 
 /// Fast GPUs first; what does not divide goes to earlier ranks.
@@ -57,13 +65,12 @@ fn equal(job: &JobModel, slots: &[Slot]) -> Option<Shares> {
     let part = |total: u64, rank: u64| total / count + u64::from(rank < total % count);
     let quanta = job.global_batch / job.batch_quantum;
     let batches: Vec<u64> = (0..count).map(|rank| part(quanta, rank) * job.batch_quantum).collect();
-    let rest = job.samples_per_epoch % job.global_batch;
     let fits = |(rank, batch): (&Rank, &u64)| {
         let memory = job.types[rank.gpu_type].and_then(|model| model.max_batch);
         *batch > 0 && (job.accumulate || memory.is_none_or(|memory| *batch <= memory))
     };
     let legal = ranks.iter().zip(&batches).all(fits);
-    legal.then(|| (ranks, batches, (0..count).map(|rank| part(rest, rank)).collect()))
+    legal.then_some((ranks, batches))
 }
 
 /// Returns ranks in order, without batches yet: by falling `preference` of the types inside a node and of
@@ -97,30 +104,25 @@ fn arrange(slots: &[Slot], preference: &[f64]) -> Vec<Rank> {
 /// Returns the samples of each rank in a whole global batch.
 fn split_batch(job: &JobModel, ranks: &[Rank]) -> Option<Vec<u64>> {
     let quantum = job.batch_quantum;
-    let levels = split(job, ranks, job.global_batch / quantum, quantum, 1)?;
+    let levels = split(job, ranks, job.global_batch / quantum, quantum)?;
     Some(levels.into_iter().map(|level| level * quantum).collect())
 }
 
-/// Returns the samples of each rank in the last, shorter block of an epoch.
-fn split_rest(job: &JobModel, ranks: &[Rank], rest: u64) -> Option<Vec<u64>> {
-    split(job, ranks, rest, 1, 0)
-}
-
-/// Splits `total` quanta over the ranks, each at least `floor`, so that the slowest is fastest.
+/// Splits `total` quanta over the ranks, each at least one, so that the slowest is fastest.
 ///
 /// A rank's time grows with every quantum, so taking the quanta with the least times, one after the other,
 /// is best for the slowest rank. The real-valued split is a safe start that leaves few to hand out singly.
-fn split(job: &JobModel, ranks: &[Rank], total: u64, quantum: u64, floor: u64) -> Option<Vec<u64>> {
+fn split(job: &JobModel, ranks: &[Rank], total: u64, quantum: u64) -> Option<Vec<u64>> {
     let model = |rank: &Rank| job.types[rank.gpu_type];
     let models: Option<Vec<TypeModel>> = ranks.iter().map(model).collect();
     let levels = Levels { models: models?, quantum, accumulate: job.accumulate };
-    let floors = floor.checked_mul(u64::try_from(ranks.len()).ok()?)?;
-    if floors > total || (0..ranks.len()).any(|rank| levels.time(rank, floor) == f64::INFINITY) {
+    let ones = u64::try_from(ranks.len()).ok()?;
+    if ones > total || (0..ranks.len()).any(|rank| levels.time(rank, 1) == f64::INFINITY) {
         return None;
     }
-    let start = levels.below(levels.safe_time(total), floor);
+    let start = levels.below(levels.safe_time(total));
     let used: u64 = start.iter().sum();
-    let mut counts = if used <= total { start } else { vec![floor; ranks.len()] };
+    let mut counts = if used <= total { start } else { vec![1; ranks.len()] };
     let mut left = total - counts.iter().sum::<u64>();
     let mut next: BinaryHeap<Candidate> =
         (0..ranks.len()).map(|rank| levels.candidate(rank, counts[rank])).collect();
@@ -177,8 +179,8 @@ impl Levels {
         (fastest + samples / rate) * (1.0 - 1e-9)
     }
 
-    /// Returns, for each rank, the most quanta (at least `floor`) that it finishes within `time`.
-    fn below(&self, time: f64, floor: u64) -> Vec<u64> {
+    /// Returns, for each rank, the most quanta (at least one) that it finishes within `time`.
+    fn below(&self, time: f64) -> Vec<u64> {
         let most = |rank: usize| {
             let (mut low, mut high) = (0, 1);
             while self.time(rank, high) <= time {
@@ -189,7 +191,7 @@ impl Levels {
                 let middle = low + (high - low) / 2;
                 if self.time(rank, middle) <= time { low = middle } else { high = middle }
             }
-            low.max(floor)
+            low.max(1)
         };
         (0..self.models.len()).map(most).collect()
     }
@@ -268,6 +270,16 @@ mod tests {
         let ranks = ranks(&job, &slots, Sharing::Balanced).expect("legal");
         let facts: Vec<_> = ranks.iter().map(|r| (r.node, r.local_rank, r.batch, r.samples)).collect();
         assert_eq!(facts, [(1, 0, 276, 53_906), (0, 0, 118, 23_047), (0, 1, 118, 23_047)]);
+    }
+
+    /// As `hsched_ddp.BatchSampler` divides it, and never more than a rank's part of a whole batch.
+    #[test]
+    fn the_last_shorter_block_is_divided_in_proportion() {
+        let job = JobModel { samples_per_epoch: 999, ..job(vec![linear(100.0)], 100, 4, true) };
+        let slots = [Slot { node: 0, gpu_type: 0, count: 2 }];
+        let ranks = ranks(&job, &slots, Sharing::Balanced).expect("legal");
+        let facts: Vec<_> = ranks.iter().map(|rank| (rank.batch, rank.samples)).collect();
+        assert_eq!(facts, [(52, 9 * 52 + 51), (48, 9 * 48 + 48)]);
     }
 
     #[test]

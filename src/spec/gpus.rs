@@ -10,20 +10,20 @@ use crate::model::{GpuType, Seconds, Speed};
 /// Reads samples per second, or `{alpha_ms, beta_ms}` of an affine step time.
 pub(super) fn read_speed(value: &Value<'_>) -> Option<Speed> {
     if !value.is_map() {
-        return value.ranged(Speed::rate, "above 0 samples/s");
+        return value.ranged(Speed::rate, "from 1e-9 to 1e12 samples/s");
     }
     let fields = value.fields(&["alpha_ms", "beta_ms"]);
     let read = |key| fields.required(key).and_then(|value| Some((value, value.number()?)));
     let (alpha, beta) = (read("alpha_ms"), read("beta_ms"));
     let ((alpha_value, alpha), (beta_value, beta)) = (alpha?, beta?);
-    if alpha < 0.0 {
-        alpha_value.report(ValueError::new(format!("must be at least 0, got {alpha}")));
+    let (alpha_s, beta_s) = (Seconds(alpha / 1000.0), Seconds(beta / 1000.0));
+    if Speed::affine(alpha_s, Seconds(1.0)).is_none() {
+        alpha_value.report(ValueError::new(format!("must be from 0 to 1e12, got {alpha}")));
     }
-    // Checked after the division too: the smallest doubles vanish in it.
-    if beta / 1000.0 <= 0.0 {
-        beta_value.report(ValueError::new(format!("must be above 0, got {beta}")));
+    if Speed::affine(Seconds(0.0), beta_s).is_none() {
+        beta_value.report(ValueError::new(format!("must be from 1e-9 to 1e12, got {beta}")));
     }
-    Speed::affine(Seconds(alpha / 1000.0), Seconds(beta / 1000.0))
+    Speed::affine(alpha_s, beta_s)
 }
 
 /// Returns the speed that a text on a command line says: `644`, or `alpha_ms=80,beta_ms=4.21` as job files have it.
@@ -34,7 +34,7 @@ pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
     if !text.contains("_ms") {
         let rate = parse_number(text)?;
         return Speed::rate(rate)
-            .ok_or_else(|| ValueError::new(format!("must be above 0 samples/s, got {rate}")));
+            .ok_or_else(|| ValueError::new(format!("must be from 1e-9 to 1e12 samples/s, got {rate}")));
     }
     let inside = text.trim().trim_start_matches('{').trim_end_matches('}');
     let (mut alpha, mut beta) = (None, None);
@@ -45,12 +45,14 @@ pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
             "beta_ms" => &mut beta,
             other => return Err(ValueError::new(format!("{} is not a part of a step time", quoted(other)))),
         };
-        *slot = Some(parse_number(number.trim())?);
+        if slot.replace(parse_number(number.trim())?).is_some() {
+            return Err(ValueError::new(format!("says {} twice", key.trim())));
+        }
     }
     let speed = alpha
         .zip(beta)
         .and_then(|(alpha, beta)| Speed::affine(Seconds(alpha / 1000.0), Seconds(beta / 1000.0)));
-    speed.ok_or_else(|| ValueError::new("needs alpha_ms, at least 0, and beta_ms, above 0"))
+    speed.ok_or_else(|| ValueError::new("needs alpha_ms, from 0 to 1e12, and beta_ms, from 1e-9 to 1e12"))
 }
 
 /// Reads a map from GPU types.

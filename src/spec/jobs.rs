@@ -141,7 +141,8 @@ fn read_target(value: &Value<'_>) -> Option<Target> {
 }
 
 /// Returns the text when it can stand on one line of a table or script.
-fn label(text: &str) -> Result<String, ValueError> {
+/// Returns the text when it can be a name for people: one line, not empty.
+pub(crate) fn label(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
         return Err(ValueError::new("must not be empty"));
     }
@@ -259,9 +260,9 @@ jobs:
         line 12: jobs[0].max_gpus: 2 is less than min_gpus 4
         line 13: jobs[0].max_batch.t4: must be at least 1, got 0
         line 13: jobs[0].max_batch."x y": "x y" is no GPU type; a type has letters, digits and - _ . + / only, like v100
-        line 14: jobs[0].throughput.v100: must be above 0 samples/s, got -1
-        line 14: jobs[0].throughput.t4.alpha_ms: must be at least 0, got -1
-        line 14: jobs[0].throughput.t4.beta_ms: must be above 0, got 0
+        line 14: jobs[0].throughput.v100: must be from 1e-9 to 1e12 samples/s, got -1
+        line 14: jobs[0].throughput.t4.alpha_ms: must be from 0 to 1e12, got -1
+        line 14: jobs[0].throughput.t4.beta_ms: must be from 1e-9 to 1e12, got 0
         line 14: jobs[0].throughput.p100.alpha: is not a known key
         line 14: jobs[0].throughput.p100: misses the required key alpha_ms
         line 14: jobs[0].throughput.p100: misses the required key beta_ms
@@ -303,11 +304,12 @@ jobs:
 
     #[test]
     fn what_reaches_slurm_or_the_launcher_is_checked() {
-        assert_snapshot!(check("env: {RANK: 1, HSCHED_RUN: x, '1A': x, B: [1]}"), @r#"
+        assert_snapshot!(check("env: {RANK: 1, HSCHED_RUN: x, '1A': x, B: [1], hs_a: 1}"), @r#"
         line 3: jobs[0].env.RANK: RANK is set for every rank and cannot be given here; remove it
         line 3: jobs[0].env.HSCHED_RUN: HSCHED_RUN is set for every rank and cannot be given here; remove it
         line 3: jobs[0].env.1A: "1A" is no name of a shell variable; letters, digits and _ only, no digit first
         line 3: jobs[0].env.B: must be text, got a list
+        line 3: jobs[0].env.hs_a: hs_a is set for every rank and cannot be given here; remove it
         "#);
         assert_snapshot!(check("env: [A=1, A=2, b]"), @r#"
         line 3: jobs[0].env[1]: sets A a second time

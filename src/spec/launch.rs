@@ -11,10 +11,10 @@ use super::reader::{Fields, Value, all};
 use super::size::parse_size;
 use crate::model::{Checkpoint, Command, Launch, Seconds};
 
-/// Variables that the launcher or Slurm sets for every rank.
+/// Variables that the launcher or Slurm sets for every rank, and those that its scripts work with.
 const RESERVED: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
-const RESERVED_PREFIXES: [&str; 2] = ["HSCHED_", "SLURM_"];
+const RESERVED_PREFIXES: [&str; 3] = ["HSCHED_", "SLURM_", "hs_"];
 
 /// Longest name of an environment variable taken.
 const NAME_LIMIT: usize = 200;

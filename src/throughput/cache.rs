@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
-use super::fit::{Reading, fit};
+use super::fit::{Reading, SPREAD, fit};
 use super::record::{Point, Record, batch_size};
 use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
 use crate::model::{GpuType, Precision, Speed};
@@ -31,7 +31,7 @@ pub struct Measured {
     pub error: f64,
     /// Samples that counted; 0 where somebody said so.
     pub count: u64,
-    /// Batch sizes seen: of one alone only the line through it and the origin is known.
+    /// Batch sizes seen that are well apart: of one alone only the line through it and the origin is known.
     pub batches: usize,
     /// Batch size seen last; `None` where somebody said so.
     pub batch: Option<u64>,
@@ -190,18 +190,27 @@ fn pooled(records: &Records) -> Option<Measured> {
     let noise = points().zip(&readings).map(|((_, point), own)| own.weight * point.variance);
     // The variance of one sample, and of the mean of all that count.
     let noise = noise.sum::<f64>() / total / total.max(1.0);
-    let mut batches: Vec<u64> = points().map(|(_, point)| point.batch).collect();
-    batches.sort_unstable();
-    batches.dedup();
     Some(Measured {
         speed,
         error: (misfit + noise).sqrt().max(LEAST_ERROR),
         count: points().map(|(_, point)| point.count).sum(),
-        batches: batches.len(),
+        batches: apart(readings.iter().map(|reading| reading.batch).collect()),
         batch: Some(last.batch),
         last_seen: last.at,
         source: last.source,
     })
+}
+
+/// Returns how many batch sizes are so far apart that they show the fixed part of a step.
+fn apart(mut batches: Vec<f64>) -> usize {
+    batches.sort_by(f64::total_cmp);
+    let (mut count, mut next) = (0, 0.0);
+    for batch in batches {
+        if batch >= next {
+            (count, next) = (count + 1, SPREAD * batch);
+        }
+    }
+    count
 }
 
 /// Returns the point with what it counts: its samples, less the longer ago they were.

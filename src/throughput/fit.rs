@@ -13,7 +13,7 @@ pub struct Reading {
 
 /// The least spread of batch sizes, greatest to least, that shows a slope: nearer ones show the noise of their times,
 /// and ranks of one job often have batches that differ by one.
-const SPREAD: f64 = 1.25;
+pub(super) const SPREAD: f64 = 1.25;
 
 /// A part of a step's time that is nothing but rounding.
 const ROUNDING: f64 = 1e-9;

@@ -178,15 +178,26 @@ fn wrong_words_are_refused() {
     let sandbox =
         Sandbox::new().file("bad.csv", "model,gpu_type\nx,t4\n").file("bad.json", "{\"schema\": 3}");
     for (speed, why) in [
-        ("0", "must be above 0 samples/s, got 0"),
+        ("0", "must be from 1e-9 to 1e12 samples/s, got 0"),
+        ("-1", "must be from 1e-9 to 1e12 samples/s, got -1"),
+        ("1e60", "must be from 1e-9 to 1e12 samples/s, got "),
+        ("alpha_ms=1,beta_ms=1,alpha_ms=2", "says alpha_ms twice"),
         ("fast", "must be a number"),
-        ("alpha_ms=1", "needs alpha_ms, at least 0, and beta_ms, above 0"),
+        ("alpha_ms=1", "needs alpha_ms, from 0 to 1e12, and beta_ms, from 1e-9 to 1e12"),
         ("alpha_ms=1,beta=2", "\"beta\" is not a part of a step time"),
     ] {
         let told = sandbox.run(&format!("cache set m t4 {speed}")).fails(2);
         assert!(told.contains(why), "{told}");
     }
     sandbox.run("cache set m 't 4' 5").fails(2);
+    sandbox.run("cache set '' t4 5").fails(2);
+    let speeds = SPEEDS.replace("resnet18", "a\\u001b[31m");
+    assert_ne!(speeds, SPEEDS);
+    let sandbox = sandbox.file("escape.json", speeds);
+    assert_snapshot!(sandbox.run("cache import escape.json").fails(78), @r"
+    error: escape.json: a\u{1b}[31m on t4: its name or contributor must not hold control characters, got '\u{1b}'
+    hint: hsched cache export makes such files
+    ");
     sandbox.run("cache set m t4 5 --precision fp61").fails(2);
     let near = sandbox.run("cache set m v1000 5 --dry-run").exits(0).stderr;
     assert_eq!(near, "note: no GPU type is known as v1000; did you mean v100?\n");

@@ -170,6 +170,10 @@ fn a_wrong_command_line_has_its_own_code() {
 
     For more information, try '--help'.
     "#);
+    let ran = sandbox.run("plan jobs.yaml --budget 3 --format=json").exits(2);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["--help lists what there is"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h: Slurm would take it for minutes"}}"#);
+    assert!(ran.stderr.starts_with("error: invalid value '3'"), "{}", ran.stderr);
+    assert_eq!(sandbox.run("plan --format json").exits(2).json()["error"]["code"], "usage");
 }
 
 #[test]

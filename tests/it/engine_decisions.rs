@@ -1,8 +1,8 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched::engine::{
-    Attempt, End, Event, Gpus, Moves, News, Observation, Outcome, Phase, Request, Sighting, Standing, Step,
-    Then, Tracked, apply, notice,
+    Attempt, End, Event, Gpus, Moves, News, Observation, Outcome, Phase, Request, Rules, Sighting, Standing,
+    Step, Then, Tracked, apply, notice,
 };
 use hsched::model::{Job, JobId, NodeName, Time};
 
@@ -50,6 +50,32 @@ fn a_job_waits_for_its_moment_and_capacity_is_kept() {
     let mut limited = rules(Moves::Never);
     limited.capacity.insert(gpu("v100"), 1);
     assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
+}
+
+#[test]
+fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
+    // Others hold all of v1, and half of v2; the other half is a job of ours.
+    let cluster = cluster(&[("v1", "v100", 4, 4, "alloc"), ("v2", "v100", 4, 4, "alloc")]);
+    let own = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
+    let waiting = |name| Tracked::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
+    let jobs = state(vec![own, waiting("b"), waiting("c")]);
+    assert_eq!(
+        words(&take(jobs.clone(), 1.0, &cluster, &rules(Moves::Never)).actions),
+        ["b waits", "c waits"]
+    );
+    let queue = Rules { queue: true, ..rules(Moves::Never) };
+    let queued = take(jobs.clone(), 1.0, &cluster, &queue);
+    assert_eq!(words(&queued.actions), ["submit b on 3 v100, submit c on 3 v100"]);
+    assert_eq!(words(&take(queued.state, 2.0, &cluster, &queue).actions), [""; 0]);
+    let mut limited = queue.clone();
+    limited.capacity.insert(gpu("v100"), 4);
+    assert_eq!(
+        words(&take(jobs, 1.0, &cluster, &limited).actions),
+        ["submit b on 1 v100, submit c on 1 v100"]
+    );
+    // What is free comes first.
+    let free = crate::engine_states::cluster(&[("v1", "v100", 4, 4, "alloc"), ("v2", "v100", 4, 3, "mixed")]);
+    assert_eq!(words(&take(state(vec![waiting("b")]), 1.0, &free, &queue).actions), ["submit b on 1 v100"]);
 }
 
 #[test]

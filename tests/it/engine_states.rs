@@ -41,6 +41,7 @@ pub fn rules(moves: Moves) -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
         moves,
+        queue: false,
         defaults: JobDefaults {
             time_margin: 1.3,
             grace: Seconds(10.0),

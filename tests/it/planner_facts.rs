@@ -133,6 +133,15 @@ fn optimal_proves_both_optima() {
 }
 
 #[test]
+fn optimus_takes_the_first_node_of_equally_fast_gpus() {
+    let mut job = problems::job("a", 1, 1000, 0.0, &[480.0, 480.0]);
+    job.max_gpus = 1;
+    let problem = problems::problem(&["p100", "v100"], &[&[0, 1], &[1, 0]], vec![job]);
+    let (plan, _) = plan(&problem, "optimus-lb", Parameters::default());
+    assert_eq!(bundles(&problem, &plan), [[0, 1]]);
+}
+
+#[test]
 fn optimus_adds_gpus_one_by_one() {
     // V100s to both, then T4s: with balanced batches ResNet-18 gains more from each. In equal parts a T4
     // slows its V100 down, so VGG-19, which loses least by that, gets both.

@@ -18,6 +18,7 @@ const FIRST: Time = Time(1e6);
 pub fn rules(moves: Moves) -> Rules {
     Rules {
         moves,
+        queue: false,
         defaults: JobDefaults {
             time_margin: 1.5,
             grace: Seconds(20.0),

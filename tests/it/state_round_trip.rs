@@ -19,6 +19,7 @@ fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
         moves: Moves::Never,
+        queue: false,
         defaults: JobDefaults {
             time_margin: 1.3,
             grace: Seconds(120.0),

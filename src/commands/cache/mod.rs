@@ -54,12 +54,13 @@ enum Action {
 #[derive(Debug, clap::Args)]
 struct SetArgs {
     /// The model, as job files have it under `model` (else the job's name).
+    #[arg(value_parser = |text: &str| spec::jobs::label(text))]
     model: String,
     /// The GPU type, as the cluster spells it.
     #[arg(value_name = "GPU", value_parser = gpu_type)]
     gpu_type: GpuType,
     /// Samples per second on one GPU (644), or a step's time (`alpha_ms=80,beta_ms=4.21`).
-    #[arg(value_parser = speed)]
+    #[arg(value_parser = speed, allow_hyphen_values = true)]
     speed: Speed,
     /// The precision of jobs that name one.
     #[arg(long, value_name = "NAME", value_parser = precision)]

@@ -97,6 +97,7 @@ impl Scene {
     pub(super) fn rules(&self, moves: Moves) -> Rules {
         Rules {
             moves,
+            queue: false,
             defaults: self.defaults.clone(),
             network: self.network,
             intra_node: self.intra_node,

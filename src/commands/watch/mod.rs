@@ -41,6 +41,12 @@ pub(super) struct Args {
     /// Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     moves: Wanted,
+    /// Also submit jobs that find no free GPUs: they wait in Slurm's queue for GPUs that others hold.
+    ///
+    /// On a cluster that is always full a job gets nothing before it has stood in the queue. The [capacity] table says
+    /// how many GPUs of each type to ask for at most.
+    #[arg(long)]
+    queue: bool,
     /// auto: how far the time saved must exceed what stopping and starting again costs, as a part of that.
     #[arg(long, value_name = "FRACTION", default_value_t = 0.5, value_parser = margin)]
     margin: f64,
@@ -105,7 +111,7 @@ impl Args {
             Wanted::Never => Moves::Never,
             Wanted::Auto => Moves::Auto { margin: self.margin },
         };
-        crate::engine::Rules { moves, ..state::rules(context) }
+        crate::engine::Rules { moves, queue: self.queue, ..state::rules(context) }
     }
 }
 

@@ -57,13 +57,9 @@ impl<'a> Primal<'a> {
         let empty = Layout::new(problem);
         let jobs = dual.pricers.len();
         let own_prices: Vec<Vec<f64>> = dual.weights.iter().map(|weight| own(*weight, prices)).collect();
-        let mut order = Vec::with_capacity(jobs);
-        for (job, prices) in own_prices.iter().enumerate() {
-            let place = empty.best_place(&mut dual.pricers[job], prices, TOLERANCE)?;
-            order.push((dual.weights[job] * place.time, job));
-        }
-        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut order: Vec<usize> = order.into_iter().map(|(_, job)| job).collect();
+        let cost = |job: usize| dual.weights[job] * dual.times[job];
+        let mut order: Vec<usize> = (0..jobs).collect();
+        order.sort_by(|&a, &b| cost(b).total_cmp(&cost(a)).then(a.cmp(&b)));
         for _ in 0..=MOST_TRIES.min(jobs) {
             let mut layout = empty.clone();
             let mut places: Vec<Option<Place>> = vec![None; jobs];

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::SpeedFileError;
 use crate::model::{GpuType, Precision, Seconds, Speed};
+use crate::spec;
 use crate::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
 
 /// A record with what it is a record of.
@@ -83,13 +84,16 @@ impl RecordRow {
     /// When a name or a number is impossible.
     pub(super) fn restore(self, cache: &mut Cache) -> Result<(), SpeedFileError> {
         let (model, name) = (self.model, self.gpu_type);
-        let place = || format!("{model} on {name}");
+        let place = || format!("{} on {name}", model.escape_debug());
         let wrong = |what: &str| SpeedFileError::Content { place: place(), what: what.to_owned() };
         let precision = |word: String| {
             let known = Precision::NAMES.iter().find(|(name, _)| *name == word);
             known.map(|&(_, precision)| precision).ok_or_else(|| wrong("its precision is not known"))
         };
         let precision = self.precision.map(precision).transpose()?;
+        for text in [&model, &self.contributor] {
+            spec::jobs::label(text).map_err(|error| wrong(&format!("its name or contributor {error}")))?;
+        }
         let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("that is no GPU type"))?;
         let stated =
             self.stated.as_ref().map(|own| own.stated().ok_or_else(|| wrong("its speed is impossible")));
