@@ -78,8 +78,8 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
 impl Tracked {
     /// Becomes the same job as its owner added it again, with its past; its epochs count where it goes on.
     fn begin_again(&mut self, fresh: Self, beginning: &Beginning) {
-        let (past, stray) = (std::mem::take(&mut self.past), self.stray);
-        let fresh = Self { past, stray, ..fresh };
+        let (stray, past) = (self.stray, std::mem::take(&mut self.past));
+        let fresh = Self { stray, past, ..fresh };
         *self = match beginning {
             Beginning::Anew { .. } => fresh,
             Beginning::First | Beginning::After { .. } => Self {

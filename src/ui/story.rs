@@ -186,7 +186,7 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
         let stuck = if reason.is_stuck { ", and does not start by itself" } else { "" };
         let own = |line: &&mut StoryLine| line.job.as_ref() == Some(job) && line.topic == Topic::Queue;
         if let Some(line) = lines.iter_mut().find(own) {
-            line.text.push_str(&format!(": {}{stuck}", reason.text));
+            line.text = format!("{}: {}{stuck}", line.text, reason.text);
         } else if reason.is_stuck {
             lines.push(line(job, Topic::Queue, format!("waits in the queue: {}{stuck}", reason.text)));
         }
