@@ -11,7 +11,9 @@ hs_batch_main() {
   hs_trap_signals
   [[ -n ${SLURM_JOB_ID-} ]] || hs_fail "this is a batch script: start it with sbatch"
   hs_token=$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.$(date +%s)
-  mkdir -p -- "$hs_report_dir" "$hs_checkpoint_dir" || hs_fail "cannot make the directories of the run"
+  # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
+  (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot make the directory of the run's reports"
+  mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot make the directory of the checkpoints"
 
   hs_list_hosts
   hs_find_master

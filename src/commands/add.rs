@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::live::SlurmWorld;
 use crate::model::{Cluster, Job, JobName};
 use crate::settings::Flag;
+use crate::slurm::QueuedJob;
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
@@ -95,19 +96,21 @@ impl Args {
     /// Adds the jobs to the state, all or none, and returns what each is to it.
     fn add(&self, context: &Context, jobs: &[Job]) -> Result<Vec<Addition>, Failure> {
         let nothing = |failure: Failure| state::undone(failure, "nothing was added");
+        if self.dry_run && !state::root(context)?.exists() {
+            // Nothing is known, and nothing is made for a look.
+            let (queue, _) = input::queue(context).map_err(nothing)?;
+            return self.additions(jobs, &queue, &State::default());
+        }
         let directory = state::open(context).map_err(nothing)?;
         let rules = state::rules(context);
-        let (mut state, mut ledger) =
-            directory.ledger(&rules).map_err(|error| nothing(state::failure(&error)))?;
+        let (mut state, mut ledger) = state::ledger(context, &directory, &rules).map_err(nothing)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &self.sbatch)?;
         let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
         let Seen { at, mut events, queue } =
             state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
-        let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-        let twice = in_queue(&names, &queue, &state);
-        let additions = jobs.iter().map(|job| Addition::of(job, &state, self.restart)).collect();
-        if twice.is_none() {
+        let additions = self.additions(jobs, &queue, &state);
+        if additions.is_ok() {
             let added = |job: &Job| Event::Added { job: Box::new(job.clone()), restart: self.restart };
             let added: Vec<Event> = jobs.iter().map(added).collect();
             for event in &added {
@@ -118,12 +121,23 @@ impl Args {
         if !self.dry_run {
             ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         }
-        match twice {
-            None => Ok(additions),
-            Some(jobs) => {
-                let message = format!("in the queue already: {jobs}; nothing was added");
-                Err(Failure::new(Exit::Failed, message)
-                    .hint("wait for its end, cancel it with hsched cancel, or give the new job another name"))
+        additions
+    }
+
+    /// Returns what each job is to the state.
+    ///
+    /// # Errors
+    /// When Slurm has one of them.
+    fn additions(&self, jobs: &[Job], queue: &[QueuedJob], state: &State) -> Result<Vec<Addition>, Failure> {
+        let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
+        match in_queue(&names, queue, state) {
+            None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),
+            Some(twice) => {
+                let message = format!("in the queue already: {}; nothing was added", twice.jobs);
+                Err(Failure::new(Exit::Failed, message).hint(format!(
+                    "wait for its end, cancel it with {}, or give the new job another name",
+                    twice.cancel()
+                )))
             }
         }
     }

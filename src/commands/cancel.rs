@@ -60,7 +60,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
         let directory = state::open(context)?;
-        let (mut state, mut ledger) = directory.ledger(&rules).map_err(|error| state::failure(&error))?;
+        let (mut state, mut ledger) = state::ledger(context, &directory, &rules)?;
         let names = self.names(&state)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;

@@ -13,8 +13,9 @@ use crate::commands::{
 };
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::live::on_interrupt;
 use crate::settings::Flag;
-use crate::ui::Terminal;
+use crate::ui::{Progress, Terminal};
 
 /// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 ///
@@ -117,8 +118,16 @@ fn asks_for_json() -> bool {
     apart || arguments.iter().any(|argument| argument == "--format=json")
 }
 
+/// Ends the process.
+#[expect(clippy::disallowed_methods, reason = "the main thread is at work and cannot return")]
+fn interrupted() {
+    Progress::clear();
+    std::process::exit(i32::from(Exit::Interrupted.code()));
+}
+
 impl Cli {
     fn run(self) -> Result<Exit, Failure> {
+        on_interrupt(interrupted).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
         let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
         let command = self.command.typed();

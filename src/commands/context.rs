@@ -1,5 +1,6 @@
 //! What every command has at hand: settings, terminal, clock and the way to Slurm.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{ColorMode, Flag, Settings, SettingsProblems, Sources};
-use crate::slurm::{CommandError, CommandLine, System, read};
+use crate::slurm::{CommandError, CommandLine, System, read, site};
 use crate::ui::Terminal;
 
 /// A command's surroundings.
@@ -22,6 +23,8 @@ pub(super) struct Context {
     pub slurm: System,
     /// Directory in which the command was given.
     pub directory: PathBuf,
+    /// What Slurm calls its cluster, once it was asked.
+    cluster: OnceCell<Option<String>>,
 }
 
 /// How a command prints its result.
@@ -62,7 +65,26 @@ impl Context {
         }
         let limit = Duration::try_from_secs_f64(settings.slurm_timeout.0).unwrap_or(System::LIMIT);
         let slurm = System::new(crate::settings::process_environment(), limit);
-        Ok(Self { settings, wrong_settings, terminal, clock: SystemClock::default(), slurm, directory })
+        let (clock, cluster) = (SystemClock::default(), OnceCell::new());
+        Ok(Self { settings, wrong_settings, terminal, clock, slurm, directory, cluster })
+    }
+
+    /// Returns what Slurm calls its cluster; `None` where it does not tell. Asks once.
+    pub(super) fn cluster_name(&self) -> Option<String> {
+        if let Some(known) = self.cluster.get() {
+            return known.clone();
+        }
+        let pause = |pause| self.clock.sleep(pause);
+        match read(&self.slurm, &site::config_command(), &pause) {
+            // One that does not answer now is asked again at the next turn.
+            Err(error) if error.is_without_slurm() => None,
+            answer => self
+                .cluster
+                .get_or_init(|| {
+                    site::Config::parse(&answer.ok()?.stdout).get("ClusterName").map(str::to_owned)
+                })
+                .clone(),
+        }
     }
 
     /// Returns what a Slurm command that only reads prints, trying again while Slurm is busy.

@@ -15,6 +15,9 @@ use crate::slurm::saved::{self, Kind};
 use crate::slurm::{self, QueuedJob, sinfo, squeue};
 use crate::spec;
 
+/// What some editors and shells put before the text of a file: the byte order mark.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
 const LENGTH_LIMIT: u64 = 256 << 20;
 
@@ -178,6 +181,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
+/// Returns what a file holds, without a byte order mark.
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
@@ -189,6 +193,9 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if bytes.len() as u64 > LENGTH_LIMIT {
         return Err(wrong(format!("longer than {LENGTH_LIMIT} bytes")));
+    }
+    if bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
     }
     Ok(bytes)
 }

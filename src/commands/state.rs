@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
 use crate::model::{Cluster, Time};
 use crate::slurm::QueuedJob;
-use crate::store::{StateDir, StateError};
+use crate::store::{Ledger, StateDir, StateError};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds at most.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -47,6 +47,22 @@ pub(super) fn open(context: &Context) -> Result<StateDir, Failure> {
             other => return other.map_err(|error| failure(&error)),
         }
     }
+}
+
+/// Reads the state of a directory for a command that asks or changes Slurm, and opens its journal.
+///
+/// # Errors
+/// When a file there cannot be used, or its jobs are on another cluster than this Slurm's.
+pub(super) fn ledger<'a>(
+    context: &Context,
+    directory: &'a StateDir,
+    rules: &Rules,
+) -> Result<(State, Ledger<'a>), Failure> {
+    let (state, mut ledger) = directory.ledger(rules).map_err(|error| failure(&error))?;
+    if let Some(cluster) = context.cluster_name() {
+        ledger.claim(&state, &cluster).map_err(|error| failure(&error))?;
+    }
+    Ok((state, ledger))
 }
 
 /// Returns the engine's rules as the settings say, without moves.
@@ -124,7 +140,9 @@ pub(super) fn now(context: &Context) -> Time {
 pub(super) fn failure(error: &StateError) -> Failure {
     let exit = match error {
         StateError::Locked { .. } => Exit::Locked,
-        StateError::Damaged { .. } => Exit::BadInput,
+        StateError::Damaged { .. } | StateError::Open { .. } | StateError::OtherCluster { .. } => {
+            Exit::BadInput
+        }
         _ => Exit::Failed,
     };
     let failure = Failure::from_error(exit, error);
@@ -136,6 +154,19 @@ pub(super) fn failure(error: &StateError) -> Failure {
         StateError::Damaged { .. } => {
             failure.hint("it is left as it is; move it away to begin anew, the jobs in Slurm's queue go on")
         }
+        StateError::Open { path, .. } => failure
+            .hint(format!(
+                "see whose files are in it, then: chmod go-w {}",
+                shell_words::quote(&path.display().to_string())
+            ))
+            .hint("or name another with HSCHED_STATE_DIR=DIR or the setting state_dir"),
+        StateError::OtherCluster { path, own, .. } => failure
+            .hint(format!("follow and cancel them where Slurm is {own}"))
+            .hint("for jobs here use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir")
+            .hint(format!(
+                "if this is the same cluster by a new name, take the key \"cluster\" out of {}",
+                path.join("state.json").display()
+            )),
         StateError::Read { .. } | StateError::Json { .. } => failure,
     }
 }

@@ -54,8 +54,9 @@ pub(super) struct Outcome {
 }
 
 /// What sbatch must not be told: the option, the shortest form that it understands, and why.
-const REFUSED: [(&str, &str, &str); 5] = [
+const REFUSED: [(&str, &str, &str); 6] = [
     ("--comment", "--com", "the comment is how hsched finds its jobs in the queue"),
+    ("--job-name", "--j", "by its name hsched tells a job from others when it ends it; rename the job"),
     ("--array", "--ar", "the tasks of an array would be the same ranks"),
     ("--test-only", "--te", "it submits nothing; try --dry-run"),
     ("--wait", "--wait", "hsched does not wait for its jobs"),
@@ -121,6 +122,7 @@ pub(super) fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> R
         let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
         let long = match name {
             short if short.starts_with("-a") => "--array",
+            short if short.starts_with("-J") => "--job-name",
             short if short.starts_with("-W") => "--wait",
             long => long,
         };
@@ -153,8 +155,7 @@ pub(super) fn submit(
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
-    let (mut state, mut ledger) =
-        directory.ledger(&rules).map_err(|error| nothing(state::failure(&error)))?;
+    let (mut state, mut ledger) = state::ledger(context, &directory, &rules).map_err(nothing)?;
     let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
@@ -162,14 +163,18 @@ pub(super) fn submit(
     let Seen { at, mut events, queue } =
         state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
     let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
-    if let Some(jobs) = in_queue(&names, &queue, &state) {
+    if let Some(twice) = in_queue(&names, &queue, &state) {
         // What was seen counts all the same: since when a job has been missing, for one.
         ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
             Exit::Failed,
-            format!("in the queue already: {jobs}; nothing was submitted"),
+            format!("in the queue already: {}; nothing was submitted", twice.jobs),
         )
-        .hint("hsched watch goes on with it; or cancel it with hsched cancel, give the new job another name, choose others with --job"));
+        .hint(format!(
+            "{}cancel it with {}, give the new job another name, choose others with --job",
+            if twice.is_known() { "hsched watch goes on with it; or " } else { "" },
+            twice.cancel(),
+        )));
     }
 
     let before = state.clone();
@@ -280,13 +285,42 @@ fn forget_refused(
     ledger.keep(at, state, &[], &[])
 }
 
-/// Returns which of the jobs Slurm has or may have, and as what: nothing is ever submitted twice.
-pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Option<String> {
+/// Jobs that are not to be submitted, for Slurm has them or may have them.
+pub(super) struct Twice {
+    /// Which, and as what.
+    pub jobs: String,
+    /// Slurm's numbers of those that the state does not know: it was lost, or another one submitted them.
+    strangers: Vec<JobId>,
+}
+
+impl Twice {
+    /// Returns whether the state follows them all.
+    fn is_known(&self) -> bool {
+        self.strangers.is_empty()
+    }
+
+    /// Returns the command that cancels them.
+    pub(super) fn cancel(&self) -> String {
+        if self.is_known() {
+            return "hsched cancel".to_owned();
+        }
+        let ids: Vec<String> = self.strangers.iter().map(ToString::to_string).collect();
+        format!("scancel {} (this state directory does not know it)", ids.join(" "))
+    }
+}
+
+/// Returns which of the jobs Slurm has or may have: nothing is ever submitted twice.
+pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Option<Twice> {
     let active = |queued: &&QueuedJob| !queued.state.is_final();
+    let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
         let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == name.as_str());
         // Components of a heterogeneous job have the same tag; the first is the job.
         if let Some(queued) = queue.iter().filter(active).filter(same).min_by_key(|queued| queued.id) {
+            let attempt = state.find(name).and_then(|tracked| tracked.phase.attempt());
+            if attempt.is_none_or(|attempt| attempt.job_id != Some(queued.id)) {
+                strangers.push(queued.id);
+            }
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));
         }
         let attempt = state.find(name)?.phase.attempt()?;
@@ -297,7 +331,7 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
         Some(format!("{name} ({id})"))
     });
     let twice: Vec<String> = twice.collect();
-    (!twice.is_empty()).then(|| twice.join(", "))
+    (!twice.is_empty()).then(|| Twice { jobs: twice.join(", "), strangers })
 }
 
 impl Answer {

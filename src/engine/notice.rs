@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::engine::{
-    End, Event, News, Observation, PastAttempt, Phase, Rules, Sighting, Standing, State, Tracked,
+    Attempt, End, Event, News, Observation, PastAttempt, Phase, Rules, Sighting, Standing, State, Tracked,
 };
-use crate::model::{Availability, Node, NodeName};
+use crate::model::{Availability, Node, NodeName, Time};
 
 /// Returns what has happened since the state was brought up to date.
 ///
@@ -44,7 +44,7 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
                     events.push(news(News::Ended { end: end.clone(), at: at.unwrap_or(seen.at) }));
                 }
             }
-            None => events.extend(missing(tracked, seen).map(news)),
+            None => events.extend(missing(tracked, done > tracked.epochs_done, seen).map(news)),
         }
     }
     events
@@ -97,15 +97,27 @@ fn start(tracked: &Tracked, sighting: &Sighting, seen: &Observation) -> Option<N
     }
 }
 
-/// Returns what it means that Slurm does not show a submission.
-fn missing(tracked: &Tracked, seen: &Observation) -> Option<News> {
+/// Returns what it means that Slurm does not show a submission; `reports` says that a new epoch was seen now.
+fn missing(tracked: &Tracked, reports: bool, seen: &Observation) -> Option<News> {
     let attempt = tracked.phase.attempt()?;
     let Some(since) = attempt.missing else { return Some(News::Missing) };
+    if reports || is_heard_of(tracked, attempt, seen.at) {
+        // Whatever Slurm shows, its ranks are at work: it must not be started a second time.
+        return None;
+    }
     let for_long = seen.at.since(since);
     match attempt.job_id {
         None => (for_long >= Rules::UNCLEAR).then_some(News::NeverSubmitted),
         Some(_) => (for_long >= Rules::VANISHED).then_some(News::Ended { end: End::Vanished, at: seen.at }),
     }
+}
+
+/// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
+fn is_heard_of(tracked: &Tracked, attempt: &Attempt, now: Time) -> bool {
+    let epoch = tracked.epoch.unwrap_or(attempt.epoch);
+    let patience = Rules::VANISHED.0.max(Rules::SILENT_EPOCHS * epoch.0);
+    let reported = tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before);
+    reported.is_some_and(|at| now.since(at).0 < patience)
 }
 
 /// Returns which nodes went and came; none where the cluster was not looked at.

@@ -39,8 +39,11 @@ pub enum Moves {
 impl Rules {
     /// How long a submission without a clear answer is looked for before it counts as never made.
     pub const UNCLEAR: Seconds = Seconds(60.0);
-    /// How long Slurm may not know a job before it counts as gone.
+    /// How long Slurm may not know a job before it counts as gone; the time begins again with each epoch that the job
+    /// reports.
     pub const VANISHED: Seconds = Seconds(60.0);
+    /// How many of its epochs a job that has reported may be silent for before it counts as gone.
+    pub const SILENT_EPOCHS: f64 = 2.0;
     /// What a stopped job gets beyond its grace before Slurm is told to end it.
     pub const PATIENCE: Seconds = Seconds(30.0);
     /// How long an attempt waits in Slurm's queue before other GPUs that are free are looked at.

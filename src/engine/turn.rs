@@ -24,10 +24,10 @@ pub trait World {
     fn submit(&mut self, batch: &Batch, job: usize) -> News;
 
     /// Asks a job to save and end.
-    fn stop(&mut self, job_id: JobId) -> News;
+    fn stop(&mut self, job: &JobName, job_id: JobId) -> News;
 
     /// Ends a job.
-    fn cancel(&mut self, job_id: JobId) -> News;
+    fn cancel(&mut self, job: &JobName, job_id: JobId) -> News;
 }
 
 /// Where the state is kept.
@@ -156,8 +156,8 @@ fn act<W: World + ?Sized, E>(
             }
             Ok(())
         }
-        Action::Stop { job, run, job_id, .. } => hear(attempt(job, run, world.stop(*job_id))),
-        Action::Cancel { job, run, job_id, .. } => hear(attempt(job, run, world.cancel(*job_id))),
+        Action::Stop { job, run, job_id, .. } => hear(attempt(job, run, world.stop(job, *job_id))),
+        Action::Cancel { job, run, job_id, .. } => hear(attempt(job, run, world.cancel(job, *job_id))),
         Action::Wait { .. } | Action::Learn { .. } => Ok(()),
     }
 }

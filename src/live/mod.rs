@@ -11,5 +11,5 @@ mod slurm_world;
 pub use self::error::LiveError;
 pub use self::reported::{Reported, reported};
 pub use self::scripts::{HELPER, Script, Site, absolute, scripts};
-pub use self::signals::Interrupts;
+pub use self::signals::{Interrupts, on_interrupt};
 pub use self::slurm_world::SlurmWorld;

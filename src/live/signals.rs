@@ -1,24 +1,88 @@
-//! Signals held back while an answer of Slurm is on its way to the journal.
+//! Signals that end a process: held back while an answer of Slurm is on its way to the journal; an interrupt ends it with
+//! an exit code of its own.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
-/// Holds back the signals that end a process, until the returned value is dropped.
-pub(super) fn hold() -> Option<Held> {
-    let before = ending().thread_swap_mask(SigmaskHow::SIG_BLOCK).ok()?;
-    Some(Held(before))
+/// Locked while an answer is on its way: an interrupt waits for it.
+static ANSWER: Mutex<()> = Mutex::new(());
+
+/// Whether an interrupt came.
+static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Whether somebody asks for interrupts; else one ends the process.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Has an interrupt (Ctrl-C) call `end`, which ends the process, once no answer is on its way.
+///
+/// Where interrupts are ignored from the start, as in what a shell starts in the background, they stay so.
+///
+/// # Errors
+/// When the system does not let it.
+pub fn on_interrupt(end: impl Fn() + Send + 'static) -> io::Result<()> {
+    if is_ignored() {
+        return Ok(());
+    }
+    let mut interrupts = Signals::new([SIGINT])?;
+    let wait = move || {
+        for _ in interrupts.forever() {
+            if !ASKED.load(Ordering::SeqCst) {
+                let _answered = answer();
+                end();
+            }
+        }
+    };
+    // The thread inherits the mask: what the main thread holds back must not reach this one.
+    let others = Mask::block(others())?;
+    thread::Builder::new().name("interrupts".into()).spawn(wait)?;
+    drop(others);
+    flag::register(SIGINT, Arc::clone(&CAME)).map(drop)
 }
 
-fn ending() -> SigSet {
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect()
+/// Returns whether this process was started to ignore interrupts.
+#[expect(clippy::disallowed_methods, reason = "the system tells this in a file alone")]
+fn is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (SIGINT - 1)) != 0
+}
+
+fn answer() -> MutexGuard<'static, ()> {
+    ANSWER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds back the signals that end a process, until the returned value is dropped. One thread may do so once at a time.
+pub(super) fn hold() -> Held {
+    let mut answer = self::answer();
+    // What came since the last time is heard first.
+    while CAME.load(Ordering::SeqCst) && !ASKED.load(Ordering::SeqCst) {
+        drop(answer);
+        thread::yield_now();
+        answer = self::answer();
+    }
+    Held { _mask: Mask::block(others()).ok(), _answer: answer }
+}
+
+/// Returns the signals besides an interrupt that end the process.
+fn others() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect()
 }
 
 /// The signals that end a process, as a question instead: for who has something to undo first.
 #[derive(Debug)]
 pub struct Interrupts {
     held: SignalFd,
-    _mask: Held,
+    _mask: Mask,
 }
 
 impl Interrupts {
@@ -27,23 +91,47 @@ impl Interrupts {
     /// # Errors
     /// When the system does not let it.
     pub fn take() -> Result<Self, Errno> {
-        let before = ending().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        let held = SignalFd::with_flags(&ending(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-        Ok(Self { held, _mask: Held(before) })
+        let mut ending = others();
+        ending.add(Signal::SIGINT);
+        let mask = Mask::block(ending)?;
+        let held = SignalFd::with_flags(&ending, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        ASKED.store(true, Ordering::SeqCst);
+        Ok(Self { held, _mask: mask })
     }
 
     /// Returns whether a signal came since the last call.
     #[must_use]
     pub fn came(&self) -> bool {
-        matches!(self.held.read_signal(), Ok(Some(_)))
+        CAME.swap(false, Ordering::SeqCst) || matches!(self.held.read_signal(), Ok(Some(_)))
     }
 }
 
-/// Signals held back: the mask from before.
-#[derive(Debug)]
-pub(super) struct Held(SigSet);
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        // One that nobody has asked for any more is gone.
+        CAME.store(false, Ordering::SeqCst);
+        ASKED.store(false, Ordering::SeqCst);
+    }
+}
 
-impl Drop for Held {
+/// Signals held back.
+#[derive(Debug)]
+pub(super) struct Held {
+    _mask: Option<Mask>,
+    _answer: MutexGuard<'static, ()>,
+}
+
+/// Signals that are blocked: the mask from before.
+#[derive(Debug)]
+struct Mask(SigSet);
+
+impl Mask {
+    fn block(signals: SigSet) -> Result<Self, Errno> {
+        signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map(Self)
+    }
+}
+
+impl Drop for Mask {
     fn drop(&mut self) {
         // Cannot fail for signals that exist; nothing could be done about it here either.
         let _ = self.0.thread_set_mask();

@@ -236,7 +236,7 @@ impl<'a> SlurmWorld<'a> {
     /// job. Those that came since the last request are heard first.
     fn hold(&mut self) {
         self.let_go();
-        self.held = signals::hold();
+        self.held = Some(signals::hold());
     }
 
     fn signal(&mut self, command: &CommandLine, done: News) -> News {
@@ -297,12 +297,12 @@ impl World for SlurmWorld<'_> {
         }
     }
 
-    fn stop(&mut self, job_id: JobId) -> News {
-        self.signal(&scancel::stop(job_id), News::Stopped)
+    fn stop(&mut self, job: &JobName, job_id: JobId) -> News {
+        self.signal(&scancel::stop(job, job_id), News::Stopped)
     }
 
-    fn cancel(&mut self, job_id: JobId) -> News {
-        self.signal(&scancel::cancel(job_id), News::Killed)
+    fn cancel(&mut self, job: &JobName, job_id: JobId) -> News {
+        self.signal(&scancel::cancel(job, job_id), News::Killed)
     }
 }
 

@@ -207,7 +207,7 @@ pub static KEYS: [Key; 23] = [
     Key {
         name: "state_dir",
         form: "directory",
-        help: "Directory for state: jobs, runs, reports, measured speeds; empty: hsched in the XDG state directory",
+        help: "Directory for state: jobs, runs, reports, measured speeds; only its owner may be able to write to it; empty: hsched in the XDG state directory",
         // Whoever wrote the project must not choose where the user's journal is read and written.
         in_project: false,
         set: |settings, given| {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use crate::engine::{self, Batch, News, Observation, State};
-use crate::model::JobId;
+use crate::model::{JobId, JobName};
 use crate::simulate::World;
 
 impl engine::World for World {
@@ -41,12 +41,12 @@ impl engine::World for World {
         }
     }
 
-    fn stop(&mut self, job_id: JobId) -> News {
+    fn stop(&mut self, _: &JobName, job_id: JobId) -> News {
         let message = format!("job {job_id} does not run");
         if self.signal(job_id) { News::Stopped } else { News::NotStopped { message } }
     }
 
-    fn cancel(&mut self, job_id: JobId) -> News {
+    fn cancel(&mut self, _: &JobName, job_id: JobId) -> News {
         let message = format!("job {job_id} is over");
         if self.kill(job_id) { News::Killed } else { News::NotStopped { message } }
     }

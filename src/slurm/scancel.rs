@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::model::JobName;
 use crate::slurm::request::Denial;
 use crate::slurm::{CommandError, CommandLine, JobId, Runner};
 
@@ -9,9 +10,9 @@ use crate::slurm::{CommandError, CommandLine, JobId, Runner};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Slurm does it where there is something to do. It also says so when told to stop a job that does not
-    /// run yet, or to cancel one that has ended or that it never had.
+    /// run yet, and of a job by that number with another name.
     Done,
-    /// There is nothing to stop: the job has ended, or Slurm never had it.
+    /// There is nothing to stop or to cancel: the job has ended, or Slurm never had it.
     Ended,
 }
 
@@ -32,20 +33,28 @@ pub enum CancelError {
     Unknown { message: String },
 }
 
-/// Returns the command line that tells a running job's batch script to save and stop (`SIGUSR1`).
+/// Returns the command line that tells the user's running job of that name and id to save and stop (`SIGUSR1`).
 ///
 /// A heterogeneous job's only batch script hears it by the id of the first component alone.
 #[must_use]
-pub fn stop(id: JobId) -> CommandLine {
+pub fn stop(name: &JobName, id: JobId) -> CommandLine {
     // Without the filter scancel tries for a minute and a half to signal a job that does not run yet.
-    CommandLine::new("scancel", ["--state=RUNNING", "--signal=USR1", "--batch", &id.to_string()])
+    command(name, &["--state=RUNNING", "--signal=USR1", "--batch"], id)
 }
 
-/// Returns the command line that cancels a job; with the id of the first component the whole of a
-/// heterogeneous job.
+/// Returns the command line that cancels the user's job of that name and id; with the id of the first component the
+/// whole of a heterogeneous job.
 #[must_use]
-pub fn cancel(id: JobId) -> CommandLine {
-    CommandLine::new("scancel", [id.to_string()])
+pub fn cancel(name: &JobName, id: JobId) -> CommandLine {
+    command(name, &[], id)
+}
+
+fn command(name: &JobName, options: &[&str], id: JobId) -> CommandLine {
+    // Ids are given out again by another cluster, and by a controller that lost its state: another's job, or another
+    // job, is left alone.
+    let own = ["--me".to_owned(), format!("--name={name}")];
+    let options = options.iter().map(|&option| option.to_owned());
+    CommandLine::new("scancel", own.into_iter().chain(options).chain([id.to_string()]))
 }
 
 /// Sends [`stop`] or [`cancel`] once.
@@ -72,17 +81,25 @@ mod tests {
     use super::*;
     use crate::slurm::{Output, Recorded};
 
+    fn name() -> JobName {
+        JobName::new("a").expect("a name")
+    }
+
     fn failure(status: &str, stderr: &str) -> Result<Reply, CancelError> {
-        let command = stop(JobId(7));
+        let command = stop(&name(), JobId(7));
         let error = CommandError::failed(&command, status, stderr);
         send(&Recorded::new([(command.clone(), Err(error))]), &command)
     }
 
     #[test]
-    fn jobs_are_named_by_their_number_alone() {
-        assert_eq!(stop(JobId(7)).to_string(), "scancel '--state=RUNNING' '--signal=USR1' --batch 7");
-        assert_eq!(cancel(JobId(7)).to_string(), "scancel 7");
-        let done = send(&Recorded::new([(cancel(JobId(7)), Ok(Output::default()))]), &cancel(JobId(7)));
+    fn a_job_must_be_the_users_and_of_the_name() {
+        assert_eq!(
+            stop(&name(), JobId(7)).to_string(),
+            "scancel --me '--name=a' '--state=RUNNING' '--signal=USR1' --batch 7"
+        );
+        let cancel = cancel(&name(), JobId(7));
+        assert_eq!(cancel.to_string(), "scancel --me '--name=a' 7");
+        let done = send(&Recorded::new([(cancel.clone(), Ok(Output::default()))]), &cancel);
         assert!(matches!(done, Ok(Reply::Done)), "{done:?}");
     }
 

@@ -4,6 +4,7 @@
 
 mod journal;
 mod last_look;
+mod ledger;
 mod old_runs;
 mod place;
 mod plan_check;
@@ -16,9 +17,10 @@ mod state_dir;
 mod state_file;
 
 pub use self::last_look::last_look;
+pub use self::ledger::Ledger;
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
 pub use self::plan_speed::PlanSpeed;
 pub use self::report_file::{ReportLine, last_report, planned_samples};
 pub use self::speeds::{SpeedFile, SpeedFileError};
-pub use self::state_dir::{Ledger, StateDir, StateError, new_run_id, report_folder, run_folder};
+pub use self::state_dir::{StateDir, StateError, new_run_id, report_folder, run_folder};

@@ -1,4 +1,4 @@
-//! The state directory: its lock, its snapshot and journal, and a folder for each run.
+//! The state directory: its lock, and a folder for each run.
 //!
 //! ```text
 //! STATE/lock                 held while a command changes anything here
@@ -13,52 +13,34 @@
 //! STATE/runs/RUN/report/JOB  where the ranks report
 //! ```
 //!
-//! Folders are for their owner alone (0700), files too (0600).
+//! Folders are for their owner alone (0700), files too (0600). A state directory that others may write is refused: the
+//! scripts that hsched submits and the commands that it submits again are in it.
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use nix::fcntl::{FallocateFlags, FcntlArg, FdFlag, fallocate, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
-use crate::engine::{Action, Event, Keeper, Rules, State, apply};
+use crate::engine::{Rules, State};
 use crate::model::Time;
-use crate::store::state_file::StateFile;
-use crate::store::{SpeedFile, journal, last_look, old_runs};
+use crate::store::ledger::Contents;
+use crate::store::{Ledger, SpeedFile, last_look, old_runs};
 
 /// The state directory, locked.
 #[derive(Debug)]
 pub struct StateDir {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// Holds the lock until it is dropped.
     _lock: File,
 }
-
-/// The state directory's snapshot and journal, at a known line.
-#[derive(Debug)]
-pub struct Ledger<'a> {
-    directory: &'a StateDir,
-    journal: File,
-    /// The last line written.
-    seq: u64,
-    /// The speeds as they are on disk.
-    speeds: SpeedFile,
-    /// How many jobs are known.
-    jobs: usize,
-}
-
-/// Journal space set aside for each job before anything is submitted, in bytes.
-const RESERVED_PER_JOB: i64 = 4096;
-
-/// Length from which the journal begins anew, in bytes.
-const LONGEST_JOURNAL: u64 = 4 << 20;
 
 /// Why the state directory cannot be used.
 #[derive(Debug, Error)]
@@ -81,6 +63,10 @@ pub enum StateError {
     },
     #[error("{}: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
+    #[error("others may write to {} (mode {mode:o}), which has commands that are run as you", path.display())]
+    Open { path: PathBuf, mode: u32 },
+    #[error("the jobs in {} are on cluster {own}, and Slurm here is cluster {here}", path.display())]
+    OtherCluster { path: PathBuf, own: String, here: String },
     #[error("the state cannot be written as JSON")]
     Json {
         #[source]
@@ -100,10 +86,9 @@ impl StateDir {
     /// Opens and locks the state directory, making it if need be.
     ///
     /// # Errors
-    /// When another hsched holds the lock, or the directory cannot be made.
+    /// When another hsched holds the lock, or the directory cannot be made or is not its owner's alone to write.
     pub fn open(root: &Path) -> Result<Self, StateError> {
-        let runs = root.join("runs");
-        DirBuilder::new().recursive(true).mode(0o700).create(&runs).map_err(write_error(&runs))?;
+        make(root, &root.join("runs"))?;
         let lock = lock(&root.join("lock"))?;
         // Programs that we start inherit the lock: should we die while sbatch runs, nobody submits the same
         // before it is done. Where that cannot be said, the lock is ours alone.
@@ -114,9 +99,9 @@ impl StateDir {
     /// Takes the lock of those that go on watching; it is given back when the file is closed.
     ///
     /// # Errors
-    /// When another one watches, or the directory cannot be made.
+    /// When another one watches, or the directory cannot be made or is not its owner's alone to write.
     pub fn lock_watch(root: &Path) -> Result<File, StateError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(write_error(root))?;
+        make(root, root)?;
         lock(&root.join("watch.lock"))
     }
 
@@ -125,7 +110,7 @@ impl StateDir {
     /// # Errors
     /// When a file is there and cannot be used.
     pub fn peek(root: &Path, rules: &Rules) -> Result<State, StateError> {
-        read_state(root, rules).map(|(state, _)| state)
+        Contents::read(root, rules).map(|contents| contents.state)
     }
 
     /// Reads the state and opens the journal.
@@ -133,16 +118,7 @@ impl StateDir {
     /// # Errors
     /// When a file is there and cannot be used; it is left as it is.
     pub fn ledger(&self, rules: &Rules) -> Result<(State, Ledger<'_>), StateError> {
-        let (state, seq) = read_state(&self.root, rules)?;
-        let path = self.root.join("journal");
-        let mut journal = private().append(true).open(&path).map_err(write_error(&path))?;
-        if read(&path)?.is_some_and(|text| !text.is_empty() && !text.ends_with('\n')) {
-            // A line that was cut off must not spoil the next one.
-            journal.write_all(b"\n").map_err(write_error(&path))?;
-        }
-        let speeds = SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() };
-        let jobs = state.jobs.len();
-        Ok((state, Ledger { directory: self, journal, seq, speeds, jobs }))
+        Ledger::open(self, rules)
     }
 
     /// Notes that all jobs were looked at, and that the state is as they were then.
@@ -202,122 +178,38 @@ pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
 }
 
-impl Keeper for Ledger<'_> {
-    type Error = StateError;
-
-    fn keep(
-        &mut self,
-        at: Time,
-        state: &State,
-        events: &[Event],
-        actions: &[Action],
-    ) -> Result<(), StateError> {
-        let path = self.directory.root.join("journal");
-        let lines = events.iter().map(journal::event_line);
-        let lines = lines.chain(actions.iter().flat_map(journal::action_lines));
-        self.keep_speeds(state)?;
-        self.seq =
-            journal::append(&mut self.journal, self.seq, at, lines, false).map_err(write_error(&path))?;
-        // Before the state says that anything is meant.
-        self.reserve(&path, actions)?;
-        replace(&self.directory.root.join("state.json"), &StateFile::new(state, self.seq).to_json()?)?;
-        if state.jobs.len() < self.jobs {
-            old_runs::remove(&self.directory.root, state, at);
-        }
-        self.jobs = state.jobs.len();
-        if self.shorten(&path)? { self.reserve(&path, actions) } else { Ok(()) }
-    }
-
-    fn add(&mut self, at: Time, event: &Event) -> Result<(), StateError> {
-        let path = self.directory.root.join("journal");
-        let line = journal::event_line(event);
-        self.seq =
-            journal::append(&mut self.journal, self.seq, at, [line], true).map_err(write_error(&path))?;
-        Ok(())
-    }
-}
-
-impl Ledger<'_> {
-    /// Writes down the measured speeds where they changed.
-    fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
-        if self.speeds.cache != state.cache {
-            self.speeds.cache.clone_from(&state.cache);
-            self.speeds.save(self.directory)?;
-        }
-        Ok(())
-    }
-
-    /// Puts a long journal aside, all of which the snapshot has taken in; returns whether it did.
-    fn shorten(&mut self, path: &Path) -> Result<bool, StateError> {
-        if self.journal.metadata().map_err(write_error(path))?.len() < LONGEST_JOURNAL {
-            return Ok(false);
-        }
-        fs::rename(path, path.with_extension("old")).map_err(write_error(path))?;
-        self.journal = private().append(true).open(path).map_err(write_error(path))?;
-        Ok(true)
-    }
-
-    /// Sets disk space aside for the answers of what is about to be submitted: the disk must not fill between
-    /// sbatch's answer and its record.
-    fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
-        let jobs = actions.iter().map(|action| match action {
-            Action::Submit(batch) => batch.submitted.len(),
-            _ => 0,
-        });
-        let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);
-        if bytes == 0 {
-            return Ok(());
-        }
-        let length = self.journal.metadata().map_err(write_error(path))?.len();
-        let start = i64::try_from(length).unwrap_or(i64::MAX - bytes);
-        // Not every file system can set space aside: other errors are no reason to stop.
-        match fallocate(&self.journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, bytes) {
-            Err(nix::Error::ENOSPC | nix::Error::EDQUOT) => {
-                Err(StateError::Write { path: path.to_owned(), source: io::ErrorKind::StorageFull.into() })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Returns the state and the last line that it takes in: the snapshot, the answers that came after it, and the
-/// measured speeds.
-fn read_state(root: &Path, rules: &Rules) -> Result<(State, u64), StateError> {
-    let path = root.join("state.json");
-    let damaged = |what| StateError::Damaged { path: path.clone(), what };
-    let (mut state, seq) = match read(&path)? {
-        Some(text) => {
-            let file = StateFile::parse(&text).map_err(damaged)?;
-            let seq = file.seq;
-            (file.into_state().map_err(damaged)?, seq)
-        }
-        None => (State::default(), 0),
-    };
-    let text = read(&root.join("journal"))?.unwrap_or_default();
-    let (answers, last) = journal::answers(&text, seq);
-    for (at, answer) in answers {
-        apply(&mut state, at, &answer, rules);
-    }
-    let path = SpeedFile::path(root);
-    let speeds = SpeedFile::load(root).map_err(|error| StateError::Damaged { path, what: chain(&error) })?;
-    (state.cache, state.contributor) = (speeds.cache, speeds.contributor);
-    Ok((state, last))
-}
-
 /// Returns an error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", chain(cause)),
         None => error.to_string(),
     }
 }
 
-fn read(path: &Path) -> Result<Option<String>, StateError> {
+pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
     match fs::read(path) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Ok(bytes) => Ok(Some(unmarked(&String::from_utf8_lossy(&bytes)).to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(StateError::Read { path: path.to_owned(), source }),
     }
+}
+
+/// Returns a text without the byte order mark that an editor may have put before it.
+pub(super) fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// Makes a folder of the state directory, or that itself, unless it is there.
+fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
+    // Whoever may write the scripts and commands in it has them run as this user.
+    if let Ok(data) = fs::metadata(root)
+        && data.is_dir()
+        && data.permissions().mode() & 0o022 != 0
+    {
+        let mode = data.permissions().mode() & 0o7777;
+        return Err(StateError::Open { path: root.to_owned(), mode });
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(write_error(folder))
 }
 
 fn lock(path: &Path) -> Result<File, StateError> {
@@ -344,22 +236,37 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), StateError> {
     Ok(())
 }
 
-fn private() -> OpenOptions {
+pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600);
     options
 }
 
-fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
+pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
     move |source| StateError::Write { path, source }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+
+    #[test]
+    fn a_directory_that_others_may_write_is_refused() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let check = |mode: u32, refused: bool| {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("a mode");
+            let opened = StateDir::open(folder.path()).map(drop);
+            assert_eq!(matches!(opened, Err(StateError::Open { .. })), refused, "{mode:o}: {opened:?}");
+            let watched = StateDir::lock_watch(folder.path()).map(drop);
+            assert_eq!(matches!(watched, Err(StateError::Open { .. })), refused, "{mode:o}: {watched:?}");
+        };
+        check(0o777, true);
+        check(0o770, true);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        check(0o755, false);
+        check(0o700, false);
+    }
 
     #[test]
     fn a_run_is_whole_private_and_made_once() {

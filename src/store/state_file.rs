@@ -19,6 +19,9 @@ pub(super) struct StateFile {
     schema: String,
     /// The last line of the journal that it takes in.
     pub seq: u64,
+    /// Slurm's name of the cluster that the jobs are on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     decided: Option<u64>,
     nodes_down: Vec<String>,
     jobs: Vec<StateJob>,
@@ -121,10 +124,11 @@ enum StateEnd {
 }
 
 impl StateFile {
-    pub(super) fn new(state: &State, seq: u64) -> Self {
+    pub(super) fn new(state: &State, seq: u64, cluster: Option<String>) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             seq,
+            cluster,
             decided: state.decided,
             nodes_down: state.nodes_down.iter().map(ToString::to_string).collect(),
             jobs: state.jobs.iter().map(StateJob::new).collect(),

@@ -1,10 +1,14 @@
 //! A line on the terminal while something takes long; nothing where nobody watches.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A spinner on stderr that ends with its scope.
+/// The one that is shown now.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// A spinner on stderr that ends with its scope; there is one at a time.
 #[derive(Debug)]
 pub struct Progress(ProgressBar);
 
@@ -18,7 +22,15 @@ impl Progress {
         }
         bar.set_message(message);
         bar.enable_steady_tick(Duration::from_millis(250));
+        show(Some(bar.clone()));
         Self(bar)
+    }
+
+    /// Takes what is shown off the terminal: the process ends.
+    pub fn clear() {
+        if let Some(bar) = show(None) {
+            bar.finish_and_clear();
+        }
     }
 
     /// Shows another message.
@@ -30,5 +42,11 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+        show(None);
     }
+}
+
+/// Puts a bar into the place of the one that is shown, and returns that.
+fn show(bar: Option<ProgressBar>) -> Option<ProgressBar> {
+    std::mem::replace(&mut *SHOWN.lock().unwrap_or_else(PoisonError::into_inner), bar)
 }

@@ -150,7 +150,7 @@ fn files_that_cannot_be_used_are_left_as_they_are() {
     let path = "home/.local/state/hsched/throughput.json";
     let check = |text: &str| {
         let sandbox = Sandbox::new();
-        fs::create_dir_all(sandbox.state("")).expect("a folder");
+        sandbox.make_state();
         fs::write(sandbox.path(path), text).expect("a file");
         let told = sandbox.run("cache set m t4 5").fails(78);
         for command in ["cache show", "cache export", "plan jobs.yaml --cluster cluster.yaml"] {

@@ -41,7 +41,7 @@ fn added_jobs_wait_and_are_told_apart() {
     vgg19: would be added
     nothing was added: --dry-run
     ");
-    assert!(!sandbox.state("state.json").exists());
+    assert!(!sandbox.state("").exists());
     assert_snapshot!(sandbox.run("add jobs.yaml --account def -- --exclusive").succeeds(), @r"
     resnet18: added
     vgg19: added
@@ -159,7 +159,13 @@ fn what_slurm_has_is_not_added() {
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
     // Not even where another state directory has submitted it.
-    assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other").fails(1).lines().next().expect("a line"), @"error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
+    assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
+    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    hint: wait for its end, cancel it with scancel 1 2 (this state directory does not know it), or give the new job another name
+    ");
+    assert!(!sandbox.work("other").exists());
+    let told = sandbox.run("add jobs.yaml --set state_dir=other").fails(1);
+    assert!(told.contains("cancel it with scancel 1 2"), "{told}");
     assert_snapshot!(away(sandbox).run("add jobs.yaml").fails(69).lines().nth(1).expect("a hint"), @"hint: nothing was added");
 }
 
@@ -298,7 +304,7 @@ fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
     vgg19: is being cancelled as job 2
     third: cancelled; it waited
     ");
-    assert_eq!(sandbox.calls("scancel"), [["2"]]);
+    assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "2"]]);
     assert_eq!([1, 3].map(|job| phase(&sandbox, job)), [json!("stopping"), json!("cancelled")]);
     assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: has ended before: cancelled");
     let sandbox =
@@ -369,7 +375,7 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     ");
     assert_eq!((sandbox.calls("sbatch").len(), phase(&sandbox, 0)), (1, json!("pending")));
     assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 9");
-    assert_eq!(sandbox.calls("scancel"), [["9"]]);
+    assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "9"]]);
 }
 
 #[test]

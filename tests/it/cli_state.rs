@@ -1,6 +1,7 @@
 //! `hsched submit` where its state cannot be kept: nothing is submitted, and why is said.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 
@@ -15,7 +16,7 @@ fn sandbox() -> Sandbox {
 #[test]
 fn another_hsched_at_work_is_not_disturbed() {
     let sandbox = sandbox();
-    fs::create_dir_all(sandbox.state("")).expect("a folder");
+    sandbox.make_state();
     let lock = fs::File::create(sandbox.state("lock")).expect("a file");
     lock.lock().expect("is free");
     assert_snapshot!(sandbox.run(SUBMIT).fails(75), @r"
@@ -39,7 +40,7 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     hint: free some space there, or, while it knows no jobs, name another with --set state_dir=DIR
     ");
     // A rule of permissions would not hold back root; a file in the way holds back everybody.
-    fs::create_dir_all(sandbox.state("")).expect("a folder");
+    sandbox.make_state();
     fs::write(sandbox.state("runs"), "").expect("a file");
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: cannot write ROOT/home/.local/state/hsched/runs: File exists (os error 17)
@@ -47,6 +48,40 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     hint: free some space there, or, while it knows no jobs, name another with --set state_dir=DIR
     ");
     assert!(sandbox.calls("sbatch").is_empty());
+}
+
+#[test]
+fn a_state_directory_that_others_may_write_is_not_used() {
+    let sandbox = sandbox();
+    sandbox.make_state();
+    fs::set_permissions(sandbox.state(""), fs::Permissions::from_mode(0o775)).expect("a mode");
+    assert_snapshot!(sandbox.run(SUBMIT).fails(78), @r"
+    error: others may write to ROOT/home/.local/state/hsched (mode 775), which has commands that are run as you
+    hint: nothing was submitted
+    hint: see whose files are in it, then: chmod go-w ROOT/home/.local/state/hsched
+    hint: or name another with HSCHED_STATE_DIR=DIR or the setting state_dir
+    ");
+    sandbox.run("watch").fails(78);
+    assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
+}
+
+#[test]
+fn a_byte_order_mark_is_not_part_of_a_file() {
+    let sandbox = sandbox();
+    let marked = |text: &str| format!("\u{feff}{text}");
+    let plan = sandbox.run("plan jobs.yaml --cluster cluster.yaml --format json").exits(0).stdout;
+    let sandbox = sandbox.file("plan.json", marked(&plan));
+    sandbox.run("submit plan.json --run-id r1").succeeds();
+    sandbox.run("cache set resnet18 t4 275").succeeds();
+    let speeds = sandbox.run("cache export").succeeds();
+    for name in ["state.json", "throughput.json"] {
+        let path = sandbox.state(name);
+        fs::write(&path, marked(&fs::read_to_string(&path).expect("a text"))).expect("a file");
+    }
+    assert_eq!(sandbox.run("cache export").succeeds(), speeds);
+    let sandbox = sandbox.file("speeds.json", marked(&speeds));
+    sandbox.run("cache import speeds.json").succeeds();
+    assert!(sandbox.run("status").succeeds().ends_with("2 pending\n"));
 }
 
 #[test]
@@ -72,7 +107,7 @@ fn a_full_disk_submits_nothing() {
     fs::create_dir(sandbox.path("disk")).expect("a folder");
     let disk = sandbox.path("disk").display().to_string();
     // What is mounted here is seen by this shell's programs alone, and gone with them.
-    let script = "mount -t tmpfs -o \"size=$2\" none \"$1\" || exit 99; shift 2; \"$@\"; code=$?; \
+    let script = "mount -t tmpfs -o \"size=$2,mode=700\" none \"$1\" || exit 99; shift 2; \"$@\"; code=$?; \
                   find \"$HSCHED_STATE_DIR\" -mindepth 2 >&2; exit $code";
     let hsched = env!("CARGO_BIN_EXE_hsched");
     for size in ["16k", "40k", "64k"] {

@@ -220,7 +220,7 @@ fn a_job_in_the_queue_is_not_submitted_again() {
     let sandbox = three_jobs().printing("squeue", &[&line("PENDING")]);
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: in the queue already: vgg19 (job 5, PENDING); nothing was submitted
-    hint: hsched watch goes on with it; or cancel it with hsched cancel, give the new job another name, choose others with --job
+    hint: cancel it with scancel 5 (this state directory does not know it), give the new job another name, choose others with --job
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     sandbox.run(&format!("{SUBMIT} -j third")).succeeds();
@@ -234,27 +234,40 @@ fn options_that_would_hide_the_job_are_refused() {
     error: sbatch option "--comment=mine": the comment is how hsched finds its jobs in the queue
     hint: leave the option out
     "#);
+    for option in ["-Jmine", "-J", "--job-name=mine", "--job"] {
+        let refused = sandbox.run(&format!("{SUBMIT} -- {option} mine")).fails(78);
+        assert!(refused.contains("by its name hsched tells a job from others"), "{refused}");
+    }
     assert!(sandbox.calls("sbatch").is_empty());
 }
 
-#[test]
-fn an_interrupt_waits_for_the_answer_and_its_record() {
+/// Sends a signal to a submission while sbatch is at work, and checks that what sbatch says is kept.
+#[track_caller]
+fn interrupt(signal: Signal) -> std::process::ExitStatus {
     let sandbox =
         answering(": >\"$root/started\"; while [ ! -e \"$root/go\" ]; do sleep 0.01; done; echo 17");
-    let words: Vec<&str> = SUBMIT.split(' ').collect();
-    let mut command = sandbox.command(&words);
+    // What a shell starts in the background, as it may these tests, ignores SIGINT from birth.
+    let arguments =
+        [&["--default-signal=INT", env!("CARGO_BIN_EXE_hsched")], &SUBMIT.split(' ').collect::<Vec<_>>()[..]];
+    let mut command = sandbox.start("/usr/bin/env", &arguments.concat());
     let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
     let child = child.expect("starts");
     sandbox.await_file("started");
-    // Not SIGINT, which is ignored from birth in what a shell starts in the background.
-    kill(Pid::from_raw(child.id().try_into().expect("a number")), Signal::SIGTERM).expect("a signal");
+    kill(Pid::from_raw(child.id().try_into().expect("a number")), signal).expect("a signal");
     std::fs::write(sandbox.path("go"), "").expect("a file");
     let output = child.wait_with_output().expect("ends");
-    assert_eq!(output.status.signal(), Some(Signal::SIGTERM as i32));
     let Ran { stdout, .. } = sandbox.ran(&output);
     assert_eq!(stdout, "resnet18: submitted as job 17\n");
     assert!(sandbox.journal().ends_with(
         "{\"event\":\"submitted\",\"job\":\"resnet18\",\"job_id\":17,\"run\":\"r1\",\"seq\":7}\n"
     ));
     assert_eq!(sandbox.calls("sbatch").len(), 1);
+    output.status
+}
+
+#[test]
+fn a_signal_waits_for_the_answer_and_its_record() {
+    assert_eq!(interrupt(Signal::SIGTERM).signal(), Some(Signal::SIGTERM as i32));
+    let status = interrupt(Signal::SIGINT);
+    assert_eq!((status.code(), status.signal()), (Some(130), None));
 }

@@ -1,8 +1,12 @@
 //! `hsched watch`: what a turn asks of Slurm, what it says, and what stops it.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 
 use insta::assert_snapshot;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::sandbox::Sandbox;
@@ -114,9 +118,29 @@ fn a_slurm_that_is_away_ends_a_single_turn() {
 }
 
 #[test]
+fn an_interrupt_has_an_exit_code_unless_it_is_ignored_from_the_start() {
+    let sandbox = sandbox();
+    sandbox.run("add jobs.yaml").succeeds();
+    let end = |how: &str, signals: &[Signal]| {
+        let _ = fs::remove_file(sandbox.path("calls.sinfo"));
+        let arguments = [how, env!("CARGO_BIN_EXE_hsched"), "watch", "--interval", "1h"];
+        let mut watch =
+            sandbox.start("/usr/bin/env", &arguments).stdout(Stdio::null()).spawn().expect("starts");
+        sandbox.await_file("calls.sinfo");
+        for &signal in signals {
+            kill(Pid::from_raw(watch.id().try_into().expect("a number")), signal).expect("a signal");
+        }
+        let status = watch.wait().expect("ends");
+        (status.code(), status.signal())
+    };
+    assert_eq!(end("--default-signal=INT", &[Signal::SIGINT]), (Some(130), None));
+    assert_eq!(end("--ignore-signal=INT", &[Signal::SIGINT, Signal::SIGTERM]), (None, Some(15)));
+}
+
+#[test]
 fn one_watch_goes_on_at_a_time() {
     let sandbox = sandbox();
-    fs::create_dir_all(sandbox.state("")).expect("a folder");
+    sandbox.make_state();
     let lock = fs::File::create(sandbox.state("watch.lock")).expect("a file");
     lock.lock().expect("is free");
     assert_snapshot!(sandbox.run("watch").fails(75), @r"

@@ -276,6 +276,34 @@ fn a_submission_without_an_answer_is_found_or_made_again() {
 }
 
 #[test]
+fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
+    let check = |length: f64, times: &[f64], lost: f64| {
+        let attempt = Attempt { epoch: Seconds(length), ..attempt("r", "v1", "v100", 1, 0) };
+        let mut state = state(vec![running(job("a", "{v100: 100}", ""), attempt, 0)]);
+        let mut see = |at: f64, epoch: Option<u64>| {
+            let report = |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new() };
+            let epochs = epoch.map(|epoch| (name("a"), "r".to_owned(), report(epoch)));
+            let seen = Observation { epochs: epochs.into_iter().collect(), ..look(at, vec![]) };
+            for event in &notice(&state, &seen) {
+                apply(&mut state, Time(at), event, &rules(Moves::Never));
+            }
+            matches!(state.jobs[0].phase, Phase::Running(_))
+        };
+        assert!(see(0.0, None));
+        for (epoch, &at) in (1..).zip(times) {
+            assert!(see(at, Some(epoch)), "{length}: gone with its report at {at}");
+        }
+        assert!(see(lost - 1.0, None), "{length}: gone before {lost}");
+        assert!(!see(lost, None), "{length}: still there at {lost}");
+    };
+    check(10.0, &[], 60.0);
+    check(10.0, &[50.0, 100.0, 200.0], 260.0);
+    // Longer epochs are waited for longer, once there was one.
+    check(100.0, &[], 60.0);
+    check(100.0, &[50.0, 150.0, 300.0], 500.0);
+}
+
+#[test]
 fn epochs_come_before_the_end_that_follows_them() {
     let tracked = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 1);
     let report = |epoch| {

@@ -10,6 +10,7 @@ mod bundle_cost;
 mod certificate;
 mod cli_cache;
 mod cli_check_ddp;
+mod cli_clusters;
 mod cli_config;
 mod cli_demo;
 mod cli_doctor;

@@ -1,8 +1,11 @@
 //! Jobs of a real Slurm as their owner follows them: reports from inside, status, cancelling, adding again.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::real_desk::{Desk, desk, job, wait_for};
+use crate::sandbox::mode;
 
 fn status(desk: &Desk<'_>) -> Value {
     let done = desk.hsched(&["status", "--format", "json"]);
@@ -30,6 +33,12 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
         assert_eq!([&line["samples"], &line["batch"]], [&planned[rank]["samples"], &planned[rank]["batch"]]);
         assert_eq!([&line["compute_s"], &line["metrics"]["loss"]], [0.5, 0.7], "{line}");
     }
+    let run = fs::read_dir(desk.folder.join("state/runs")).expect("runs").next().expect("one").expect("one");
+    let modes = ["", "report", "report/owner"].map(|folder| mode(&run.path().join(folder)));
+    assert_eq!(modes, [0o700; 3]);
+    // What is the user's own is made as everywhere.
+    fs::create_dir(desk.folder.join("own")).expect("a folder");
+    assert_eq!(mode(&desk.folder.join("checkpoints/owner")), mode(&desk.folder.join("own")));
     desk.running(&id);
     let done = desk.hsched(&["cancel", "owner"]);
     assert_eq!(done.stdout, format!("owner: is being cancelled as job {id}\n"), "{}", done.stderr);

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use hsched::model::JobName;
 use hsched::slurm::{
-    Forecast, JobId, JobRecord, JobState, Reply, Runner, System, sacct, sbatch, scancel, scontrol_job, site,
-    squeue, time,
+    Forecast, JobId, JobRecord, JobState, QueuedJob, Reply, Runner, System, sacct, sbatch, scancel,
+    scontrol_job, site, squeue, time,
 };
 
 use crate::real_cluster::{Cluster, start, start_with_accounting};
@@ -44,12 +45,14 @@ impl Bench<'_> {
         sbatch::test(&self.system, &sbatch::test_command("#!/bin/sh\n", &options)).expect("an answer")
     }
 
-    fn stop(&self, id: JobId) -> Reply {
-        scancel::send(&self.system, &scancel::stop(id)).expect("a reply")
+    fn stop(&self, name: &str, id: JobId) -> Reply {
+        let name = JobName::new(name).expect("a name");
+        scancel::send(&self.system, &scancel::stop(&name, id)).expect("a reply")
     }
 
-    fn cancel(&self, id: JobId) -> Reply {
-        scancel::send(&self.system, &scancel::cancel(id)).expect("a reply")
+    fn cancel(&self, name: &str, id: JobId) -> Reply {
+        let name = JobName::new(name).expect("a name");
+        scancel::send(&self.system, &scancel::cancel(&name, id)).expect("a reply")
     }
 
     /// Waits until the ranks of [`RANKS`] are up; returns their process numbers.
@@ -58,6 +61,15 @@ impl Bench<'_> {
             let path = format!("{name}.{rank}");
             wait_for(&path, || Some(self.desk.read(&path).trim().to_owned()).filter(|pid| !pid.is_empty()))
         })
+    }
+
+    /// Checks that no component of a job has ended or is about to.
+    fn check_active(&self, id: JobId) {
+        let text = self.system.run(&squeue::command()).expect("squeue").stdout;
+        let (queued, _) = squeue::parse(&text).expect("jobs");
+        let own = |job: &&QueuedJob| job.id == id || job.het.is_some_and(|(first, _)| first == id);
+        let states: Vec<&JobState> = queued.iter().filter(own).map(|job| &job.state).collect();
+        assert_eq!(states, [&JobState::Running; 2]);
     }
 
     /// Waits until the records of a job's components are settled, and checks them.
@@ -99,14 +111,20 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     let completed = bench.submit("completed", &["-w", "e2"], "true\n");
     let failed = bench.submit("failed", &[], "exit 9\n");
     let later = bench.submit("later", &["--begin=now+1hour"], "true\n");
-    assert_eq!((bench.stop(later), bench.cancel(later)), (Reply::Done, Reply::Done));
+    assert_eq!((bench.stop("later", later), bench.cancel("later", later)), (Reply::Done, Reply::Done));
     let stopped = bench.submit("stopped", &[], RANKS);
     bench.ranks("stopped");
-    assert_eq!(bench.stop(stopped), Reply::Done);
+    assert_eq!(bench.stop("stopped", stopped), Reply::Done);
     bench.check_end(stopped, 2, &JobState::Failed, Some(85));
     let cancelled = bench.submit("cancelled", &[], RANKS);
     bench.ranks("cancelled");
-    assert_eq!(bench.cancel(cancelled), Reply::Done);
+    // As another's job that has the number of one that was ours.
+    assert_eq!(
+        (bench.stop("other", cancelled), bench.cancel("other", cancelled)),
+        (Reply::Done, Reply::Done)
+    );
+    bench.check_active(cancelled);
+    assert_eq!(bench.cancel("cancelled", cancelled), Reply::Done);
     bench.check_end(cancelled, 2, &JobState::Cancelled, None);
     bench.check_end(completed, 1, &JobState::Completed, Some(0));
     bench.check_end(failed, 1, &JobState::Failed, Some(9));
@@ -117,8 +135,9 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
 /// What is said to jobs that are no more, or never were.
 fn check_unheard(bench: &Bench<'_>, ended: JobId) {
     let never = JobId(999_999);
-    assert_eq!((bench.stop(ended), bench.cancel(ended)), (Reply::Ended, Reply::Done));
-    assert_eq!((bench.stop(never), bench.cancel(never)), (Reply::Ended, Reply::Done));
+    for (name, id) in [("completed", ended), ("never", never)] {
+        assert_eq!((bench.stop(name, id), bench.cancel(name, id)), (Reply::Ended, Reply::Ended), "{name}");
+    }
     assert_eq!((bench.recall)(&bench.system, never), []);
 }
 

@@ -1,7 +1,7 @@
 //! A place of its own to run `hsched` in: home, directory, PATH, environment and fake Slurm programs.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -160,6 +160,11 @@ impl Sandbox {
     /// Returns a path in the state directory.
     pub fn state(&self, name: &str) -> PathBuf {
         self.path("home/.local/state/hsched").join(name)
+    }
+
+    /// Makes the state directory, empty.
+    pub fn make_state(&self) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.state("")).expect("a folder");
     }
 
     /// Returns a file's text, with `ROOT` for the sandbox's own path as in outputs.

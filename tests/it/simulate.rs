@@ -235,7 +235,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     let epoch = placement.epoch.total();
     // In the fourth of ten steps of the second epoch.
     desk.world.pass(Seconds(1.35 * epoch));
-    assert_eq!(desk.world.stop(id), News::Stopped);
+    assert_eq!(desk.world.stop(&job.name, id), News::Stopped);
     desk.world.pass(Seconds(0.04 * epoch));
     assert_eq!(desk.standing("a"), "running");
     desk.world.pass(Seconds(0.02 * epoch));
@@ -244,7 +244,7 @@ fn a_stopped_job_goes_on_where_it_was() {
         matches!(saved, Standing::Ended { end: End::Saved, at: Some(at) } if near(at.0, FIRST.0 + 1.4 * epoch))
     );
     assert_eq!(desk.reports("a").len(), 1);
-    assert!(matches!(desk.world.stop(id), News::NotStopped { .. }));
+    assert!(matches!(desk.world.stop(&job.name, id), News::NotStopped { .. }));
 
     desk.submit("r2", &job, 1);
     desk.world.pass(Seconds(0.61 * epoch));
@@ -265,7 +265,7 @@ fn jobs_stop_as_their_site_says() {
         let mut desk = Desk::new(site, Vec::new());
         let (id, placement) = desk.submit("r1", &job, 0);
         desk.world.pass(Seconds(0.1));
-        desk.world.stop(id);
+        desk.world.stop(&job.name, id);
         desk.world.pass(Seconds(10.0 * placement.epoch.total()));
         let Standing::Ended { end, .. } = desk.sighting("a").standing else { panic!("it ended") };
         (end, desk.reports("a").len())

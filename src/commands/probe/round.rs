@@ -139,13 +139,13 @@ impl Prober<'_> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
-        let (kept, mut ledger) = directory.ledger(&rules).map_err(|error| state::failure(&error))?;
+        let (kept, mut ledger) = state::ledger(context, &directory, &rules)?;
         self.with_world(&directory, |world| {
             let (seen, queue) =
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
             let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
-            if let Some(jobs) = submission::in_queue(&names, &queue, &State::default()) {
-                let message = format!("in the queue already: {jobs}");
+            if let Some(twice) = submission::in_queue(&names, &queue, &State::default()) {
+                let message = format!("in the queue already: {}", twice.jobs);
                 return Err(Failure::new(Exit::Failed, message)
                     .hint("cancel them with scancel, or wait for their end"));
             }
@@ -213,7 +213,7 @@ impl Prober<'_> {
                 let shown = tracked.epochs_done > 0 || !self.trials(round, name)?.is_empty();
                 // A program that ends by itself is given a look's time for it.
                 if shown && !round.stopped.insert(name.clone()) {
-                    world.stop(job_id);
+                    world.stop(name, job_id);
                 }
             }
             Ok(())
@@ -274,14 +274,14 @@ impl Prober<'_> {
     /// Cancels what still runs and says so.
     fn give_up(&self, round: &Round, failure: Failure) -> Failure {
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
-        let ids: Vec<JobId> =
-            left.filter_map(|tracked| tracked.phase.attempt().and_then(|attempt| attempt.job_id)).collect();
-        let list = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let own = |tracked: &Tracked| Some((tracked.job.name.clone(), tracked.phase.attempt()?.job_id?));
+        let jobs: Vec<(JobName, JobId)> = left.filter_map(own).collect();
+        let list = jobs.iter().map(|(_, id)| id.to_string()).collect::<Vec<_>>().join(" ");
         let cancelled = state::open(self.context).and_then(|directory| {
             self.with_world(&directory, |world| {
-                for &id in &ids {
+                for (name, id) in &jobs {
                     // One that cannot be cancelled ends with its walltime.
-                    world.cancel(id);
+                    world.cancel(name, *id);
                 }
                 Ok(())
             })

@@ -188,8 +188,7 @@ impl<'a> Watch<'a> {
     ) -> Result<T, Failure> {
         let context = self.context;
         let directory = state::open(context)?;
-        let (mut state, mut ledger) =
-            directory.ledger(&self.rules).map_err(|error| state::failure(&error))?;
+        let (mut state, mut ledger) = state::ledger(context, &directory, &self.rules)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site.clone(), &complete);

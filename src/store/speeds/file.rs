@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::row::RecordRow;
+use crate::store::state_dir::unmarked;
 use crate::store::{StateDir, StateError};
 use crate::throughput::Cache;
 
@@ -74,7 +75,7 @@ impl SpeedFile {
     /// When the file cannot be read, is damaged or of another version.
     pub fn load(state: &Path) -> Result<Self, SpeedFileError> {
         match std::fs::read_to_string(Self::path(state)) {
-            Ok(text) => Self::parse(&text),
+            Ok(text) => Self::parse(unmarked(&text)),
             // A state directory that cannot be made is the trouble of whoever makes it.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Ok(Self::empty())
