@@ -1,6 +1,7 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
 mod add;
+mod answered;
 mod cache;
 mod cancel;
 mod check_ddp;

@@ -1,13 +1,13 @@
 //! From a checked plan to jobs in Slurm's queue: bring the state up to date, write down what is meant, then act.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
+use crate::commands::answered::{Answer, Answered};
 use crate::commands::context::Context;
 use crate::commands::planning::Planned;
 use crate::commands::state::{self, Seen};
-use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, News, State, Told, apply, carry_out};
+use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Told, apply, carry_out};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
@@ -27,24 +27,6 @@ pub(super) struct Wish<'a> {
     pub restart: bool,
     /// Options for sbatch, as they are.
     pub sbatch: &'a [String],
-}
-
-/// What came of a job's submission.
-#[derive(Clone, Debug)]
-pub(super) enum Answer {
-    Submitted(JobId),
-    Refused(String),
-    /// sbatch gave no clear answer, and the queue does not show the job.
-    Unknown(String),
-    Unreachable(String),
-}
-
-/// What came of a job's submission, and where the job begins.
-#[derive(Clone, Debug)]
-pub(super) struct Answered {
-    pub job: JobName,
-    pub answer: Answer,
-    pub beginning: Beginning,
 }
 
 /// What came of all submissions.
@@ -332,61 +314,6 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
     });
     let twice: Vec<String> = twice.collect();
     (!twice.is_empty()).then(|| Twice { jobs: twice.join(", "), strangers })
-}
-
-impl Answer {
-    fn of(news: &News) -> Self {
-        match news {
-            News::Submitted { job_id } => Self::Submitted(*job_id),
-            News::Refused { message } | News::Deferred { message } => Self::Refused(message.clone()),
-            News::Unreachable { message } => Self::Unreachable(message.clone()),
-            News::Unclear { message } => Self::Unknown(message.clone()),
-            other => Self::Unknown(format!("{other:?}")),
-        }
-    }
-
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Self::Submitted(_) => "submitted",
-            Self::Refused(_) => "refused",
-            Self::Unknown(_) => "unknown",
-            Self::Unreachable(_) => "unreachable",
-        }
-    }
-
-    pub(super) fn job_id(&self) -> Option<String> {
-        match self {
-            Self::Submitted(job_id) => Some(job_id.to_string()),
-            _ => None,
-        }
-    }
-
-    pub(super) fn message(&self) -> Option<&str> {
-        match self {
-            Self::Refused(message) | Self::Unknown(message) | Self::Unreachable(message) => Some(message),
-            Self::Submitted(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for Answered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let submitted = matches!(self.answer, Answer::Submitted(_));
-        let clause = if submitted { self.beginning.clause() } else { String::new() };
-        write!(f, "{}: {}{clause}", self.job, self.answer)
-    }
-}
-
-impl fmt::Display for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Submitted(job_id) => write!(f, "submitted as job {job_id}"),
-            Self::Unknown(message) => {
-                write!(f, "nobody knows whether it was submitted ({message}); look at squeue --me")
-            }
-            Self::Refused(message) | Self::Unreachable(message) => write!(f, "not submitted: {message}"),
-        }
-    }
 }
 
 impl Outcome {

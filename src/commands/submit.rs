@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::commands::answered::Answered;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::folders::note_shared_checkpoints;
 use crate::commands::planning::Planned;
 use crate::commands::queue_args::QueueArgs;
-use crate::commands::submission::{self, Answered, Outcome, Wish};
+use crate::commands::submission::{self, Outcome, Wish};
 use crate::commands::{input, planning};
 use crate::engine::Batch;
 use crate::error::Failure;

@@ -8,6 +8,7 @@
 
 mod bundle_cost;
 mod certificate;
+mod cli_again;
 mod cli_cache;
 mod cli_check_ddp;
 mod cli_clusters;
