@@ -110,7 +110,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__add)
-            opts="-h --dry-run --account --partition --qos --format --set --help"
+            opts="-h --dry-run --restart --account --partition --qos --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -716,7 +716,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --account --partition --qos --run-id --format --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --use-all --no-cache --estimate --no-bound --budget --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --run-id --format --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --use-all --no-cache --estimate --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

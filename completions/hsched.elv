@@ -96,6 +96,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --budget 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --dry-run 'Print the scripts and submit nothing'
+            cand --restart 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'
             cand --use-all 'optimal: leave no GPU idle that the jobs can use'
             cand --no-cache 'Plan by the job file''s speeds alone, not by those measured'
@@ -110,6 +111,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --format 'How to print what was added'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --dry-run 'Look at everything, and add nothing'
+            cand --restart 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
+use crate::commands::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::commands::input;
 use crate::commands::queue_args::QueueArgs;
 use crate::commands::state::{self, Seen};
 use crate::commands::submission::{in_queue, refuse_options, settled};
-use crate::engine::{Event, Keeper, Phase, State, Tracked, apply};
+use crate::engine::{Beginning, Event, Keeper, Phase, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
@@ -21,8 +22,9 @@ use crate::slurm::QueuedJob;
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
 /// The directory of this command, the account, the partition and the quality of service are fixed now: it does not
-/// matter where `hsched watch` runs. A job that waits gives way to the new one of its name and keeps the epochs that
-/// it has done; one that has ended begins anew; one that Slurm has is refused, and then nothing is added.
+/// matter where `hsched watch` runs. A job that waits, failed or was cancelled gives way to the new one of its name, which
+/// goes on after the last epoch that was reported, unless its model, samples or batch are others. One that completed
+/// begins anew; one that Slurm has is refused, and then nothing is added.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The job file (YAML); - reads standard input.
@@ -31,6 +33,10 @@ pub(super) struct Args {
     /// Look at everything, and add nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one
+    /// goes on from it.
+    #[arg(long)]
+    restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
     /// How to print what was added.
@@ -41,18 +47,20 @@ pub(super) struct Args {
     sbatch: Vec<String>,
 }
 
-/// What an added job is to the state.
+/// What an added job is to the state, and where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Addition {
+    job: JobName,
+    before: Before,
+    beginning: Beginning,
+}
+
+/// What the state knows by the name of an added job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Addition {
-    New,
-    /// Takes the place of one that waits, with the epochs that this one has done.
-    Replaces {
-        epochs_done: u64,
-    },
-    /// One of its name has ended.
-    Again {
-        outcome: &'static str,
-    },
+enum Before {
+    Nothing,
+    Waits,
+    Ended { outcome: &'static str },
 }
 
 impl Subcommand for Args {
@@ -70,6 +78,8 @@ impl Subcommand for Args {
         refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &self.sbatch)).collect();
         let additions = self.add(context, &jobs)?;
+        note_missing_workdirs(context, &jobs);
+        note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         match self.format {
             Format::Table => print(context, &self.table(&additions))?,
             Format::Json => {
@@ -84,12 +94,12 @@ impl Subcommand for Args {
 
 impl Args {
     /// Adds the jobs to the state, all or none, and returns what each is to it.
-    fn add(&self, context: &Context, jobs: &[Job]) -> Result<Vec<(JobName, Addition)>, Failure> {
+    fn add(&self, context: &Context, jobs: &[Job]) -> Result<Vec<Addition>, Failure> {
         let nothing = |failure: Failure| state::undone(failure, "nothing was added");
         if self.dry_run && !state::root(context)?.exists() {
             // Nothing is known, and nothing is made for a look.
             let (queue, _) = input::queue(context).map_err(nothing)?;
-            return additions(jobs, &queue, &State::default());
+            return self.additions(jobs, &queue, &State::default());
         }
         let directory = state::open(context).map_err(nothing)?;
         let rules = state::rules(context);
@@ -99,10 +109,10 @@ impl Args {
         let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
         let Seen { at, mut events, queue } =
             state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
-        let additions = additions(jobs, &queue, &state);
+        let additions = self.additions(jobs, &queue, &state);
         if additions.is_ok() {
-            let added: Vec<Event> =
-                jobs.iter().map(|job| Event::Added { job: Box::new(job.clone()) }).collect();
+            let added = |job: &Job| Event::Added { job: Box::new(job.clone()), restart: self.restart };
+            let added: Vec<Event> = jobs.iter().map(added).collect();
             for event in &added {
                 apply(&mut state, at, event, &rules);
             }
@@ -114,9 +124,26 @@ impl Args {
         additions
     }
 
-    fn table(&self, additions: &[(JobName, Addition)]) -> String {
-        let line =
-            |(name, addition): &(JobName, Addition)| format!("{name}: {}\n", addition.text(self.dry_run));
+    /// Returns what each job is to the state.
+    ///
+    /// # Errors
+    /// When Slurm has one of them.
+    fn additions(&self, jobs: &[Job], queue: &[QueuedJob], state: &State) -> Result<Vec<Addition>, Failure> {
+        let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
+        match in_queue(&names, queue, state) {
+            None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),
+            Some(twice) => {
+                let message = format!("in the queue already: {}; nothing was added", twice.jobs);
+                Err(Failure::new(Exit::Failed, message).hint(format!(
+                    "wait for its end, cancel it with {}, or give the new job another name",
+                    twice.cancel()
+                )))
+            }
+        }
+    }
+
+    fn table(&self, additions: &[Addition]) -> String {
+        let line = |addition: &Addition| format!("{}: {}\n", addition.job, addition.text(self.dry_run));
         let mut text: String = additions.iter().map(line).collect();
         text.push_str(if self.dry_run {
             "nothing was added: --dry-run\n"
@@ -127,57 +154,40 @@ impl Args {
     }
 }
 
-/// Returns what each job is to the state.
-///
-/// # Errors
-/// When Slurm has one of them.
-fn additions(jobs: &[Job], queue: &[QueuedJob], state: &State) -> Result<Vec<(JobName, Addition)>, Failure> {
-    let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-    match in_queue(&names, queue, state) {
-        None => Ok(jobs.iter().map(|job| (job.name.clone(), Addition::of(job, state))).collect()),
-        Some(twice) => {
-            let message = format!("in the queue already: {}; nothing was added", twice.jobs);
-            Err(Failure::new(Exit::Failed, message).hint(format!(
-                "wait for its end, cancel it with {}, or give the new job another name",
-                twice.cancel()
-            )))
-        }
-    }
-}
-
 impl Addition {
     /// Returns what a job is to the state before it is added.
-    fn of(job: &Job, state: &State) -> Self {
-        match state.find(&job.name) {
+    fn of(job: &Job, state: &State, restart: bool) -> Self {
+        let before = match state.find(&job.name) {
             Some(Tracked { phase: Phase::Ended { outcome, .. }, .. }) => {
-                Self::Again { outcome: outcome.word() }
+                Before::Ended { outcome: outcome.word() }
             }
-            Some(waiting) => Self::Replaces { epochs_done: waiting.epochs_done },
-            None => Self::New,
+            Some(_) => Before::Waits,
+            None => Before::Nothing,
+        };
+        Self { job: job.name.clone(), before, beginning: Beginning::of(job, state, restart) }
+    }
+
+    fn word(&self) -> &'static str {
+        match self.before {
+            Before::Nothing => "added",
+            Before::Waits => "replaced",
+            Before::Ended { .. } => "again",
         }
     }
 
-    fn word(self) -> &'static str {
-        match self {
-            Self::New => "added",
-            Self::Replaces { .. } => "replaced",
-            Self::Again { .. } => "again",
-        }
-    }
-
-    fn text(self, dry_run: bool) -> String {
+    fn text(&self, dry_run: bool) -> String {
         let would = if dry_run { "would be " } else { "" };
-        match self {
-            Self::New => format!("{would}added"),
-            Self::Replaces { epochs_done: 0 } => format!("{would}added instead of the one that waits"),
-            Self::Replaces { epochs_done } => {
-                format!("{would}added instead of the one that waits; goes on after epoch {epochs_done}")
-            }
-            Self::Again { outcome } => format!("{would}added anew: the one before is over ({outcome})"),
-        }
+        let added = match self.before {
+            Before::Nothing => "added".to_owned(),
+            Before::Waits => "added instead of the one that waits".to_owned(),
+            Before::Ended { outcome } => format!("added again: the one before is over ({outcome})"),
+        };
+        format!("{would}{added}{}", self.beginning.clause())
     }
 }
 
-fn addition_json((name, addition): &(JobName, Addition)) -> Value {
-    json!({ "name": name.as_str(), "state": addition.word() })
+fn addition_json(addition: &Addition) -> Value {
+    json!({
+        "name": addition.job.as_str(), "state": addition.word(), "epochs_done": addition.beginning.epochs_done(),
+    })
 }

@@ -85,7 +85,7 @@ impl Subcommand for Args {
         let answer =
             |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
         let answers: Vec<(JobName, Answer)> = names.iter().zip(&over).filter_map(answer).collect();
-        self.print(context, &answers)?;
+        self.print(context, &answers, state.jobs.is_empty())?;
         Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
     }
 }
@@ -108,8 +108,9 @@ impl Args {
         Ok(names)
     }
 
-    fn print(&self, context: &Context, answers: &[(JobName, Answer)]) -> Result<(), Failure> {
+    fn print(&self, context: &Context, answers: &[(JobName, Answer)], none: bool) -> Result<(), Failure> {
         match self.format {
+            Format::Table if none => print(context, "no jobs are known here\n"),
             Format::Table if answers.is_empty() => print(context, "every job has ended\n"),
             Format::Table => {
                 let line =

@@ -1,6 +1,7 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
 mod add;
+mod answered;
 mod cache;
 mod cancel;
 mod check_ddp;
@@ -10,6 +11,7 @@ mod context;
 mod demo;
 mod doctor;
 mod explain;
+mod folders;
 mod generate;
 mod gpus;
 mod guesses;

@@ -8,7 +8,7 @@ use crate::commands::context::Context;
 use crate::commands::input;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, Holdings, Job, JobName, Node, NodeName, Offer, RankNeeds};
+use crate::model::{Cluster, Holdings, Job, JobName, NodeName, Offer, RankNeeds};
 use crate::slurm::holdings;
 use crate::spec;
 
@@ -135,10 +135,7 @@ pub(super) fn keep_partitions(
 
 /// Returns the nodes of one partition, or of several with commas; all where the cluster names no partitions.
 fn partition_nodes(cluster: &Cluster, names: &str) -> Result<BTreeSet<NodeName>, Failure> {
-    let known: BTreeSet<&str> =
-        cluster.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
-    let wanted: BTreeSet<&str> = names.split(',').map(str::trim).collect();
-    if let Some(unknown) = wanted.iter().find(|name| !known.is_empty() && !known.contains(*name)) {
+    if let Some((unknown, known)) = cluster.unknown_partition(names) {
         let message = format!("partition {unknown:?} has no node in this cluster");
         let hint = match spec::nearest(unknown, known.iter().copied()) {
             Some(near) => format!("did you mean {near:?}?"),
@@ -146,7 +143,5 @@ fn partition_nodes(cluster: &Cluster, names: &str) -> Result<BTreeSet<NodeName>,
         };
         return Err(Failure::new(Exit::BadInput, message).hint(hint));
     }
-    let belongs =
-        |node: &&Node| known.is_empty() || node.partitions.iter().any(|own| wanted.contains(own.as_str()));
-    Ok(cluster.nodes.iter().filter(belongs).map(|node| node.name.clone()).collect())
+    Ok(cluster.in_partitions(names).nodes.into_iter().map(|node| node.name).collect())
 }

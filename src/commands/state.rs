@@ -125,6 +125,7 @@ pub(super) fn catch_up(
     for event in &events {
         apply(state, seen.at, event, rules);
     }
+    world.directory.looked(seen.at);
     Ok(Seen { at: seen.at, events, queue })
 }
 

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::state;
-use crate::engine::{Attempt, Event, News, Rules, State, Tracked, apply};
+use crate::engine::{Attempt, EpochReport, Event, News, Phase, Rules, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::{absolute, reported};
-use crate::model::Time;
-use crate::store::{StateDir, last_report, report_folder, run_folder};
-use crate::ui::{Files, Standing, status_details, status_json, status_table};
+use crate::live::{Reported, absolute, reported};
+use crate::model::{Seconds, Time};
+use crate::store::{StateDir, last_look, last_report, report_folder, run_folder};
+use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
 
 /// Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last
 ///
@@ -27,6 +29,9 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
+
+/// The age of a look that goes without saying: `watch` looks every half minute, or from cron every minute or so.
+const STALE: Seconds = Seconds(120.0);
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
@@ -43,8 +48,13 @@ impl Subcommand for Args {
         }
         let chosen = self.chosen(&state)?;
         let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
+        let looked = last_look(&root);
         let text = match self.format {
-            Format::Json => json_text(&status_json(&state, &chosen, now, &files))?,
+            Format::Json => {
+                let mut value = status_json(&state, &chosen, now, &files);
+                value["looked_at"] = json!(looked.map(|at| at.0));
+                json_text(&value)?
+            }
             Format::Table if state.jobs.is_empty() => {
                 let place = root.display();
                 format!("no jobs in {place}: hsched add JOBS or hsched submit JOBS makes some known\n")
@@ -60,6 +70,9 @@ impl Subcommand for Args {
             }
         };
         print(context, &text)?;
+        if self.format == Format::Table && !state.is_over() {
+            print(context, &looked.and_then(|at| stale(at, now)).unwrap_or_default())?;
+        }
         Ok(Exit::Done)
     }
 }
@@ -78,17 +91,36 @@ impl Args {
     }
 }
 
+/// Returns a line about a last look that was long ago.
+fn stale(looked: Time, now: Time) -> Option<String> {
+    let age = now.since(looked);
+    (age.0 > STALE.0).then(|| format!("last looked at {} ago; hsched watch goes on\n", duration(age)))
+}
+
 /// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.
 ///
 /// Returns notes on reports that cannot be read.
 fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> Vec<String> {
-    let (epochs, notes) = reported(root, state, now);
+    let Reported { epochs, odd, notes } = reported(root, state, now);
+    for (job, run, what) in odd {
+        apply(state, now, &Event::Attempt { job, run, news: News::Odd { what } }, rules);
+    }
     for (job, run, mut report) in epochs {
         let written = last_report(&report_folder(root, &run, job.as_str()));
         report.at = written.map_or(now, |written| Time(written.0.min(now.0)));
+        if let Some(news) = state.find(&job).and_then(|tracked| started(tracked, &report)) {
+            apply(state, now, &Event::Attempt { job: job.clone(), run: run.clone(), news }, rules);
+        }
         apply(state, now, &Event::Attempt { job, run, news: News::Epoch(report) }, rules);
     }
     notes
+}
+
+/// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
+fn started(tracked: &Tracked, report: &EpochReport) -> Option<News> {
+    let Phase::Pending(Attempt { job_id, submit_time, .. }) = &tracked.phase else { return None };
+    let at = Time(report.at.0 - report.length.map_or(0.0, |length| length.0));
+    Some(News::Started { job_id: (*job_id)?, submit_time: submit_time.clone(), at, gpus: None })
 }
 
 /// Returns the files of a submission, each with its name.

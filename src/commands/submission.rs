@@ -1,12 +1,13 @@
 //! From a checked plan to jobs in Slurm's queue: bring the state up to date, write down what is meant, then act.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::commands::answered::{Answer, Answered};
 use crate::commands::context::Context;
 use crate::commands::planning::Planned;
 use crate::commands::state::{self, Seen};
-use crate::engine::{Action, Attempt, Batch, Event, Keeper, News, State, Told, apply, carry_out};
+use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Told, apply, carry_out};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
@@ -22,24 +23,16 @@ pub(super) struct Wish<'a> {
     /// Places in the plan of the jobs to submit.
     pub chosen: &'a [usize],
     pub pin: bool,
+    /// Whether jobs that have epochs behind them begin at the first one.
+    pub restart: bool,
     /// Options for sbatch, as they are.
     pub sbatch: &'a [String],
-}
-
-/// What came of a job's submission.
-#[derive(Clone, Debug)]
-pub(super) enum Answer {
-    Submitted(JobId),
-    Refused(String),
-    /// sbatch gave no clear answer, and the queue does not show the job.
-    Unknown(String),
-    Unreachable(String),
 }
 
 /// What came of all submissions.
 pub(super) struct Outcome {
     pub folder: PathBuf,
-    pub answers: Vec<(JobName, Answer)>,
+    pub answers: Vec<Answered>,
 }
 
 /// What sbatch must not be told: the option, the shortest form that it understands, and why.
@@ -129,7 +122,7 @@ pub(super) fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> R
 /// GPUs to the state.
 ///
 /// Everything is on disk before the first is submitted. A refused job does not keep the others back; an
-/// unclear answer does. A job that the state knows as stopped goes on after its last epoch.
+/// unclear answer does. A job that the state knows goes on after its last epoch, or begins anew ([`Beginning`]).
 ///
 /// # Errors
 /// When nothing was submitted: a job is in the queue already, the state cannot be written, Slurm does not
@@ -139,7 +132,7 @@ pub(super) fn submit(
     mut batch: Batch,
     planned: &Planned,
     wish: Wish<'_>,
-    tell: &dyn Fn(&JobName, &Answer),
+    tell: &dyn Fn(&Answered),
 ) -> Result<Outcome, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
@@ -168,8 +161,15 @@ pub(super) fn submit(
 
     let before = state.clone();
     let added = added(context, &batch, planned, wish);
+    let beginnings = beginnings(&added, &state);
     for event in &added {
         apply(&mut state, at, event, &rules);
+    }
+    for (job, beginning) in beginnings.iter().filter(|(job, _)| !names.contains(job)) {
+        let clause = beginning.clause();
+        if !clause.is_empty() {
+            context.note(&format!("{job} waits{clause}"));
+        }
     }
     mean(&mut state, &mut batch, at);
     events.extend(added);
@@ -183,9 +183,10 @@ pub(super) fn submit(
     let mut answers = Vec::new();
     let kept = carry_out(&action, at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
         if let Told::Event(Event::Attempt { job, news, .. }) = told {
-            let answer = Answer::of(news);
-            tell(job, &answer);
-            answers.push((job.clone(), answer));
+            let beginning = beginnings.get(job).cloned().unwrap_or(Beginning::First);
+            let answered = Answered { job: job.clone(), answer: Answer::of(news), beginning };
+            tell(&answered);
+            answers.push(answered);
         }
     });
     if let Err(error) = kept {
@@ -202,8 +203,18 @@ fn added(context: &Context, batch: &Batch, planned: &Planned, wish: Wish<'_>) ->
     let rejected = |index: usize| matches!(planned.plan.verdicts()[index], Verdict::Reject { .. });
     let chosen = wish.chosen.iter().copied().filter(|&index| !rejected(index));
     chosen
-        .map(|index| Event::Added { job: Box::new(settled(context, &batch.jobs[index], wish.sbatch)) })
+        .map(|index| settled(context, &batch.jobs[index], wish.sbatch))
+        .map(|job| Event::Added { job: Box::new(job), restart: wish.restart })
         .collect()
+}
+
+/// Returns where the jobs begin that these events add.
+fn beginnings(added: &[Event], state: &State) -> BTreeMap<JobName, Beginning> {
+    let beginning = |event: &Event| match event {
+        Event::Added { job, restart } => Some((job.name.clone(), Beginning::of(job, state, *restart))),
+        _ => None,
+    };
+    added.iter().filter_map(beginning).collect()
 }
 
 /// Returns a job with what only this command line knows of it, so that a later submission is the same.
@@ -236,13 +247,13 @@ pub(super) fn mean(state: &mut State, batch: &mut Batch, at: Time) {
 fn forget_refused(
     state: &mut State,
     before: &State,
-    answers: &[(JobName, Answer)],
+    answers: &[Answered],
     at: Time,
     ledger: &mut dyn Keeper<Error = StateError>,
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
         let refused = |answer: &Answer| matches!(answer, Answer::Refused(_) | Answer::Unreachable(_));
-        answers.iter().any(|(own, answer)| own == name && refused(answer))
+        answers.iter().any(|own| own.job == *name && refused(&own.answer))
     };
     let mut kept = Vec::new();
     for tracked in state.jobs.drain(..) {
@@ -305,59 +316,12 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
     (!twice.is_empty()).then(|| Twice { jobs: twice.join(", "), strangers })
 }
 
-impl Answer {
-    fn of(news: &News) -> Self {
-        match news {
-            News::Submitted { job_id } => Self::Submitted(*job_id),
-            News::Refused { message } | News::Deferred { message } => Self::Refused(message.clone()),
-            News::Unreachable { message } => Self::Unreachable(message.clone()),
-            News::Unclear { message } => Self::Unknown(message.clone()),
-            other => Self::Unknown(format!("{other:?}")),
-        }
-    }
-
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Self::Submitted(_) => "submitted",
-            Self::Refused(_) => "refused",
-            Self::Unknown(_) => "unknown",
-            Self::Unreachable(_) => "unreachable",
-        }
-    }
-
-    pub(super) fn job_id(&self) -> Option<String> {
-        match self {
-            Self::Submitted(job_id) => Some(job_id.to_string()),
-            _ => None,
-        }
-    }
-
-    pub(super) fn message(&self) -> Option<&str> {
-        match self {
-            Self::Refused(message) | Self::Unknown(message) | Self::Unreachable(message) => Some(message),
-            Self::Submitted(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Submitted(job_id) => write!(f, "submitted as job {job_id}"),
-            Self::Unknown(message) => {
-                write!(f, "nobody knows whether it was submitted ({message}); look at squeue --me")
-            }
-            Self::Refused(message) | Self::Unreachable(message) => write!(f, "not submitted: {message}"),
-        }
-    }
-}
-
 impl Outcome {
     /// Returns the exit code: 4 when some were submitted and others not.
     pub(super) fn exit(&self) -> Exit {
-        let submitted = |(_, answer): &&(JobName, Answer)| matches!(answer, Answer::Submitted(_));
+        let submitted = |own: &&Answered| matches!(own.answer, Answer::Submitted(_));
         let count = self.answers.iter().filter(submitted).count();
-        let unreachable = self.answers.iter().any(|(_, answer)| matches!(answer, Answer::Unreachable(_)));
+        let unreachable = self.answers.iter().any(|own| matches!(own.answer, Answer::Unreachable(_)));
         match count {
             _ if count == self.answers.len() => Exit::Done,
             0 if unreachable => Exit::SlurmUnavailable,

@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::commands::answered::Answered;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
+use crate::commands::folders::note_shared_checkpoints;
 use crate::commands::planning::Planned;
 use crate::commands::queue_args::QueueArgs;
-use crate::commands::submission::{self, Answer, Outcome, Wish};
+use crate::commands::submission::{self, Outcome, Wish};
 use crate::commands::{input, planning};
 use crate::engine::Batch;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::JobName;
+use crate::model::{Job, JobName};
 use crate::policy;
 use crate::settings::Flag;
 use crate::spec;
@@ -26,7 +28,8 @@ use crate::store::{PlanFile, PlanFileError, new_run_id};
 ///
 /// Takes a plan that `hsched plan` wrote, or a job file, which it plans first. `--dry-run` prints the
 /// scripts and changes nothing; with `-j NAME` the output can be piped into sbatch. A job that is in the
-/// queue already is not submitted again.
+/// queue already is not submitted again. One that waits, failed or was cancelled goes on after the last epoch that was
+/// reported, unless its model, samples or batch are others; one that completed begins anew.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A plan (JSON) or a job file (YAML); - reads standard input.
@@ -38,6 +41,10 @@ pub(super) struct Args {
     /// Print the scripts and submit nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one
+    /// goes on from it.
+    #[arg(long)]
+    restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
     /// Id of this run instead of the time and a random number.
@@ -80,9 +87,17 @@ impl Subcommand for Args {
             None => new_run_id(context.clock.now()),
         };
         let chosen = choose(&planned, &self.jobs)?;
-        let wish = Wish { run: &run_id, chosen: &chosen, pin: self.planning.pin, sbatch: &self.sbatch };
+        let wish = Wish {
+            run: &run_id,
+            chosen: &chosen,
+            pin: self.planning.pin,
+            restart: self.restart,
+            sbatch: &self.sbatch,
+        };
         let batch = submission::batch(context, &planned, wish)?;
         let scripts = submission::prepare(context, &batch, &planned, wish)?;
+        let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
+        note_shared_checkpoints(context, &own);
         for &index in &chosen {
             if let Some(reason) = planned.plan.verdicts()[index].reason() {
                 context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
@@ -130,8 +145,8 @@ fn submit(
     wish: Wish<'_>,
 ) -> Result<Outcome, Failure> {
     let unprinted = RefCell::new(None);
-    let tell = |job: &JobName, answer: &Answer| {
-        let line = format!("{job}: {answer}");
+    let tell = |answered: &Answered| {
+        let line = answered.to_string();
         if args.format == Format::Table
             && let Err(failure) = print(context, &format!("{line}\n"))
         {
@@ -143,9 +158,10 @@ fn submit(
     unprinted.into_inner().map_or(Ok(outcome), Err)
 }
 
-fn job_json((name, answer): &(JobName, Answer)) -> Value {
+fn job_json(Answered { job, answer, beginning }: &Answered) -> Value {
     json!({
-        "name": name.as_str(), "state": answer.word(), "job_id": answer.job_id(), "message": answer.message(),
+        "name": job.as_str(), "state": answer.word(), "job_id": answer.job_id(), "message": answer.message(),
+        "epochs_done": beginning.epochs_done(),
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::engine::{Gpus, named_ranks};
 use crate::model::{Cluster, Job, JobId, JobName, Offer};
 use crate::policy::{CheckedPlan, Problem};
-use crate::throughput::Sample;
+use crate::throughput::{Lesson, Sample};
 
 /// Something to do, with the reason for people.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +16,8 @@ pub enum Action {
     Cancel { job: JobName, run: String, job_id: JobId, why: String },
     /// Leave a job where it is, for now.
     Wait { job: JobName, why: String },
-    /// Ranks have shown how fast their GPUs are; the state's cache knows already.
-    Learn { job: JobName, samples: Vec<Sample> },
+    /// Ranks have shown how fast their GPUs are; the state's cache knows already. A lesson for each sample.
+    Learn { job: JobName, samples: Vec<Sample>, lessons: Vec<Lesson> },
 }
 
 /// Jobs that are submitted together, by one plan.

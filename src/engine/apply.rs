@@ -2,8 +2,8 @@
 
 use crate::engine::state::Then;
 use crate::engine::{
-    Action, Attempt, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Request, Rules, State,
-    Tracked, teach,
+    Action, Attempt, Beginning, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Request, Rules,
+    State, Tracked, teach,
 };
 use crate::model::{JobId, NodeName, Time, hostlist};
 use crate::throughput::{Cache, LearnRule, Sample};
@@ -13,17 +13,14 @@ use crate::throughput::{Cache, LearnRule, Sample};
 /// News of a submission that is not its job's current one, and of a job that has ended, change nothing.
 pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Option<Action> {
     match event {
-        Event::Added { job } => {
+        Event::Added { job, restart } => {
+            let beginning = Beginning::of(job, state, *restart);
             let fresh = Tracked::new((**job).clone(), at);
             // Another job by the same name may have the same speeds.
             state.decided = None;
             match state.find_mut(&job.name) {
-                Some(tracked) if tracked.phase.is_over() => *tracked = fresh,
-                // What waits may be changed by its owner; what Slurm has may not.
-                Some(tracked) if tracked.phase.attempt().is_none() => {
-                    tracked.job = (**job).clone();
-                    tracked.failures = 0;
-                }
+                // What waits or has ended may be changed by its owner; what Slurm has may not.
+                Some(tracked) if tracked.phase.attempt().is_none() => tracked.begin_again(fresh, &beginning),
                 Some(_) => {}
                 None => state.jobs.push(fresh),
             }
@@ -55,10 +52,8 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             }
             let samples = tracked.hear(at, news, rules, cache);
             let rule = LearnRule { weight: rules.learning_rate, contributor };
-            for sample in &samples {
-                cache.learn(sample, rule);
-            }
-            (!samples.is_empty()).then(|| Action::Learn { job: job.clone(), samples })
+            let lessons = samples.iter().map(|sample| cache.learn(sample, rule)).collect();
+            (!samples.is_empty()).then(|| Action::Learn { job: job.clone(), samples, lessons })
         }
         Event::Stray { job, job_id } => {
             state.find_mut(job)?.stray = *job_id;
@@ -81,6 +76,21 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
 }
 
 impl Tracked {
+    /// Becomes the same job as its owner added it again, with its past; its epochs count where it goes on.
+    fn begin_again(&mut self, fresh: Self, beginning: &Beginning) {
+        let (stray, past) = (self.stray, std::mem::take(&mut self.past));
+        let fresh = Self { stray, past, ..fresh };
+        *self = match beginning {
+            Beginning::Anew { .. } => fresh,
+            Beginning::First | Beginning::After { .. } => Self {
+                epochs_done: beginning.epochs_done(),
+                epoch: self.epoch,
+                epoch_at: self.epoch_at,
+                ..fresh
+            },
+        };
+    }
+
     /// Ends a job that Slurm does not have, or marks it to end when it has stopped.
     fn cancel(&mut self, at: Time) {
         match std::mem::replace(&mut self.phase, waiting(None, "")) {
@@ -163,12 +173,23 @@ impl Tracked {
                 if let Some(attempt) = self.phase.attempt_mut() {
                     attempt.identify(*job_id, submit_time.as_ref());
                     attempt.started = Some(*since);
+                    attempt.reason = None;
                     if let Some(gpus) = gpus {
                         attempt.gpus = gpus.clone();
                     }
                     let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
                     let said = format!("runs as job {job_id} on {} ({nodes})", attempt.gpus);
                     self.advance(*since, Phase::Running, said);
+                }
+            }
+            News::Waits(reason) => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    attempt.reason = Some(reason.text.clone());
+                }
+            }
+            News::Odd { what } => {
+                if let Some(attempt) = self.phase.attempt_mut() {
+                    attempt.odd = Some(what.clone());
                 }
             }
             News::Refused { message } => {
@@ -250,7 +271,7 @@ impl Tracked {
         self.epochs_done = report.epoch;
         self.fruitless = 0;
         // The first one after a stop may have begun before it.
-        let whole = report.epoch > before + 1 || self.past.is_empty();
+        let whole = report.epoch > before + 1 || !self.may_have_saved();
         self.epoch = report.length.filter(|_| whole).or(self.epoch);
         self.epoch_at = Some(report.at);
         self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
@@ -276,9 +297,7 @@ impl Tracked {
         // Exit status 0 is the word of the program that all is done.
         if *end == End::Completed {
             self.finish(ended, Outcome::Completed);
-            if self.epochs_done == 0 {
-                self.last.1 = "ended well, but its ranks reported no epoch".into();
-            }
+            self.last.1.push_str(&self.shortfall());
             return;
         }
         if self.epochs_left() == 0 {
@@ -299,7 +318,10 @@ impl Tracked {
                 self.wait(ended, None, &format!("{end}; goes on after epoch {}", self.epochs_done));
             }
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
-            (None, end) => self.fail(now, Some(epochs), &end.to_string(), rules),
+            (None, _) => {
+                let why = self.past.last().map_or_else(String::new, |past| self.ending(past));
+                self.fail(now, Some(epochs), &why, rules);
+            }
         }
     }
 
@@ -307,19 +329,20 @@ impl Tracked {
     fn fail(&mut self, at: Time, epochs: Option<u64>, why: &str, rules: &Rules) {
         self.failures += 1;
         if self.failures > self.job.retries {
-            let reason = if self.job.retries == 0 {
-                why.to_owned()
-            } else {
-                format!("{why}, for the last of {} times", self.failures)
+            let reason = match self.failures {
+                1 => why.to_owned(),
+                times if self.has_stopped(times) => {
+                    format!("stopped {times} times without finishing an epoch")
+                }
+                times => format!("{why}, for the last of {times} times"),
             };
             return self.finish(at, Outcome::Failed { reason });
         }
-        let left = self.job.retries - self.failures;
         if epochs.is_none_or(|epochs| epochs == 0) {
             self.fruitless += 1;
         }
         let delay = rules.delay(self.fruitless.max(1));
-        self.wait(at, Some(at.after(delay)), &format!("{why}; {left} of {} retries left", self.job.retries));
+        self.wait(at, Some(at.after(delay)), &format!("{why}; {}", self.retries_left()));
     }
 
     /// Waits for a better moment without using up a retry: the job is not to blame.

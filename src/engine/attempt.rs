@@ -28,6 +28,10 @@ pub struct Attempt {
     pub gpus: Gpus,
     /// Since when Slurm has not known of it although it should.
     pub missing: Option<Time>,
+    /// Why it waits in the queue, in Slurm's words.
+    pub reason: Option<String>,
+    /// What is odd about rank 0's reports.
+    pub odd: Option<String>,
 }
 
 impl Attempt {
@@ -60,6 +64,8 @@ impl Attempt {
             started: None,
             gpus,
             missing: None,
+            reason: None,
+            odd: None,
         }
     }
 }

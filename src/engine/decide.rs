@@ -6,7 +6,7 @@ use crate::engine::moves::{self, Stops};
 use crate::engine::plan::{self, Draft, Group, Planner};
 use crate::engine::state::Then;
 use crate::engine::{Action, Attempt, Gpus, Moves, Phase, Request, Rules, State, Tracked};
-use crate::model::{Availability, Cluster, GpuType, Offer, Seconds, Time};
+use crate::model::{Availability, Cluster, GpuType, JobName, Offer, Seconds, Time};
 use crate::policy::{Problem, Verdict};
 
 /// Returns what to do now, and marks in the state what is about to be submitted.
@@ -28,6 +28,12 @@ pub(super) fn decide(
     // What one group gets is marked before the next one looks at what is free.
     for number in 0..plan::groups(state, cluster, rules).len() {
         let Some(group) = plan::groups(state, cluster, rules).into_iter().nth(number) else { break };
+        if let Some(why) = group.nowhere {
+            let jobs: Vec<JobName> = group.jobs.iter().map(|tracked| tracked.job.name.clone()).collect();
+            let wait = |name| state.find_mut(name).and_then(|tracked| wait(tracked, &why, at));
+            actions.extend(jobs.iter().filter_map(wait));
+            continue;
+        }
         let Chosen { actions: own, draft, again } = choose(state, &group, at, rules, planner);
         let cluster = group.cluster;
         unsettled |= again;
@@ -107,7 +113,7 @@ fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules
 fn meant(tracked: &Tracked) -> Option<Action> {
     let attempt = tracked.phase.attempt()?;
     let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
-    let why = "nobody knows whether the first request was heard".to_owned();
+    let why = "it is asked once more, for the first request may not have been heard".to_owned();
     Some(if attempt.started.is_some() {
         Action::Stop { job, run, job_id, why }
     } else {
@@ -243,17 +249,22 @@ fn mark(state: &mut State, draft: &Draft, run: &str, at: Time) -> Vec<Action> {
                 tracked.mean(Attempt::planned(run, planned, tracked.epochs_done, at));
             }
             Verdict::Defer { reason: why } | Verdict::Reject { reason: why } => {
-                if let Phase::Waiting { reason, .. } = &mut tracked.phase
-                    && reason != why
-                {
-                    reason.clone_from(why);
-                    tracked.last = (at, why.clone());
-                    waits.push(Action::Wait { job: job.name.clone(), why: why.clone() });
-                }
+                waits.extend(wait(tracked, why, at));
             }
         }
     }
     waits
+}
+
+/// Writes down why a job waits; that is news where it waited for something else.
+fn wait(tracked: &mut Tracked, why: &str, at: Time) -> Option<Action> {
+    let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
+    if reason == why {
+        return None;
+    }
+    why.clone_into(reason);
+    tracked.last = (at, why.to_owned());
+    Some(Action::Wait { job: tracked.job.name.clone(), why: why.to_owned() })
 }
 
 /// Returns a number that stands for all that a decision depends on, save the epochs that go by.

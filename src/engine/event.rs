@@ -2,15 +2,17 @@
 
 use std::fmt;
 
-use crate::engine::Gpus;
+use crate::engine::{Gpus, QueueReason};
 use crate::model::{Job, JobId, JobName, NodeName, Seconds, Time};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Its owner added a job, or a new one by the name of one that has ended.
+    /// Its owner added a job, for the first time or again; one that has done epochs goes on after them, or begins
+    /// anew where its owner wants a restart.
     Added {
         job: Box<Job>,
+        restart: bool,
     },
     /// Its owner wants no more of a job.
     CancelAsked {
@@ -62,10 +64,14 @@ pub enum News {
     NeverSubmitted,
     /// It waits in the queue.
     Queued { job_id: JobId, submit_time: Option<String> },
+    /// Slurm has another reason now for which it waits.
+    Waits(QueueReason),
     /// Its processes run, on these GPUs where that is known.
     Started { job_id: JobId, submit_time: Option<String>, at: Time, gpus: Option<Gpus> },
     /// Rank 0 has reported an epoch.
     Epoch(EpochReport),
+    /// Something about rank 0's reports is odd; told once.
+    Odd { what: String },
     /// It has left the queue.
     Ended { end: End, at: Time },
     /// It was asked to save and end.

@@ -22,9 +22,18 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
         if let Some(started) = sighting.and_then(|sighting| start(tracked, sighting, seen)) {
             events.push(news(started));
         }
+        let reason = sighting.and_then(|sighting| sighting.reason.clone());
+        if let Some(reason) = reason.filter(|reason| attempt.reason.as_ref() != Some(&reason.text)) {
+            events.push(news(News::Waits(reason)));
+        }
+        let odd = seen.odd.iter().find(|(job, run, _)| *job == tracked.job.name && *run == attempt.run);
+        if let Some((.., what)) = odd.filter(|(.., what)| attempt.odd.as_ref() != Some(what)) {
+            events.push(news(News::Odd { what: what.clone() }));
+        }
         let mut done = tracked.epochs_done;
         for (job, run, report) in &seen.epochs {
-            if *job == tracked.job.name && *run == attempt.run && report.epoch > done {
+            let counts = report.epoch > done && report.epoch <= tracked.job.epochs;
+            if *job == tracked.job.name && *run == attempt.run && counts {
                 done = report.epoch;
                 events.push(news(News::Epoch(report.clone())));
             }
@@ -48,7 +57,10 @@ fn stray(tracked: &Tracked, seen: &Observation) -> Option<Event> {
     let sighting = seen.strays.iter().find(own);
     let waits = matches!(tracked.phase, Phase::Waiting { .. });
     if let Some(sighting) = sighting.filter(|_| waits) {
-        let lost = |past: &PastAttempt| past.attempt.run == sighting.run && past.end == End::Vanished;
+        // One from before the job was added again may have been for other work.
+        let lost = |past: &PastAttempt| {
+            past.attempt.run == sighting.run && past.end == End::Vanished && past.ended >= tracked.added
+        };
         if tracked.past.iter().any(lost) {
             let (job, run, job_id) = (sighting.job.clone(), sighting.run.clone(), sighting.job_id);
             return Some(Event::Found { job, run, job_id, submit_time: sighting.submit_time.clone() });

@@ -15,6 +15,8 @@ pub struct Observation {
     pub strays: Vec<Sighting>,
     /// Epochs that were reported since the last look, in order; by job and run.
     pub epochs: Vec<(JobName, String, EpochReport)>,
+    /// What is odd about rank 0's reports; by job and run.
+    pub odd: Vec<(JobName, String, String)>,
     /// What could not be read, for people.
     pub notes: Vec<String>,
 }
@@ -27,6 +29,17 @@ pub struct Sighting {
     pub job_id: JobId,
     pub submit_time: Option<String>,
     pub standing: Standing,
+    /// Why it waits in the queue, where Slurm says so.
+    pub reason: Option<QueueReason>,
+}
+
+/// Why a submission waits in the queue. For people alone: nothing is decided by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueReason {
+    /// In Slurm's words, such as `Priority` or `JobHeldUser`.
+    pub text: String,
+    /// Whether it waits until somebody does something, and not for its turn.
+    pub is_stuck: bool,
 }
 
 /// Where a submission stands.

@@ -28,6 +28,8 @@ pub struct Planner<'a> {
 pub(super) struct Group<'a> {
     pub cluster: Cluster,
     pub jobs: Vec<&'a Tracked>,
+    /// Why there are no nodes for them, where their partition is none of the cluster's.
+    pub nowhere: Option<String>,
 }
 
 /// A plan for some jobs as they are still to be trained.
@@ -49,8 +51,16 @@ pub(super) fn groups<'a>(state: &'a State, cluster: &Cluster, rules: &Rules) -> 
     let group = |(partition, jobs): (Option<&str>, Vec<&'a Tracked>)| Group {
         cluster: partition.map_or_else(|| cluster.clone(), |names| cluster.in_partitions(names)),
         jobs,
+        nowhere: partition.and_then(|names| nowhere(cluster, names)),
     };
     by_partition.into_iter().map(group).collect()
+}
+
+/// Returns why jobs of some partitions can go nowhere, if so.
+fn nowhere(cluster: &Cluster, partitions: &str) -> Option<String> {
+    let (unknown, known) = cluster.unknown_partition(partitions)?;
+    let known: Vec<&str> = known.into_iter().collect();
+    Some(format!("partition {unknown:?} has no node in this cluster; there are: {}", known.join(", ")))
 }
 
 /// Returns the partition that a job goes to, or several with commas, where that can be told.

@@ -164,6 +164,52 @@ impl Tracked {
         Job { epochs: self.epochs_left().max(1), ..self.job.clone() }
     }
 
+    /// Returns how many retries are left once it is tried again, for people.
+    #[must_use]
+    pub fn retries_left(&self) -> String {
+        match (self.job.retries.saturating_sub(self.failures), self.job.retries) {
+            (0, _) => "one last retry".to_owned(),
+            (left, all) => format!("{left} of {all} retries left"),
+        }
+    }
+
+    /// Returns how an attempt ended, for people: one that stopped without a new epoch may have saved nothing.
+    #[must_use]
+    pub fn ending(&self, past: &PastAttempt) -> String {
+        if past.end != End::Saved || past.epochs > 0 {
+            return past.end.to_string();
+        }
+        let ran = past.attempt.started.map(|started| past.ended.since(started).0);
+        // The signal comes some time before the limit: how long depends on the site, too.
+        let at_limit = self.job.launch.time.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 / 2.0);
+        format!("stopped{} without a new epoch", if at_limit { " at its time limit" } else { "" })
+    }
+
+    /// Returns whether its last attempts, so many, all stopped without a new epoch.
+    pub(super) fn has_stopped(&self, times: u32) -> bool {
+        let stopped = |past: &PastAttempt| past.epochs == 0 && matches!(past.end, End::Saved | End::TimedOut);
+        let times = usize::try_from(times).unwrap_or(usize::MAX);
+        self.past.len() >= times && self.past.iter().rev().take(times).all(stopped)
+    }
+
+    /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.
+    #[must_use]
+    pub fn shortfall(&self) -> String {
+        match (self.epochs_done, self.job.epochs) {
+            (done, all) if done >= all => String::new(),
+            (0, _) => ", but its ranks reported no epoch".to_owned(),
+            (done, all) => {
+                let hint = if done + 1 == all { ": epochs count from 1" } else { "" };
+                format!(", but reported only {done} of {all} epochs{hint}")
+            }
+        }
+    }
+
+    /// Returns whether an attempt may have saved part of an epoch, so that the next one to report it begins within it.
+    pub(super) fn may_have_saved(&self) -> bool {
+        self.past.iter().any(|past| past.end != End::Completed)
+    }
+
     /// Returns when the job ends if it goes on as predicted or, once it was seen, as observed; `None` while nobody
     /// can say.
     #[must_use]
@@ -177,6 +223,20 @@ impl Tracked {
         );
         let begun = attempt.started.unwrap_or(now).0.max(now.0 - (done + 1.0) * epoch.0);
         Some(Time((begun + all * epoch.0).max(now.0)))
+    }
+
+    /// Returns how long ago the last epoch of a running job was done, where it should have ended by now and has done none
+    /// for longer than two take.
+    #[must_use]
+    pub fn overdue(&self, now: Time) -> Option<Seconds> {
+        let Phase::Running(attempt) = &self.phase else { return None };
+        let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
+        let last =
+            self.epoch_at.into_iter().chain(attempt.started).map(|time| time.0).max_by(f64::total_cmp)?;
+        let silence = now.since(Time(last));
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let expected = self.epochs_left().max(2) as f64 * epoch.0;
+        (silence.0 > expected).then_some(silence)
     }
 }
 
@@ -244,6 +304,7 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Failed { reason } if reason.starts_with("failed") => f.write_str(reason),
             Self::Failed { reason } => write!(f, "failed: {reason}"),
             other => f.write_str(other.word()),
         }

@@ -18,7 +18,7 @@ pub(super) fn by_epoch(
         return typical(samples.collect());
     }
     // The first epoch after a stop may have begun before it: nobody says how much of it was left.
-    let resumed = report.epoch == attempt.epochs_before + 1 && !tracked.past.is_empty();
+    let resumed = report.epoch == attempt.epochs_before + 1 && tracked.may_have_saved();
     let length = report.length.filter(|_| !resumed);
     length.map_or_else(Vec::new, |length| infer(&tracked.job, attempt, length, report.at, cache))
 }
@@ -38,7 +38,7 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
 /// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
 /// that its start and end hardly count. Better than nothing, and forgotten with the first report.
 pub(super) fn by_the_whole(tracked: &Tracked, end: &End, ended: Time, cache: &Cache) -> Vec<Sample> {
-    let silent = tracked.epochs_done == 0 && tracked.past.is_empty();
+    let silent = tracked.epochs_done == 0 && !tracked.may_have_saved();
     let Some(attempt) = tracked.phase.attempt().filter(|_| silent && *end == End::Completed) else {
         return Vec::new();
     };

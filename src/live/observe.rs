@@ -1,8 +1,9 @@
 //! From what Slurm prints to the submissions that it knows, and how those ended that it has let go.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::engine::{Attempt, End, Gpus, Sighting, Standing, State, Tracked};
+use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, Tracked};
 use crate::model::{Cluster, JobId, JobName, Time};
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
 
@@ -66,8 +67,16 @@ fn seen(tracked: &Tracked, run: &str, own: &[&QueuedJob], cluster: &Cluster) -> 
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
         },
     };
+    let reason = reason(own).filter(|_| standing == Standing::Pending);
     let (job, run) = (tracked.job.name.clone(), run.to_owned());
-    Some(Sighting { job, run, job_id: first.id, submit_time: first.submit_time.clone(), standing })
+    Some(Sighting { job, run, job_id: first.id, submit_time: first.submit_time.clone(), standing, reason })
+}
+
+/// Returns why a submission waits: of several components one that is stuck speaks for all.
+fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
+    let waiting = own.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
+    let speaker = waiting.max_by_key(|queued| (queued.is_stuck(), Reverse(queued.id)))?;
+    Some(QueueReason { text: speaker.reason.clone()?, is_stuck: speaker.is_stuck() })
 }
 
 fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster) -> Standing {
@@ -99,7 +108,8 @@ pub(super) fn recorded(tracked: &Tracked, records: &[JobRecord]) -> Option<Sight
     let at = record.end_time.as_deref().and_then(time::unix).map(Time);
     let (job, run) = (tracked.job.name.clone(), attempt.run.clone());
     let submit_time = record.submit_time.clone();
-    Some(Sighting { job, run, job_id: record.id, submit_time, standing: Standing::Ended { end, at } })
+    let standing = Standing::Ended { end, at };
+    Some(Sighting { job, run, job_id: record.id, submit_time, standing, reason: None })
 }
 
 /// Returns how a submission ended by the word that its script left.
@@ -112,6 +122,7 @@ pub(super) fn left_word(tracked: &Tracked, job_id: JobId, status: u8) -> Option<
         job_id,
         submit_time: attempt.submit_time.clone(),
         standing: Standing::Ended { end, at: None },
+        reason: None,
     })
 }
 

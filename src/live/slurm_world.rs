@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
 use crate::live::observe::Queue;
 use crate::live::scripts::{HELPER, Script, Site, scripts};
-use crate::live::{LiveError, observe, reported, signals};
+use crate::live::{LiveError, Reported, observe, reported, signals};
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, Tag,
@@ -95,10 +95,10 @@ impl<'a> SlurmWorld<'a> {
             }
         }
         sightings.extend(self.endings(&left, notes)?);
-        let (epochs, unread) = reported(&self.site.state, state, at);
+        let Reported { epochs, odd, notes: unread } = reported(&self.site.state, state, at);
         notes.extend(unread);
         let strays = queue.strays(state, &cluster);
-        Ok(Observation { at, cluster, sightings, strays, epochs, notes: std::mem::take(notes) })
+        Ok(Observation { at, cluster, sightings, strays, epochs, odd, notes: std::mem::take(notes) })
     }
 
     /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that

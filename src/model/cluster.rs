@@ -132,6 +132,17 @@ impl Cluster {
         self.partitions.iter().find(|partition| partition.default).map(|partition| partition.name.as_str())
     }
 
+    /// Returns the first of some partitions, with commas between them, that no node is in, and those that there are; `None`
+    /// where all have nodes or the cluster does not say who belongs where.
+    #[must_use]
+    pub fn unknown_partition<'a>(&'a self, names: &'a str) -> Option<(&'a str, BTreeSet<&'a str>)> {
+        let known: BTreeSet<&str> =
+            self.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
+        let unknown =
+            names.split(',').map(str::trim).find(|name| !known.is_empty() && !known.contains(name))?;
+        Some((unknown, known))
+    }
+
     /// Returns the cluster with the nodes of a partition alone, or of several with commas; with all where it
     /// does not say who belongs where.
     #[must_use]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::entry::{Entry, Origin, Typed};
+use super::environment::no_color;
 use super::given::Given;
 use super::keys::{KEYS, Key};
 use super::problem::{SettingsProblem, SettingsProblems};
@@ -135,6 +136,9 @@ impl Settings {
         for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
             let typed = Typed::Word(key.default.to_owned());
             let entry = Entry { key, item: String::new(), typed, origin: Origin::Default };
+            settings.apply(entry, sources, problems);
+        }
+        if let Some(entry) = no_color(&sources.environment) {
             settings.apply(entry, sources, problems);
         }
         Some(settings)

@@ -70,6 +70,23 @@ impl Flag {
     }
 }
 
+/// Variable by which users say to all programs that they want no colour (no-color.org): below whatever they say to hsched.
+const NO_COLOR: &str = "NO_COLOR";
+
+/// Returns the setting that the variable for all programs gives, where it has a text.
+pub(super) fn no_color(variables: &BTreeMap<String, OsString>) -> Option<Entry> {
+    let key = KEYS.iter().find(|key| key.name == "color")?;
+    let typed = Typed::Word("never".to_owned());
+    let origin = Origin::Environment { variable: NO_COLOR.to_owned() };
+    let entry = Entry { key, item: String::new(), typed, origin };
+    variables.get(NO_COLOR).is_some_and(|value| !value.is_empty()).then_some(entry)
+}
+
+/// Returns whether a variable may say something about settings.
+pub(super) fn is_ours(variable: &str) -> bool {
+    variable.starts_with(PREFIX) || variable == NO_COLOR
+}
+
 /// Adds what the variables say.
 pub(super) fn read_environment(
     variables: &BTreeMap<String, OsString>,

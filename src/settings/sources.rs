@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 
 use super::entry::{Entry, Layer, Origin};
-use super::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, read_environment, read_flags};
+use super::environment::{
+    Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, is_ours, read_environment, read_flags,
+};
 use super::file;
 use super::problem::SettingsProblem;
 use crate::spec::ValueError;
@@ -60,7 +62,7 @@ impl Sources {
         let variables = std::env::vars_os();
         let named = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         Self {
-            environment: named.filter(|(name, _)| name.starts_with("HSCHED_")).collect(),
+            environment: named.filter(|(name, _)| is_ours(name)).collect(),
             directory: std::env::current_dir().ok(),
             home: strategy.as_ref().map(|strategy| strategy.home_dir().to_owned()),
             config_home: strategy.as_ref().map(BaseStrategy::config_dir),

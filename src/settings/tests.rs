@@ -107,6 +107,14 @@ fn without_any_layer_defaults_hold() {
 }
 
 #[test]
+fn no_color_of_all_programs_gives_way_to_what_is_said_to_this_one() {
+    let world = World::new().variable("NO_COLOR", "1");
+    assert_snapshot!(world.show(), @"color = never (NO_COLOR)");
+    assert_snapshot!(world.file(USER, "color = 'always'").show(), @"color = always (/home/.config/hsched/config.toml:1)");
+    assert_snapshot!(World::new().variable("NO_COLOR", "").show(), @"");
+}
+
+#[test]
 fn later_layers_win_and_tables_merge() {
     let world = World::new()
         .file(

@@ -16,6 +16,7 @@ impl engine::World for World {
             sightings: Vec::new(),
             strays: Vec::new(),
             epochs: Vec::new(),
+            odd: Vec::new(),
             notes: Vec::new(),
         };
         for own in self.submissions() {

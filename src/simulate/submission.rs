@@ -190,7 +190,8 @@ impl Submission {
             Stage::Ended { end, at } => Standing::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
-        Sighting { job: self.job.name.clone(), run: self.run.clone(), job_id: self.id, submit_time, standing }
+        let (job, run) = (self.job.name.clone(), self.run.clone());
+        Sighting { job, run, job_id: self.id, submit_time, standing, reason: None }
     }
 
     /// Returns it while it runs.

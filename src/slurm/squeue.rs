@@ -95,6 +95,27 @@ pub fn parse(text: &str) -> Result<(Vec<QueuedJob>, Vec<String>), ParseError> {
 }
 
 impl QueuedJob {
+    /// Returns whether the job waits until somebody does something: it is held, or asks for what it can never get.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        const STUCK: [&str; 9] = [
+            "BadConstraints",
+            "DependencyNeverSatisfied",
+            "InvalidAccount",
+            "InvalidQOS",
+            "PartitionNodeLimit",
+            "PartitionTimeLimit",
+            "AccountNotAllowed",
+            "QOSNotAllowed",
+            "ReservationDeleted",
+        ];
+        self.reason.as_deref().is_some_and(|reason| {
+            let held = reason.starts_with("JobHeld") || reason.ends_with(" held");
+            // A limit on single jobs does not give way with time.
+            held || reason.ends_with("PerJob") || reason.ends_with("PerJobLimit") || STUCK.contains(&reason)
+        })
+    }
+
     /// Returns the run that the job is, when hsched submitted it.
     #[must_use]
     pub fn tag(&self) -> Option<Tag> {
@@ -180,6 +201,17 @@ mod tests {
         );
         assert_eq!(waiting.reason.as_deref(), Some("ReqNodeNotAvail, UnavailableNodes:p1"));
         assert_eq!((waiting.het, waiting.start_time.clone(), waiting.time_left), (None, None, None));
+        let stuck = |reason: &str| {
+            let line =
+                format!("4|4|N/A|N/A|PENDING|{reason}|gpu|a|N/A|N/A|1:00|1|1|0|0||cpu=1|N/A|N/A|p|(null)");
+            read(&line).is_stuck()
+        };
+        for reason in ["JobHeldUser", "JobHeldAdmin", "launch failed requeued held", "QOSMaxGRESPerJob"] {
+            assert!(stuck(reason), "{reason}");
+        }
+        assert!(
+            ["Priority", "Resources", "None", "QOSMaxGRESPerUser", "BeginTime"].iter().all(|own| !stuck(own))
+        );
         assert_eq!((waiting.nodes.as_str(), waiting.comment.clone(), waiting.tag()), ("", None, None));
         let ended = |state: &str, exit: &str| {
             let job =

@@ -77,7 +77,9 @@ fn answer(what: &Map<String, Value>) -> Option<Event> {
 /// Returns an event as a line of the journal.
 pub(super) fn event_line(event: &Event) -> Value {
     match event {
-        Event::Added { job } => json!({ "event": "added", "job": job.name.as_str() }),
+        Event::Added { job, restart } => {
+            json!({ "event": "added", "job": job.name.as_str(), "restart": restart })
+        }
         Event::CancelAsked { job } => json!({ "event": "cancel_asked", "job": job.as_str() }),
         Event::Stray { job, job_id } => {
             json!({ "event": "stray", "job": job.as_str(), "job_id": job_id.map(|id| id.0) })
@@ -113,6 +115,8 @@ fn news_line(news: &News) -> Value {
         News::Queued { job_id, submit_time } => {
             json!({ "event": "queued", "job_id": job_id.0, "submit_time": submit_time })
         }
+        News::Waits(reason) => json!({ "event": "waits", "reason": reason.text }),
+        News::Odd { what } => json!({ "event": "odd", "what": what }),
         News::Started { job_id, submit_time, at, gpus } => json!({
             "event": "started", "job_id": job_id.0, "submit_time": submit_time, "start": at.0,
             "gpus": gpus.as_ref().map(ToString::to_string),
@@ -153,7 +157,7 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
         Action::Cancel { job, run, why, .. } => vec![about("cancel", job, run, why)],
         // The state says why jobs wait; a thousand of them would fill the journal.
         Action::Wait { .. } => Vec::new(),
-        Action::Learn { job, samples } => {
+        Action::Learn { job, samples, .. } => {
             vec![json!({ "action": "learn", "job": job.as_str(), "samples": samples.len() })]
         }
     }

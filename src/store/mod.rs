@@ -3,6 +3,7 @@
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
 mod journal;
+mod last_look;
 mod ledger;
 mod old_runs;
 mod place;
@@ -15,6 +16,7 @@ mod speeds;
 mod state_dir;
 mod state_file;
 
+pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};

@@ -34,6 +34,9 @@ struct Line {
     probe: Vec<(u64, f64)>,
 }
 
+/// Characters of a line that are shown.
+const LONGEST_EXCERPT: usize = 60;
+
 /// Returns the epochs after `done` that rank 0 has reported, in order, with what the other ranks say of them.
 ///
 /// No file is no report. Lines that cannot be read are passed over: the last may be half written.
@@ -70,6 +73,38 @@ pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
     Ok(lines.flat_map(|line| trials(&line)).collect())
+}
+
+/// Returns what is odd about rank 0's report of a job with so many epochs: the first line that cannot be read, and the
+/// first of an epoch that the job does not have. Such lines do not count.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn odd(folder: &Path, epochs: u64) -> io::Result<Option<String>> {
+    let path = folder.join("rank-0.jsonl");
+    let text = read(&path)?.unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let (mut unread, mut strange) = (None, None);
+    for (number, line) in whole.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = format!("line {} of {}", number + 1, path.display());
+        match serde_json::from_str::<Line>(line) {
+            Err(error) if unread.is_none() => {
+                let error = error.to_string();
+                let why = error.split_once(" at line").map_or(error.as_str(), |(why, _)| why);
+                let begin: String = line.trim().chars().take(LONGEST_EXCERPT).collect();
+                unread = Some(format!("{place} cannot be read, {why}: {begin}"));
+            }
+            Ok(Line { epoch: Some(0), .. }) if strange.is_none() => {
+                strange = Some(format!("{place} is about epoch 0: epochs count from 1"));
+            }
+            Ok(Line { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
+                strange = Some(format!("{place} is about epoch {epoch}, and the job has {epochs}"));
+            }
+            _ => {}
+        }
+    }
+    let odd: Vec<String> = unread.into_iter().chain(strange).collect();
+    Ok((!odd.is_empty()).then(|| odd.join("; ")))
 }
 
 /// What a rank says of an epoch: its number, its length, and the report where it computed.
@@ -163,6 +198,27 @@ mod tests {
         let trials = probes(folder.path()).expect("reads");
         assert_eq!(trials, [Timed { batch: 8, time: Seconds(0.1) }]);
         assert!(read(1).is_empty());
+    }
+
+    #[test]
+    fn lines_that_do_not_count_are_named() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let said = |text: &str| {
+            fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
+            let odd = odd(folder.path(), 2).expect("reads");
+            odd.map(|odd| odd.replace(&folder.path().display().to_string(), "REPORT"))
+        };
+        let check = |text: &str, expected: &str| assert_eq!(said(text).as_deref(), Some(expected), "{text}");
+        assert_eq!(said("{\"epoch\": 1}\n\n{\"other\": 1}\n{\"epoch\": 2}\n{\"epo"), None);
+        check(
+            "{\"epoch\": 1}\n{'epoch': 2}\n{}\nx\n",
+            "line 2 of REPORT/rank-0.jsonl cannot be read, key must be a string: {'epoch': 2}",
+        );
+        check("{\"epoch\": 0}\n", "line 1 of REPORT/rank-0.jsonl is about epoch 0: epochs count from 1");
+        check(
+            "{\"epoch\": 2}\n{\"epoch\": 3}\n{\"epoch\": 4}\n",
+            "line 2 of REPORT/rank-0.jsonl is about epoch 3, and the job has 2",
+        );
     }
 
     #[test]

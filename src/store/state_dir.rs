@@ -4,6 +4,7 @@
 //! STATE/lock                 held while a command changes anything here
 //! STATE/watch.lock           held by a `watch` that goes on
 //! STATE/state.json           where every job stands: replaced as a whole, before anything is done
+//! STATE/looked               empty; its time is that of the last look at the jobs
 //! STATE/journal              one JSON object a line: what happened, what was meant, what came of it
 //! STATE/throughput.json      measured speeds
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
@@ -29,8 +30,9 @@ use tempfile::NamedTempFile;
 use thiserror::Error;
 
 use crate::engine::{Rules, State};
+use crate::model::Time;
 use crate::store::ledger::Contents;
-use crate::store::{Ledger, SpeedFile, old_runs};
+use crate::store::{Ledger, SpeedFile, last_look, old_runs};
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -117,6 +119,11 @@ impl StateDir {
     /// When a file is there and cannot be used; it is left as it is.
     pub fn ledger(&self, rules: &Rules) -> Result<(State, Ledger<'_>), StateError> {
         Ledger::open(self, rules)
+    }
+
+    /// Notes that all jobs were looked at, and that the state is as they were then.
+    pub fn looked(&self, at: Time) {
+        last_look::note(&self.root, at);
     }
 
     /// Replaces the file of measured speeds.

@@ -75,6 +75,10 @@ struct StateAttempt {
     meant: f64,
     started: Option<f64>,
     missing: Option<f64>,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    odd: Option<String>,
     epoch_s: f64,
     #[serde(default)]
     communication_s: f64,
@@ -295,6 +299,8 @@ impl StateAttempt {
             meant: attempt.meant.0,
             started: attempt.started.map(|time| time.0),
             missing: attempt.missing.map(|time| time.0),
+            reason: attempt.reason.clone(),
+            odd: attempt.odd.clone(),
             epoch_s: attempt.epoch.0,
             communication_s: attempt.communication.0,
             epochs_before: attempt.epochs_before,
@@ -329,6 +335,8 @@ impl StateAttempt {
             submit_time: self.submit_time,
             started: self.started.map(Time),
             missing: self.missing.map(Time),
+            reason: self.reason,
+            odd: self.odd,
             gpus,
             communication: Seconds(self.communication_s),
             ..attempt

@@ -5,6 +5,7 @@ mod explain;
 mod explain_json;
 mod gpus;
 mod inventory;
+mod learnt;
 mod output;
 mod plan;
 mod progress;

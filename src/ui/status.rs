@@ -60,7 +60,11 @@ pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
         state.jobs.len() <= MANY || !completed
     };
     for tracked in state.jobs.iter().filter(is_told) {
-        say(&format!("{}: {}", tracked.job.name, Standing::new(tracked).last(now)));
+        let own = Standing::new(tracked);
+        say(&format!("{}: {}", tracked.job.name, own.last(now)));
+        if let Some(odd) = own.attempt.and_then(|attempt| attempt.odd.as_ref()) {
+            say(&format!("{}: reports: {odd}", tracked.job.name));
+        }
     }
     if !state.nodes_down.is_empty() {
         say(&format!("down when last looked at: {}", nodes(state.nodes_down.iter())));
@@ -141,22 +145,29 @@ impl<'a> Standing<'a> {
         })
     }
 
-    /// Returns when it ends, or ended.
+    /// Returns when it ends, or ended; of one that is overdue since when it has been silent.
     pub(super) fn ends(&self, now: Time) -> Option<String> {
-        match &self.tracked.phase {
-            Phase::Ended { at, .. } => Some(ago(*at, now)),
-            _ => Some(format!("in {}", duration(self.tracked.expected_end(now)?.since(now)))),
+        if let Phase::Ended { at, .. } = &self.tracked.phase {
+            return Some(ago(*at, now));
         }
+        if let Some(silence) = self.tracked.overdue(now) {
+            return Some(format!("overdue: no epoch for {}", duration(silence)));
+        }
+        Some(format!("in {}", duration(self.tracked.expected_end(now)?.since(now))))
     }
 
     /// Returns what happened last and how long ago, or why it waits.
-    pub(super) fn last(&self, now: Time) -> String {
+    #[must_use]
+    pub fn last(&self, now: Time) -> String {
         let (at, what) = &self.tracked.last;
         match &self.tracked.phase {
             Phase::Waiting { not_before: Some(moment), reason } if *moment > now => {
                 format!("{reason}; tried again in {}", duration(moment.since(now)))
             }
             Phase::Waiting { reason, .. } => format!("{reason}, {}", ago(*at, now)),
+            Phase::Pending(Attempt { reason: Some(reason), .. }) => {
+                format!("{what} ({reason}), {}", ago(*at, now))
+            }
             _ => format!("{what}, {}", ago(*at, now)),
         }
     }

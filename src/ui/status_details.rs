@@ -36,6 +36,9 @@ pub fn status_details(standing: Standing<'_>, files: &Files, now: Time, terminal
     for (what, path) in files {
         line(what, path);
     }
+    if let Some(odd) = standing.attempt.and_then(|attempt| attempt.odd.as_ref()) {
+        line("odd", odd);
+    }
     let runs = runs(standing, now);
     if !runs.is_empty() {
         text.push('\n');
@@ -69,7 +72,7 @@ fn runs(standing: Standing<'_>, now: Time) -> Table {
         ]);
     };
     for past in &tracked.past {
-        row(&past.attempt, past.epochs, past.ended, harmless(&past.end.to_string()));
+        row(&past.attempt, past.epochs, past.ended, harmless(&tracked.ending(past)));
     }
     if let Some(attempt) = tracked.phase.attempt() {
         let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);

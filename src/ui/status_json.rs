@@ -39,6 +39,7 @@ fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files
         Phase::Waiting { not_before: moment, reason: why } => {
             (reason, not_before) = (Some(why), seconds(*moment));
         }
+        Phase::Pending(Attempt { reason: Some(why), .. }) => reason = Some(why),
         Phase::Ended { at, outcome } => {
             ended = Some(at.0);
             if let Outcome::Failed { reason: why } = outcome {
@@ -74,11 +75,13 @@ fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files
         "added": tracked.added.0,
         "started": seconds(attempt.and_then(|own| own.started)),
         "expected_end": seconds(tracked.expected_end(now)),
+        "overdue_s": tracked.overdue(now).map(|Seconds(silence)| silence),
         "ended": ended,
         "not_before": not_before,
         "last_event": { "at": tracked.last.0.0, "text": tracked.last.1 },
         "failures": tracked.failures,
         "retries": tracked.job.retries,
+        "odd_reports": attempt.and_then(|own| own.odd.as_ref()),
         "runs": runs,
     })
 }

@@ -6,8 +6,8 @@ use crate::engine::{
     Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked,
 };
 use crate::model::{JobName, NodeName, Seconds, hostlist};
-use crate::throughput::{Sample, SpeedKey};
 use crate::ui::duration;
+use crate::ui::learnt::Learnt;
 
 /// Makes lines of what is told, and leaves out what is no news.
 #[derive(Debug, Default)]
@@ -17,8 +17,7 @@ pub struct Story {
     actions: Vec<Action>,
     /// The jobs of which was said that they wait.
     waits: BTreeSet<JobName>,
-    /// Samples a second, as last said.
-    speeds: BTreeMap<SpeedKey, f64>,
+    speeds: Learnt,
 }
 
 /// One line of a story.
@@ -41,6 +40,8 @@ pub enum Topic {
     Queue,
     Start,
     Epoch,
+    /// Reports that do not count.
+    Report,
     /// An attempt was asked to end, or for another reason saved what it did, and the job goes on.
     Saved,
     /// An attempt failed, and the job goes on.
@@ -56,9 +57,6 @@ pub enum Topic {
     Speed,
 }
 
-/// Speeds that differ by less than this part are the same to a reader.
-const NOTABLE: f64 = 0.05;
-
 impl Topic {
     /// Returns the topic in one word, for JSON.
     #[must_use]
@@ -69,6 +67,7 @@ impl Topic {
             Self::Queue => "queue",
             Self::Start => "start",
             Self::Epoch => "epoch",
+            Self::Report => "report",
             Self::Saved => "saved",
             Self::End => "end",
             Self::Completed => "completed",
@@ -87,7 +86,7 @@ impl Topic {
         match self {
             Self::Completed | Self::NodeBack => Some("32"),
             Self::GivenUp | Self::NodeDown | Self::End => Some("31"),
-            Self::Stop | Self::Speed => Some("33"),
+            Self::Stop | Self::Speed | Self::Report => Some("33"),
             _ => None,
         }
     }
@@ -129,7 +128,12 @@ impl Story {
         let (events, actions) = (std::mem::take(&mut self.events), std::mem::take(&mut self.actions));
         let mut lines = nodes(&events);
         let is_answer = |event: &&Event| matches!(event, Event::Attempt { news, .. } if is_answer(news));
-        lines.extend(events.iter().filter(|event| !is_answer(event)).filter_map(|event| tell(event, state)));
+        let mut seen = Vec::new();
+        for event in events.iter().filter(|event| !is_answer(event)) {
+            seen.extend(tell(event, state));
+        }
+        explain_waits(&mut seen, &events);
+        lines.append(&mut seen);
         for action in &actions {
             lines.extend(self.action(action, state, &events));
         }
@@ -165,31 +169,27 @@ impl Story {
                 let is_news = self.waits.insert(job.clone());
                 is_news.then(|| line(job, Topic::Wait, format!("waits: {why}"))).into_iter().collect()
             }
-            Action::Learn { job, samples } => self.learnt(job, samples, state).into_iter().collect(),
+            Action::Learn { job, samples, lessons } => {
+                let tracked = state.find(job);
+                let said = tracked.and_then(|tracked| self.speeds.tell(&tracked.job, samples, lessons));
+                said.map(|said| line(job, Topic::Speed, said)).into_iter().collect()
+            }
         }
     }
+}
 
-    /// Returns what the cache says now of the speeds of some samples, where that is not what was said of them before
-    /// or by the job file.
-    fn learnt(&mut self, job: &JobName, samples: &[Sample], state: &State) -> Option<StoryLine> {
-        let tracked = state.find(job)?;
-        let mut said: Vec<String> = Vec::new();
-        for sample in samples {
-            let Some(known) = state.cache.estimate(&sample.key) else { continue };
-            #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-            let batch = sample.batch as f64;
-            let rate = known.speed.rate_at(batch);
-            let of_file = tracked.job.throughput.get(&sample.key.gpu_type).map(|speed| speed.rate_at(batch));
-            let before = self.speeds.get(&sample.key).copied().or(of_file);
-            if before.is_some_and(|before| (rate / before - 1.0).abs() < NOTABLE) {
-                continue;
-            }
-            let file = of_file.map_or("nothing".to_owned(), per_second);
-            let (gpu_type, rate_text) = (&sample.key.gpu_type, per_second(rate));
-            said.push(format!("{gpu_type} {rate_text} (its job file said {file})"));
-            self.speeds.insert(sample.key.clone(), rate);
+/// Adds Slurm's reasons to the lines of submissions that were just seen in the queue; of others that a job is stuck is
+/// news, and that another one is before it is none.
+fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
+    for event in events {
+        let Event::Attempt { job, news: News::Waits(reason), .. } = event else { continue };
+        let stuck = if reason.is_stuck { ", and does not start by itself" } else { "" };
+        let own = |line: &&mut StoryLine| line.job.as_ref() == Some(job) && line.topic == Topic::Queue;
+        if let Some(line) = lines.iter_mut().find(own) {
+            line.text = format!("{}: {}{stuck}", line.text, reason.text);
+        } else if reason.is_stuck {
+            lines.push(line(job, Topic::Queue, format!("waits in the queue: {}{stuck}", reason.text)));
         }
-        (!said.is_empty()).then(|| line(job, Topic::Speed, format!("learnt {}", said.join(", "))))
     }
 }
 
@@ -214,10 +214,6 @@ fn shorten_waits(lines: &mut Vec<StoryLine>) {
 
 fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
     StoryLine { job: Some(job.clone()), topic, text }
-}
-
-fn per_second(rate: f64) -> String {
-    if rate < 10.0 { format!("{rate:.1}/s") } else { format!("{rate:.0}/s") }
 }
 
 /// Returns whether news are the answer to a request.
@@ -277,7 +273,7 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
 /// Returns the line of an event, if it is worth one.
 fn tell(event: &Event, state: &State) -> Option<StoryLine> {
     match event {
-        Event::Added { job } => {
+        Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
             Some(line(&job.name, Topic::Order, text))
         }
@@ -316,7 +312,8 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
         News::Unclear { message } => {
             (Topic::Queue, format!("nobody knows whether it was submitted: {message}"))
         }
-        News::Missing => (Topic::Queue, "Slurm does not show it".to_owned()),
+        News::Missing => (Topic::Queue, "Slurm does not show it; waits a minute to be sure".to_owned()),
+        News::Odd { what } => (Topic::Report, format!("reports: {what}")),
         News::NeverSubmitted => (Topic::Queue, "Slurm never had it; it is submitted again".to_owned()),
         News::Queued { job_id, .. } => (Topic::Queue, format!("waits in the queue as job {job_id}")),
         News::Started { .. } => (Topic::Start, format!("runs on {}", attempt.map(place)?)),
@@ -327,12 +324,14 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
         News::Ended { end, .. } => {
             // What the engine made of it: ranks fail for a node that is lost.
             let same = |past: &&PastAttempt| attempt.is_some_and(|own| own.run == past.attempt.run);
-            let end = tracked.past.iter().rev().find(same).map_or(end, |past| &past.end);
+            let past = tracked.past.iter().rev().find(same);
+            let end = past.map_or(end, |past| &past.end);
+            let said = past.map_or_else(|| end.to_string(), |past| tracked.ending(past));
             let saved = *end == End::Saved && !tracked.phase.is_over();
-            (if saved { Topic::Saved } else { fate(tracked) }, ended(end, tracked))
+            (if saved { Topic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
         }
         News::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
-        News::Stopped | News::Killed => return None,
+        News::Stopped | News::Killed | News::Waits(_) => return None,
     };
     Some(told)
 }
@@ -357,12 +356,12 @@ fn output(tracked: &Tracked) -> String {
     format!("{folder}{}.out", tracked.job.name)
 }
 
-fn ended(end: &End, tracked: &Tracked) -> String {
+fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
     let (done, all) = (tracked.epochs_done, tracked.job.epochs);
     match &tracked.phase {
         Phase::Ended { at, outcome: Outcome::Completed } => {
-            let silent = if tracked.epochs_done == 0 { "; its ranks reported no epoch" } else { "" };
-            format!("completed, {} after it was added{silent}", duration(at.since(tracked.added)))
+            let shortfall = tracked.shortfall();
+            format!("completed, {} after it was added{shortfall}", duration(at.since(tracked.added)))
         }
         Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
             format!("given up: {reason}; see {}", output(tracked))
@@ -371,11 +370,10 @@ fn ended(end: &End, tracked: &Tracked) -> String {
         _ => {
             let counts =
                 !end.is_from_outside() && !matches!(end, End::Saved | End::Completed | End::TimedOut);
-            let (left, retries) = (tracked.job.retries.saturating_sub(tracked.failures), tracked.job.retries);
-            let left = if counts { format!(", {left} of {retries} retries left") } else { String::new() };
+            let left = if counts { format!(", {}", tracked.retries_left()) } else { String::new() };
             let then =
                 if done > 0 { format!("goes on after epoch {done} of {all}") } else { "starts again".into() };
-            format!("{end}{left}; {then}")
+            format!("{said}{left}; {then}")
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::ui::text::wrap;
 const GAP: usize = 2;
 
 /// What no column is made narrower than.
-const NARROWEST: usize = 8;
+const NARROWEST: usize = 6;
 
 /// Rows of text under headings.
 #[derive(Clone, Debug)]
@@ -97,6 +97,17 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_columns_fit_a_narrow_terminal() {
+        let mut table = Table::new(&[("RUN", Align::Left); 7]);
+        table.row(
+            ["20261121-190801-a1b2c3", "17", "2 t4 + 1 v100", "a[1-2],b1", "4", "10 min 00 s", "lost a node"]
+                .map(str::to_owned),
+        );
+        let text = table.render(60, false);
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    }
 
     #[test]
     fn wide_cells_wrap_between_words() {

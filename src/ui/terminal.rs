@@ -13,7 +13,10 @@ pub struct Terminal {
 }
 
 /// Width of tables where there is no terminal to ask: what every terminal shows.
-const NARROWEST: usize = 80;
+const USUAL: usize = 80;
+
+/// What no terminal is taken to be narrower than: tables need some room.
+const NARROWEST: usize = 40;
 
 impl Terminal {
     /// Returns the terminal; `colour` is the user's wish, `None` for colour where stdout is a terminal.
@@ -21,7 +24,7 @@ impl Terminal {
     pub fn new(colour: Option<bool>) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let known = terminal_size::terminal_size().filter(|_| is_terminal);
-        let width = known.map_or(NARROWEST, |(width, _)| usize::from(width.0).max(NARROWEST));
+        let width = known.map_or(USUAL, |(width, _)| usize::from(width.0).max(NARROWEST));
         Self { width, colour: colour.unwrap_or(is_terminal), watched: is_terminal }
     }
 

@@ -59,7 +59,7 @@ fn the_story_is_told_the_same_every_time() {
     Now we watch; single epochs and restarts are left out here. A figure in
     jobs.yaml is far off, a job will fail, and a machine will die.
     $ hsched watch --moves auto
-    00:22:30 lstm: learnt v100 341/s (its job file said 900/s)
+    00:22:30 lstm: learnt v100 341/s at batch 256 (its job file said 900/s)
              # Its ranks measured it. From now on that counts, not the job file.
     00:22:30 lstm: stops to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
              # What the moves gain is worth more than the restarts cost.

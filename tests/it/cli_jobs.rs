@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{JOBS, Sandbox, THREE};
 
-const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml --run-id r1";
+pub const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml --run-id r1";
 
 /// A queue that shows job `id` of run r1.
-fn line(id: u32, job: &str, state: &str) -> String {
+pub fn line(id: u32, job: &str, state: &str) -> String {
     format!(
         "{id}|{id}|N/A|N/A|{state}|x|gpu|a|N/A|N/A|1:00|1|1|0|0||||x|{job}|{{\"hsched\":1,\"run\":\"r1\",\"job\":\"{job}\"}}"
     )
 }
 
 /// Returns a sandbox with two jobs as 1 and 2 in the queue.
-fn submitted() -> Sandbox {
+pub fn submitted() -> Sandbox {
     let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).program("scancel", ":");
     sandbox.run(SUBMIT).succeeds();
     sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")])
@@ -70,6 +70,24 @@ fn added_jobs_wait_and_are_told_apart() {
         (&json!("hsched.add/1"), vec![&json!("again"), &json!("replaced")])
     );
     assert_snapshot!(sandbox.run("status").succeeds().lines().last().expect("a summary"), @"3 waiting");
+}
+
+#[test]
+fn nothing_to_cancel_is_said() {
+    assert_eq!(Sandbox::with_slurm().run("cancel --all").succeeds(), "no jobs are known here\n");
+}
+
+#[test]
+fn an_old_look_is_said() {
+    let sandbox = submitted();
+    let looked = fs::File::options().append(true).open(sandbox.state("looked")).expect("a file");
+    assert!(!sandbox.run("status").succeeds().contains("last looked at"));
+    looked.set_modified(std::time::UNIX_EPOCH).expect("a time");
+    let text = sandbox.run("status").succeeds();
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("last looked at ") && last.ends_with(" ago; hsched watch goes on"), "{text}");
+    let value = sandbox.run("status --format json").exits(0).json();
+    assert_eq!(value["looked_at"], 0.0);
 }
 
 #[test]
@@ -152,15 +170,15 @@ fn status_counts_what_ranks_have_reported_since() {
     )
     .expect("a file");
     let text = sandbox.run("status").succeeds();
-    assert!(text.contains("vgg19     pending  1 v100   2/200  28.5 s → 16.0 s  -\n"), "{text}");
+    assert!(text.contains("vgg19     running  1 v100   2/200  28.5 s → 16.0 s  in "), "{text}");
     assert!(text.contains("vgg19: epoch 2 of 200 done, "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let calls = sandbox.calls("squeue").len();
     let value = sandbox.run("status vgg19 --format json").exits(0).json();
     let own = &value["jobs"][0];
     assert_eq!(
-        [&own["epochs_done"], &own["observed_epoch_s"], &own["expected_end"], &own["job_id"]],
-        [&json!(2), &json!(16.0), &Value::Null, &json!("2")]
+        [&own["epochs_done"], &own["observed_epoch_s"], &own["state"], &own["job_id"]],
+        [&json!(2), &json!(16.0), &json!("running"), &json!("2")]
     );
     assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
     assert_eq!(own["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");

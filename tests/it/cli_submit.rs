@@ -53,9 +53,9 @@ fn the_run_is_kept_for_its_owner_alone() {
         .map(|job| sandbox.text(&sandbox.state(&format!("runs/r1/{job}.sbatch"))));
     assert!(scripts.concat() == dry);
     assert_snapshot!(sandbox.journal(), @r#"
-    {"event":"added","job":"resnet18","seq":1}
-    {"event":"added","job":"vgg19","seq":2}
-    {"event":"added","job":"third","seq":3}
+    {"event":"added","job":"resnet18","restart":false,"seq":1}
+    {"event":"added","job":"vgg19","restart":false,"seq":2}
+    {"event":"added","job":"third","restart":false,"seq":3}
     {"action":"submit","gpus":"1 v100","job":"resnet18","run":"r1","seq":4}
     {"action":"submit","gpus":"1 v100","job":"vgg19","run":"r1","seq":5}
     {"action":"submit","gpus":"1 v100","job":"third","run":"r1","seq":6}
@@ -134,7 +134,7 @@ fn a_refused_job_does_not_keep_the_others_back() {
     let value = refusing(2).run(&format!("{SUBMIT} --format json")).exits(4).json();
     assert_eq!(
         value["jobs"][1],
-        json!({"name": "vgg19", "state": "refused", "job_id": null, "message": "Invalid account"})
+        json!({"name": "vgg19", "state": "refused", "job_id": null, "message": "Invalid account", "epochs_done": 0})
     );
     assert_eq!((&value["jobs"][2]["state"], &value["jobs"][2]["job_id"]), (&json!("submitted"), &json!("3")));
 }

@@ -56,6 +56,21 @@ fn a_turn_asks_the_queue_and_the_nodes_once_and_submits_what_can_run() {
 }
 
 #[test]
+fn a_partition_that_is_not_there_is_named_with_those_that_are() {
+    let sandbox = sandbox();
+    sandbox.run("add jobs.yaml --partition night").succeeds();
+    let told = sandbox.run("watch --once").exits(0).stdout;
+    assert!(
+        lines(&told)
+            .starts_with("a: waits: partition \"night\" has no node in this cluster; there are: gpu\n"),
+        "{told}"
+    );
+    // It is told once.
+    assert_eq!(sandbox.run("watch --once").exits(0).stdout, "");
+    assert!(sandbox.calls("sbatch").is_empty());
+}
+
+#[test]
 fn programs_get_a_line_of_json_for_each_thing_that_happens() {
     let sandbox = sandbox();
     sandbox.run("add jobs.yaml").succeeds();
@@ -79,8 +94,8 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
     // The queue is empty: both have left it.
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    a: Slurm does not show it
-    b: Slurm does not show it
+    a: Slurm does not show it; waits a minute to be sure
+    b: Slurm does not show it; waits a minute to be sure
     ");
     assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
 }

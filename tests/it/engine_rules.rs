@@ -1,8 +1,8 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
 
 use hsched::engine::{
-    Action, Attempt, End, EpochReport, Event, Moves, News, Observation, Outcome, PastAttempt, Phase,
-    RankReport, Sighting, Standing, State, Tracked, apply, notice,
+    Action, Attempt, Beginning, End, EpochReport, Event, Moves, News, Observation, Outcome, PastAttempt,
+    Phase, RankReport, Sighting, Standing, State, Tracked, apply, notice,
 };
 use hsched::model::{Job, JobId, NodeName, Seconds, Time};
 use hsched::throughput::SampleSource;
@@ -75,6 +75,59 @@ fn a_completed_or_cancelled_job_is_over() {
         "{:?}",
         state.jobs[0].last
     );
+}
+
+/// Where `job` begins when it is added after one that ended so, with this many epochs done; and what it is then.
+fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool) -> (String, Tracked) {
+    let past = PastAttempt {
+        attempt: attempt("r", "v1", "v100", 1, 0),
+        ended: Time(5.0),
+        end: End::Failed { exit: 1, signal: 0 },
+        epochs: done,
+    };
+    let waiting = Tracked::new(self::job("a", "{v100: 100}", ""), Time(0.0));
+    let phase = outcome.map_or(waiting.phase.clone(), |outcome| Phase::Ended { at: Time(5.0), outcome });
+    let before = Tracked { phase, epochs_done: done, failures: 4, fruitless: 2, past: vec![past], ..waiting };
+    let mut state = state(vec![before]);
+    let said = Beginning::of(&job, &state, restart).clause();
+    let event = Event::Added { job: Box::new(job), restart };
+    apply(&mut state, Time(60.0), &event, &rules(Moves::Never));
+    (said, state.jobs.remove(0))
+}
+
+#[test]
+fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
+    let same = || job("a", "{v100: 100}", "");
+    let failed = || Some(Outcome::Failed { reason: "failed with exit status 1".into() });
+    let check = |before, job, restart, said: &str, done| {
+        let (clause, after) = begun_again(before, job, restart);
+        assert_eq!((clause.as_str(), after.epochs_done), (said, done));
+        // Its retries count from now, and its past stays.
+        assert_eq!((after.failures, after.fruitless, after.past.len(), not_before(&after)), (0, 0, 1, None));
+    };
+    let on = "; goes on after epoch 4 of 10";
+    check((failed(), 4), same(), false, on, 4);
+    check((Some(Outcome::Cancelled), 4), same(), false, on, 4);
+    check((None, 4), same(), false, on, 4);
+    check((failed(), 10), same(), false, "; goes on after epoch 9 of 10", 9);
+    check((failed(), 0), same(), true, "", 0);
+    check((failed(), 4), same(), true, "; begins anew: --restart", 0);
+    check((Some(Outcome::Completed), 10), same(), false, "; begins anew: the one before completed", 0);
+    let other = |change: &dyn Fn(&mut Job)| {
+        let mut job = same();
+        change(&mut job);
+        job
+    };
+    let cases: [(Job, &str); 4] = [
+        (other(&|job| job.model = "b".into()), "model was a and is b"),
+        (other(&|job| job.samples_per_epoch = 7), "samples_per_epoch was 1000 and is 7"),
+        (other(&|job| job.global_batch = 64), "global_batch was 100 and is 64"),
+        (other(&|job| job.epochs = 3), "4 epochs are done, and it has 3 now"),
+    ];
+    for (job, why) in cases {
+        check((failed(), 4), job, false, &format!("; begins anew: {why}"), 0);
+    }
+    check((failed(), 4), other(&|job| job.epochs = 20), false, "; goes on after epoch 4 of 20", 4);
 }
 
 #[test]

@@ -122,11 +122,12 @@ pub fn look(at: f64, sightings: Vec<Sighting>) -> Observation {
         sightings,
         strays: Vec::new(),
         epochs: Vec::new(),
+        odd: Vec::new(),
         notes: Vec::new(),
     }
 }
 
 pub fn sighting(job_id: u32, standing: Standing) -> Sighting {
     let submit_time = Some("2026-11-21T06:13:16".to_owned());
-    Sighting { job: name("a"), run: "r".into(), job_id: JobId(job_id), submit_time, standing }
+    Sighting { job: name("a"), run: "r".into(), job_id: JobId(job_id), submit_time, standing, reason: None }
 }

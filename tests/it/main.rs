@@ -8,6 +8,7 @@
 
 mod bundle_cost;
 mod certificate;
+mod cli_again;
 mod cli_cache;
 mod cli_check_ddp;
 mod cli_clusters;
@@ -67,4 +68,5 @@ mod speed_cache;
 mod state_round_trip;
 mod status_table;
 mod story;
+mod story_lines;
 mod throughput_names;

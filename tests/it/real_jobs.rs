@@ -14,7 +14,7 @@ fn status(desk: &Desk<'_>) -> Value {
 }
 
 #[test]
-fn reports_are_counted_and_a_cancelled_job_can_begin_anew() {
+fn reports_are_counted_and_a_cancelled_job_goes_on() {
     let Some(desk) = desk("owner", "mech") else { return };
     let hsched = env!("CARGO_BIN_EXE_hsched");
     let report = format!("{hsched} report --epoch $epoch --compute-s 0.5 --metric loss=0.7");
@@ -48,10 +48,12 @@ fn reports_are_counted_and_a_cancelled_job_can_begin_anew() {
     assert_eq!(status(&desk)["jobs"][0]["state"], "stopping", "nobody has asked Slurm since");
     let done = desk.hsched(&["add", "jobs.yaml"]);
     assert!(
-        done.stdout.starts_with("owner: added anew: the one before is over (cancelled)\n"),
+        done.stdout.starts_with(
+            "owner: added again: the one before is over (cancelled); goes on after epoch 3 of 9\n"
+        ),
         "{}",
         done.stdout
     );
     let own = &status(&desk)["jobs"][0];
-    assert_eq!((&own["state"], &own["epochs_done"]), (&"waiting".into(), &0.into()), "{own}");
+    assert_eq!((&own["state"], &own["epochs_done"]), (&"waiting".into(), &3.into()), "{own}");
 }

@@ -105,7 +105,7 @@ impl Desk {
         let batch = batch(run, &self.cluster, &[rest], epochs_done);
         let placement = batch.plan.verdicts()[0].placement().expect("a place").clone();
         let rules = crate::simulate_stories::rules(hsched::engine::Moves::Never);
-        apply(&mut self.state, FIRST, &Event::Added { job: Box::new(job.clone()) }, &rules);
+        apply(&mut self.state, FIRST, &Event::Added { job: Box::new(job.clone()), restart: false }, &rules);
         let tracked = self.state.find_mut(&job.name).expect("just added");
         tracked.epochs_done = epochs_done;
         let ranks = named_ranks(&batch.problem, &placement);

@@ -219,8 +219,10 @@ impl Watch {
 
 fn orders(story: &Script) -> Vec<(Time, Event)> {
     let at = |seconds: u32| Time(FIRST.0 + f64::from(seconds));
-    let added =
-        story.jobs.iter().map(|(arrival, job)| (at(*arrival), Event::Added { job: Box::new(job.clone()) }));
+    let added = story
+        .jobs
+        .iter()
+        .map(|(arrival, job)| (at(*arrival), Event::Added { job: Box::new(job.clone()), restart: false }));
     let cancelled = story
         .cancelled
         .iter()
@@ -261,7 +263,8 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
     let jobs = jobs(text);
     let mut site = site(cluster(nodes), &jobs);
     change(&mut site);
-    let orders = jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()) })).collect();
+    let orders =
+        jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false })).collect();
     let (rules, policy) =
         (rules(Moves::Auto { margin: 0.1 }), find("optimal", Parameters::default()).expect("a policy"));
     let ways = Ways {
@@ -338,7 +341,7 @@ fn a_story_has_a_line_for_all_that_is_news() {
     1 y: runs on 1 a (n2)
     100 x: epoch 1 of 4 done (100.0 s)
     125 y: epoch 1 of 4 done (125.0 s)
-    125 y: learnt a 8.0/s (its job file said 10/s)
+    125 y: learnt a 8.0/s at batch 100 (its job file said 10/s)
     130 nodes n[2-3] are down: Not responding
     130 y: lost a node; goes on after epoch 1 of 4
     135 y: waits: needs a a; 0 on offer now

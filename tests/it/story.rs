@@ -125,7 +125,10 @@ pub fn simulated(delays: Delays, poll: Seconds) -> (Vec<String>, BTreeMap<String
     let rules = Rules { retry_delay: Seconds(1.0), ..rules(Moves::Auto { margin: 0.5 }) };
     let text = jobs(&|_, _| json!("x")).to_string();
     let jobs = hsched::spec::jobs::parse(&text).expect("jobs");
-    let orders = jobs.into_iter().map(|job| (Time(0.0), Event::Added { job: Box::new(job) })).collect();
+    let orders = jobs
+        .into_iter()
+        .map(|job| (Time(0.0), Event::Added { job: Box::new(job), restart: false }))
+        .collect();
     let ways = Ways {
         rules: &rules,
         policy: policy.as_ref(),

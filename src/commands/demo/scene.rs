@@ -87,7 +87,10 @@ impl Scene {
 
     /// Returns what owners want: all jobs, at once.
     pub(super) fn orders(&self) -> Vec<(Time, Event)> {
-        self.jobs.iter().map(|job| (BEGIN, Event::Added { job: Box::new(job.clone()) })).collect()
+        self.jobs
+            .iter()
+            .map(|job| (BEGIN, Event::Added { job: Box::new(job.clone()), restart: false }))
+            .collect()
     }
 
     /// Returns the rules of the engine.

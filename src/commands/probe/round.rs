@@ -197,7 +197,8 @@ impl Prober<'_> {
             for event in notice(&round.state, &seen) {
                 // The length of a whole probe is no measure: it may end after a few steps.
                 let is_epoch = matches!(event, Event::Attempt { news: News::Epoch(_), .. });
-                if let Some(Action::Learn { job, samples }) = apply(&mut round.state, seen.at, &event, &rules)
+                if let Some(Action::Learn { job, samples, .. }) =
+                    apply(&mut round.state, seen.at, &event, &rules)
                     && is_epoch
                 {
                     round.learnt.push((job, samples));

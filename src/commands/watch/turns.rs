@@ -164,7 +164,7 @@ impl<'a> Watch<'a> {
             // What was done is said even where what came after it failed.
             let notes = turn.as_ref().map(|turn| turn.seen.notes.clone()).unwrap_or_default();
             self.print(&notes, state);
-            turn?;
+            world.directory.looked(turn?.seen.at);
             let failed = |phase: &Phase| {
                 matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
                     && !phase.ended_before(self.begun)

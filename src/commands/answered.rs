@@ -1,0 +1,79 @@
+//! What came of a job's submission, for people and for programs.
+
+use std::fmt;
+
+use crate::engine::{Beginning, News};
+use crate::model::{JobId, JobName};
+
+/// What came of a job's submission.
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    Submitted(JobId),
+    Refused(String),
+    /// sbatch gave no clear answer, and the queue does not show the job.
+    Unknown(String),
+    Unreachable(String),
+}
+
+/// What came of a job's submission, and where the job begins.
+#[derive(Clone, Debug)]
+pub(super) struct Answered {
+    pub job: JobName,
+    pub answer: Answer,
+    pub beginning: Beginning,
+}
+
+impl Answer {
+    pub(super) fn of(news: &News) -> Self {
+        match news {
+            News::Submitted { job_id } => Self::Submitted(*job_id),
+            News::Refused { message } | News::Deferred { message } => Self::Refused(message.clone()),
+            News::Unreachable { message } => Self::Unreachable(message.clone()),
+            News::Unclear { message } => Self::Unknown(message.clone()),
+            other => Self::Unknown(format!("{other:?}")),
+        }
+    }
+
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Submitted(_) => "submitted",
+            Self::Refused(_) => "refused",
+            Self::Unknown(_) => "unknown",
+            Self::Unreachable(_) => "unreachable",
+        }
+    }
+
+    pub(super) fn job_id(&self) -> Option<String> {
+        match self {
+            Self::Submitted(job_id) => Some(job_id.to_string()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn message(&self) -> Option<&str> {
+        match self {
+            Self::Refused(message) | Self::Unknown(message) | Self::Unreachable(message) => Some(message),
+            Self::Submitted(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Answered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let submitted = matches!(self.answer, Answer::Submitted(_));
+        let clause = if submitted { self.beginning.clause() } else { String::new() };
+        write!(f, "{}: {}{clause}", self.job, self.answer)
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Submitted(job_id) => write!(f, "submitted as job {job_id}"),
+            Self::Unknown(message) => {
+                write!(f, "nobody knows whether it was submitted ({message}); look at squeue --me")
+            }
+            Self::Refused(message) | Self::Unreachable(message) => write!(f, "not submitted: {message}"),
+        }
+    }
+}

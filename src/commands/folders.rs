@@ -1,0 +1,54 @@
+//! What is worth a word about the folders of jobs that are about to be added or submitted.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::commands::context::Context;
+use crate::commands::state;
+use crate::engine::State;
+use crate::live::absolute;
+use crate::model::Job;
+use crate::store::StateDir;
+
+/// Says which jobs would save over each other: those given, and others that have not ended.
+pub(super) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
+    // A state that cannot be read is an error of whoever is about to write it.
+    let rules = state::rules(context);
+    let state = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
+    let State { jobs: tracked, .. } = state.unwrap_or_default();
+    let is_given = |other: &Job| jobs.iter().any(|job| job.name == other.name);
+    let others = tracked.iter().filter(|own| !own.phase.is_over()).map(|own| &own.job);
+    let others = others.filter(|job| !is_given(job));
+    let mut users: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
+    for job in jobs.iter().copied().chain(others) {
+        users.entry(checkpoints(context, job)).or_default().push(job.name.as_str());
+    }
+    // Of those that are known already was said when they came.
+    let is_new = |names: &[&str]| jobs.iter().any(|job| names.contains(&job.name.as_str()));
+    for (folder, names) in users.iter().filter(|(_, names)| names.len() > 1 && is_new(names)) {
+        context.note(&format!(
+            "{} save in the same folder {}, over each other: give each a checkpoint.dir of its own",
+            names.join(" and "),
+            folder.display()
+        ));
+    }
+}
+
+/// Says which jobs have a directory that is not here; it may be there on the nodes.
+pub(super) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
+    for job in jobs {
+        let workdir = workdir(context, job);
+        if !workdir.is_dir() {
+            context.note(&format!("{}: workdir {} does not exist here", job.name, workdir.display()));
+        }
+    }
+}
+
+fn checkpoints(context: &Context, job: &Job) -> PathBuf {
+    let usual = format!("checkpoints/{}", job.name);
+    absolute(&workdir(context, job), job.launch.checkpoint.dir.as_ref().unwrap_or(&usual))
+}
+
+fn workdir(context: &Context, job: &Job) -> PathBuf {
+    absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."))
+}

@@ -1,0 +1,79 @@
+//! What is told of speeds that were learnt: the first of each, and changes that a reader may notice.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Job, Speed};
+use crate::throughput::{Lesson, Measured, Sample, SpeedKey};
+
+/// Speeds as they were told, or as they were known when nothing was told.
+#[derive(Debug, Default)]
+pub(super) struct Learnt {
+    known: BTreeMap<SpeedKey, Speed>,
+}
+
+/// What samples of one moment made of a speed.
+struct Change<'a> {
+    /// The one of most steps.
+    sample: &'a Sample,
+    before: Option<Measured>,
+    after: Measured,
+}
+
+/// Speeds that differ by less than this part are the same to a reader.
+const NOTABLE: f64 = 0.05;
+
+impl Learnt {
+    /// Returns what is news in lessons: speeds unlike what was told or known before, or at first unlike what the job file
+    /// said.
+    pub(super) fn tell(&mut self, job: &Job, samples: &[Sample], lessons: &[Lesson]) -> Option<String> {
+        let said: Vec<String> = changes(samples, lessons)
+            .iter()
+            .filter_map(|(key, change)| self.change(job, key, change))
+            .collect();
+        (!said.is_empty()).then(|| format!("learnt {}", said.join(", ")))
+    }
+
+    fn change(&mut self, job: &Job, key: &SpeedKey, change: &Change<'_>) -> Option<String> {
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let batch = change.sample.batch as f64;
+        let rate = change.after.speed.rate_at(batch);
+        let is_notable = |before: f64| (rate / before - 1.0).abs() >= NOTABLE;
+        let of_file = job.throughput.get(&key.gpu_type).map(|speed| speed.rate_at(batch));
+        let before = self.known.get(key).copied().or(change.before.map(|measured| measured.speed));
+        let before = before.map(|speed| speed.rate_at(batch));
+        if !before.or(of_file).is_none_or(is_notable) {
+            // Small changes may add up to one that is told.
+            self.known.entry(key.clone()).or_insert(change.before.unwrap_or(change.after).speed);
+            return None;
+        }
+        self.known.insert(key.clone(), change.after.speed);
+        let at = if change.after.batches == 1 {
+            format!(" at batch {}", change.sample.batch)
+        } else {
+            String::new()
+        };
+        let than = match before {
+            Some(before) => format!("before: {}", per_second(before)),
+            None => format!("its job file said {}", of_file.map_or("nothing".to_owned(), per_second)),
+        };
+        Some(format!("{} {}{at} ({than})", key.gpu_type, per_second(rate)))
+    }
+}
+
+/// Returns what changed, by speed.
+fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, Change<'a>> {
+    let mut changes: BTreeMap<&SpeedKey, Change<'_>> = BTreeMap::new();
+    for (sample, lesson) in samples.iter().zip(lessons) {
+        let Lesson::Learnt { before, after } = *lesson else { continue };
+        let change = changes.entry(&sample.key).or_insert(Change { sample, before, after });
+        change.after = after;
+        if sample.steps > change.sample.steps {
+            change.sample = sample;
+        }
+    }
+    changes
+}
+
+fn per_second(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.1}/s") } else { format!("{rate:.0}/s") }
+}

@@ -1,0 +1,174 @@
+//! The lines of the log for single events: what is told, and what is no news.
+
+use hsched::engine::{
+    Action, Attempt, End, EpochReport, Moves, Observation, PastAttempt, Phase, QueueReason, Sighting,
+    Standing, State, Told, Tracked, apply, notice,
+};
+use hsched::model::{Job, Seconds, Time};
+use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
+use hsched::ui::{Standing as Shown, Story};
+
+use crate::engine_states::{attempt, gpu, job, look, name, rules, running, sighting, state};
+
+/// A state that knows one job, which waits.
+fn knowing(job: Job) -> State {
+    state(vec![Tracked::new(job, Time(0.0))])
+}
+
+/// What is told of samples of a rate at a batch, one after the other; `fresh` is a new process for each.
+fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
+    let mut state = knowing(job("a", "{t4: 100}", ""));
+    let mut story = Story::default();
+    let key = SpeedKey { model: "a".into(), gpu_type: gpu("t4"), precision: None };
+    let mut lines = Vec::new();
+    for &(batch, rate) in samples {
+        #[expect(clippy::cast_precision_loss, reason = "small")]
+        let seconds = batch as f64 / rate;
+        let source = SampleSource::Report;
+        let sample = Sample { key: key.clone(), batch, seconds, steps: 1, at: 0.0, source };
+        let lesson = state.cache.learn(&sample, LearnRule { weight: 1.0, contributor: "me" });
+        if fresh {
+            story = Story::default();
+        }
+        let (samples, lessons) = (vec![sample], vec![lesson]);
+        story.hear(Told::Action(&Action::Learn { job: name("a"), samples, lessons }));
+        lines.extend(story.lines(&state).into_iter().map(|line| line.text));
+    }
+    lines
+}
+
+#[test]
+fn the_first_speed_and_notable_changes_are_told_once() {
+    let samples = [(10, 150.0), (10, 151.0), (10, 151.0), (10, 165.0)];
+    let first = "learnt t4 150/s at batch 10 (its job file said 100/s)";
+    assert_eq!(learnt(true, &samples), [first, "learnt t4 165/s at batch 10 (before: 151/s)"]);
+    assert_eq!(learnt(false, &samples), [first, "learnt t4 165/s at batch 10 (before: 150/s)"]);
+    // As the job file said; then small changes that add up.
+    let slow = [(10, 101.0), (10, 103.0), (10, 107.0)];
+    assert_eq!(learnt(false, &slow), ["learnt t4 107/s at batch 10 (before: 101/s)"]);
+    // With two batch sizes the speed holds for others, too.
+    let sizes = [(10, 150.0), (40, 200.0), (40, 201.0)];
+    assert_eq!(learnt(true, &sizes)[1..], ["learnt t4 200/s (before: 150/s)"]);
+}
+
+/// What is told when these are seen, one after the other; and the job after that.
+fn seen(job: Tracked, looks: Vec<Observation>) -> (Vec<String>, Tracked) {
+    let (mut state, mut story, mut lines) = (state(vec![job]), Story::default(), Vec::new());
+    for look in looks {
+        let events = notice(&state, &look);
+        for event in &events {
+            apply(&mut state, look.at, event, &rules(Moves::Never));
+            story.hear(Told::Event(event));
+        }
+        lines.extend(story.lines(&state).into_iter().map(|line| line.text));
+    }
+    (lines, state.jobs.remove(0))
+}
+
+/// A job of ten epochs that runs; its time limit is a minute.
+fn runs(more: &str) -> Tracked {
+    running(job("a", "{v100: 100}", &format!(", time: 1m{more}")), attempt("r", "v1", "v100", 1, 0), 0)
+}
+
+fn ends(end: End, at: f64) -> Observation {
+    look(at, vec![sighting(7, Standing::Ended { end, at: Some(Time(at)) })])
+}
+
+fn reports(at: f64, epochs: impl Iterator<Item = u64>) -> Observation {
+    let report = |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new() };
+    let epochs = epochs.map(|epoch| (name("a"), "r".to_owned(), report(epoch))).collect();
+    let standing = Standing::Running { since: Some(Time(0.0)), gpus: None };
+    Observation { epochs, ..look(at, vec![sighting(7, standing)]) }
+}
+
+#[test]
+fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
+    let pending = |reason: &str, is_stuck| {
+        let reason = Some(QueueReason { text: reason.to_owned(), is_stuck });
+        look(9.0, vec![Sighting { reason, ..sighting(7, Standing::Pending) }])
+    };
+    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let tracked =
+        Tracked { phase: Phase::Meant(meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let looks = [("Priority", false), ("Resources", false), ("JobHeldUser", true), ("JobHeldUser", true)];
+    let looks = looks.into_iter().map(|(reason, is_stuck)| pending(reason, is_stuck)).collect();
+    let (lines, tracked) = seen(tracked, looks);
+    assert_eq!(
+        lines,
+        [
+            "waits in the queue as job 7: Priority",
+            "waits in the queue: JobHeldUser, and does not start by itself"
+        ]
+    );
+    assert_eq!(tracked.phase.attempt().and_then(|own| own.reason.as_deref()), Some("JobHeldUser"));
+    assert_eq!(Shown::new(&tracked).last(Time(20.0)), "in the queue as job 7 (JobHeldUser), 11.0 s ago");
+}
+
+#[test]
+fn a_stop_without_a_new_epoch_is_not_called_saved() {
+    let known = |tracked: Tracked| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
+    let told = |tracked, looks| seen(known(tracked), looks).0;
+    let at_limit = "stopped at its time limit without a new epoch; starts again";
+    assert_eq!(told(runs(""), vec![ends(End::Saved, 50.0)]), [at_limit]);
+    assert_eq!(told(runs(""), vec![ends(End::Saved, 5.0)]), ["stopped without a new epoch; starts again"]);
+    let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
+    assert_eq!(saved[1..], ["saved its state; goes on after epoch 1 of 10"]);
+    let failed = End::Failed { exit: 7, signal: 0 };
+    let last = told(runs(", retries: 1"), vec![ends(failed.clone(), 5.0)]);
+    assert_eq!(last, ["failed with exit status 7, one last retry; starts again"]);
+    let over = seen(known(runs(", retries: 0")), vec![ends(failed, 5.0)]).1;
+    assert_eq!(over.last.1, "failed with exit status 7");
+}
+
+#[test]
+fn a_job_that_stops_again_and_again_is_given_up_for_that() {
+    let past = PastAttempt {
+        attempt: attempt("q", "v1", "v100", 1, 0),
+        ended: Time(0.0),
+        end: End::TimedOut,
+        epochs: 0,
+    };
+    let tracked = Tracked { past: vec![past], failures: 1, ..runs(", retries: 1") };
+    let (_, over) = seen(tracked, vec![ends(End::Saved, 5.0)]);
+    assert_eq!(over.last.1, "failed: stopped 2 times without finishing an epoch");
+}
+
+#[test]
+fn what_reports_leave_unsaid_is_said() {
+    let told = |epochs: u64| {
+        let looks = vec![reports(4.0, 1..=epochs), ends(End::Completed, 5.0)];
+        seen(runs(""), looks).1.last.1
+    };
+    assert_eq!(told(0), "completed, but its ranks reported no epoch");
+    assert_eq!(told(1), "completed, but reported only 1 of 10 epochs");
+    assert_eq!(told(9), "completed, but reported only 9 of 10 epochs: epochs count from 1");
+    assert_eq!(told(10), "completed");
+    let beyond = |at| {
+        let odd = vec![(name("a"), "r".to_owned(), "line 3 is about epoch 11".to_owned())];
+        Observation { odd, ..reports(at, 11..=11) }
+    };
+    let (lines, tracked) = seen(runs(""), vec![reports(4.0, 1..=10), beyond(5.0), beyond(6.0)]);
+    assert_eq!(lines[11..], ["reports: line 3 is about epoch 11"]);
+    assert_eq!(tracked.epochs_done, 10);
+}
+
+#[test]
+fn a_silent_job_is_overdue() {
+    let epoch = |at: f64| Tracked {
+        epochs_done: 9,
+        epoch: Some(Seconds(100.0)),
+        epoch_at: Some(Time(at)),
+        ..runs("")
+    };
+    let overdue = |tracked: Tracked, now: f64| tracked.overdue(Time(now)).map(|silence| silence.0);
+    assert_eq!(overdue(epoch(1000.0), 1150.0), None);
+    assert_eq!(overdue(epoch(1000.0), 1201.0), Some(201.0));
+    // Predicted are ten epochs of 10 s.
+    assert_eq!((overdue(runs(""), 100.0), overdue(runs(""), 101.0)), (None, Some(101.0)));
+}
+
+#[test]
+fn a_job_that_slurm_does_not_show_is_waited_for() {
+    let (lines, _) = seen(runs(""), vec![look(9.0, vec![])]);
+    assert_eq!(lines, ["Slurm does not show it; waits a minute to be sure"]);
+}
