@@ -118,6 +118,7 @@ impl Subcommand for Args {
             exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
             folder = Some(outcome.folder);
         }
+        jobs.sort_by_key(|job| planned.jobs.iter().position(|own| job["name"] == own.name.as_str()));
         if self.format == Format::Json {
             let value = json!({ "schema": "hsched.submit/1", "run": run_id, "folder": folder, "jobs": jobs });
             // What became of the jobs must not be lost with stdout.

@@ -225,18 +225,19 @@ impl Tracked {
         Some(Time((begun + all * epoch.0).max(now.0)))
     }
 
-    /// Returns how long ago the last epoch of a running job was done, where it should have ended by now and has done none
-    /// for longer than two take.
+    /// Returns how long a running job has reported no epoch, where that is too long: three times what one takes, or,
+    /// where it has reported none since it started, what all that are left take. Never under a minute.
     #[must_use]
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
         let Phase::Running(attempt) = &self.phase else { return None };
-        let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
+        let reports = self.epochs_done > attempt.epochs_before;
+        let epoch = self.epoch.filter(|_| reports).unwrap_or(attempt.epoch);
         let last =
             self.epoch_at.into_iter().chain(attempt.started).map(|time| time.0).max_by(f64::total_cmp)?;
         let silence = now.since(Time(last));
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let expected = self.epochs_left().max(2) as f64 * epoch.0;
-        (silence.0 > expected).then_some(silence)
+        let epochs = if reports { 3.0 } else { self.epochs_left().max(3) as f64 };
+        (silence.0 > (epochs * epoch.0).max(60.0)).then_some(silence)
     }
 }
 

@@ -161,8 +161,11 @@ fn a_silent_job_is_overdue() {
         ..runs("")
     };
     let overdue = |tracked: Tracked, now: f64| tracked.overdue(Time(now)).map(|silence| silence.0);
-    assert_eq!(overdue(epoch(1000.0), 1150.0), None);
-    assert_eq!(overdue(epoch(1000.0), 1201.0), Some(201.0));
+    assert_eq!((overdue(epoch(1000.0), 1300.0), overdue(epoch(1000.0), 1301.0)), (None, Some(301.0)));
+    let long = |at| Tracked { job: Job { epochs: 90, ..runs("").job }, ..epoch(at) };
+    assert_eq!(overdue(long(1000.0), 1301.0), Some(301.0), "it need not be near its end");
+    let short = |at| Tracked { epoch: Some(Seconds(1.0)), ..epoch(at) };
+    assert_eq!((overdue(short(1000.0), 1060.0), overdue(short(1000.0), 1061.0)), (None, Some(61.0)));
     // Predicted are ten epochs of 10 s.
     assert_eq!((overdue(runs(""), 100.0), overdue(runs(""), 101.0)), (None, Some(101.0)));
 }
