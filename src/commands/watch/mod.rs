@@ -43,7 +43,7 @@ pub(super) struct Args {
     moves: Wanted,
     /// Also submit jobs that find no free GPUs: they wait in Slurm's queue for GPUs that others hold.
     ///
-    /// On a cluster that is always full a job gets nothing before it has stood in the queue. The [capacity] table says
+    /// On a cluster that is always full a job gets nothing before it has stood in the queue. The setting `capacity` says
     /// how many GPUs of each type to ask for at most.
     #[arg(long)]
     queue: bool,
