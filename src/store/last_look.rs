@@ -2,11 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::model::Time;
+use crate::store::state_dir::private;
 
 fn path(root: &Path) -> PathBuf {
     root.join("looked")
@@ -15,7 +15,7 @@ fn path(root: &Path) -> PathBuf {
 /// Notes a look. A note that cannot be written is left out: the next look makes another.
 pub(super) fn note(root: &Path, at: Time) {
     let Ok(since) = Duration::try_from_secs_f64(at.0) else { return };
-    if let Ok(file) = File::options().create(true).append(true).open(path(root)) {
+    if let Ok(file) = private().append(true).open(path(root)) {
         let _ = file.set_modified(UNIX_EPOCH + since);
     }
 }

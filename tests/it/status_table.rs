@@ -44,6 +44,7 @@ fn running() -> Tracked {
     Tracked {
         epochs_done: 10,
         epoch: Some(Seconds(180.0)),
+        epoch_at: Some(Time(NOW.0 - 50.0)),
         ..tracked("runs", Phase::Running(attempt()), said)
     }
 }
