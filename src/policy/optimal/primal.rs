@@ -28,6 +28,9 @@ const MOST_TRIES: usize = 30;
 const VAIN_PAIRS: usize = 100;
 const MOST_PAIRS: usize = 1000;
 
+/// So many pairs in vain, per job, and what the market cannot see is tried too.
+const STUCK_PAIRS: usize = 20;
+
 impl<'a> Primal<'a> {
     /// Places every job at the market's prices; `None` when some job finds no room.
     pub(super) fn at_prices(
@@ -125,7 +128,8 @@ impl<'a> Primal<'a> {
                 let longest = (0..jobs).max_by(|&a, &b| self.places[a].time.total_cmp(&self.places[b].time));
                 a = longest.filter(|&longest| longest != b).unwrap_or(a);
             }
-            vain = if self.renew(problem, dual, (a, b), &mut random) { 0 } else { vain + 1 };
+            let stuck = vain > STUCK_PAIRS * jobs;
+            vain = if self.renew(problem, dual, (a, b), (&mut random, stuck)) { 0 } else { vain + 1 };
         }
         false
     }
@@ -161,12 +165,12 @@ impl<'a> Primal<'a> {
         problem: &Problem,
         dual: &mut Dual<'_>,
         (a, b): (usize, usize),
-        random: &mut Pcg64,
+        (random, stuck): (&mut Pcg64, bool),
     ) -> bool {
         let before = (self.places[a].clone(), self.places[b].clone());
         self.layout.give_back(&before.0);
         self.layout.give_back(&before.1);
-        let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, random);
+        let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, (random, stuck));
         let free = vec![0.0; prices.len()];
         let found = self.layout.best_place(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
             self.layout.take(&first);
@@ -197,10 +201,10 @@ impl<'a> Primal<'a> {
 /// Returns prices about the market's, by chance.
 ///
 /// The market does not see that a node has too few GPUs for two jobs where there are enough of their types in all:
-/// now and then every GPU has a toll too, of up to what each is worth to the job where it is.
-fn prices_about(prices: &[f64], place: &Place, random: &mut Pcg64) -> Vec<f64> {
+/// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
+fn prices_about(prices: &[f64], place: &Place, (random, stuck): (&mut Pcg64, bool)) -> Vec<f64> {
     let ranks: u32 = place.counts.iter().sum();
-    let toll = if unit(random) < 0.25 { place.time / f64::from(ranks) } else { 0.0 };
+    let toll = if stuck && unit(random) < 0.5 { place.time / f64::from(ranks) } else { 0.0 };
     let about = |price: &f64| price * (0.5 + 1.2 * unit(random)) + toll * unit(random);
     prices.iter().map(about).collect()
 }
