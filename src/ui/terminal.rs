@@ -1,6 +1,11 @@
 //! stdout and stderr, with what is known about them.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
 
 use crate::error::Failure;
 
@@ -56,6 +61,20 @@ impl Terminal {
         stdout.flush()
     }
 
+    /// Waits for so long, or until the program that reads stdout has ended; returns whether it has.
+    #[must_use]
+    pub fn loses_reader_within(self, wait: Duration) -> bool {
+        let stdout = io::stdout();
+        // A terminal that was closed has no say: a watch in the background goes on without it.
+        let is_read =
+            fstat(stdout.as_fd()).is_ok_and(|stat| is_pipe(SFlag::from_bits_truncate(stat.st_mode)));
+        // Without events to ask for, only a reader that has gone wakes it.
+        let asked = PollFd::new(stdout.as_fd(), PollFlags::empty());
+        let mut asked = if is_read { vec![asked] } else { Vec::new() };
+        // What a signal interrupts is a short wait.
+        poll(&mut asked, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)).is_ok_and(|count| count > 0)
+    }
+
     /// Writes a line for people to stderr; a stderr that cannot be written has nobody to tell.
     ///
     /// Other programs' texts and files have no power over the terminal: control characters are escaped.
@@ -73,6 +92,10 @@ impl Terminal {
             let _ = self.print(&format!("{error}\n"));
         }
     }
+}
+
+fn is_pipe(mode: SFlag) -> bool {
+    [SFlag::S_IFIFO, SFlag::S_IFSOCK].contains(&(mode & SFlag::S_IFMT))
 }
 
 /// Returns a text of other programs with its control characters escaped, so that it has no power over the terminal.

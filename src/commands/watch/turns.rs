@@ -1,7 +1,7 @@
 //! The turns of `watch`: each with the lock, from the state on disk, and back to it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::Local;
@@ -12,12 +12,11 @@ use crate::commands::cli::print;
 use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, live_failure};
 use crate::commands::watch::Args;
-use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told};
+use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told, Tracked, Turn};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, JobName, Seconds, Time};
-use crate::policy::{self, Objective, Parameters};
 use crate::spec;
 use crate::store::new_run_id;
 use crate::ui::{Progress, Story, status_table};
@@ -28,8 +27,10 @@ pub(super) struct Watch<'a> {
     pub context: &'a Context,
     pub rules: Rules,
     story: RefCell<Story>,
-    /// Jobs that ended before are none of its business.
+    /// Jobs that ended before are none of its business, unless it has followed them.
     begun: Time,
+    /// The jobs that had not ended at one of its turns.
+    followed: RefCell<BTreeSet<JobName>>,
     /// What the last look noted.
     noted: RefCell<Vec<String>>,
 }
@@ -76,6 +77,11 @@ struct Left {
     table: Option<String>,
 }
 
+/// Returns what people should know of a turn beside what happened.
+fn notes(turn: &Turn) -> Vec<String> {
+    [&turn.seen.notes[..], &turn.step.notes].concat()
+}
+
 /// Returns how many jobs are in each phase: `2 running, 1 waiting`.
 fn summary(state: &State) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -97,6 +103,7 @@ impl<'a> Watch<'a> {
             rules,
             story: RefCell::default(),
             begun: state::now(context),
+            followed: RefCell::default(),
             noted: RefCell::default(),
         }
     }
@@ -120,7 +127,7 @@ impl<'a> Watch<'a> {
             turn.events.iter().for_each(|event| story.hear(Told::Event(event)));
             turn.step.actions.iter().for_each(|action| story.hear(Told::Action(action)));
             drop(story);
-            self.print(&turn.seen.notes, &turn.step.state);
+            self.print(&notes(&turn), &turn.step.state);
             Ok(())
         })
         .map(|()| Exit::Done)
@@ -152,28 +159,38 @@ impl<'a> Watch<'a> {
             }
             let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
             let _status = Progress::start(format!("{summary}; looks every {seconds}"));
-            self.context.clock.sleep(pause);
+            if self.context.terminal.loses_reader_within(pause) {
+                // As `head` does it: whoever read it has seen enough.
+                return Ok(Exit::Done);
+            }
         }
     }
 
     fn turn(&self) -> Result<Left, Failure> {
         self.with_world(|world, state, ledger, planner| {
+            let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+            self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
             let mut hear = |told: Told<'_>| self.story.borrow_mut().hear(told);
             let turn =
                 engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
             // What was done is said even where what came after it failed.
-            let notes = turn.as_ref().map(|turn| turn.seen.notes.clone()).unwrap_or_default();
+            let notes = turn.as_ref().map(notes).unwrap_or_default();
             self.print(&notes, state);
             world.directory.looked(turn?.seen.at);
-            let failed = |phase: &Phase| {
-                matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
-                    && !phase.ended_before(self.begun)
+            let failed = |tracked: &Tracked| {
+                matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
+                    && self.follows(tracked)
             };
-            let failed = state.jobs.iter().any(|tracked| failed(&tracked.phase));
+            let failed = state.jobs.iter().any(failed);
             let busy = !state.is_over();
             let table = (!busy).then(|| self.table(state));
             Ok(Left { busy, failed, summary: summary(state), table })
         })
+    }
+
+    /// Returns whether it has seen the job before its end, whoever noted the end.
+    fn follows(&self, tracked: &Tracked) -> bool {
+        !tracked.phase.ended_before(self.begun) || self.followed.borrow().contains(&tracked.job.name)
     }
 
     /// Does something with the world, the state on disk and its ledger, under the lock.
@@ -199,15 +216,12 @@ impl<'a> Watch<'a> {
             |batch: &engine::Batch, job: usize| -> Option<Seconds> { asked.queue_wait(batch, job) };
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
-        let policy = policy::find(&self.args.policy, Parameters::default()).ok_or_else(|| {
-            Failure::new(Exit::Internal, format!("policy {} is not registered", self.args.policy))
-        })?;
-        let named = Objective::NAMES.iter().find(|(name, _)| *name == self.args.objective);
+        let policy = self.args.policy.find(&self.args.policy.policy)?;
         let run = new_run_id(context.clock.now());
         let planner = Planner {
             policy: policy.as_ref(),
-            objective: named.map_or_else(Objective::default, |&(_, objective)| objective),
-            seed: self.args.seed,
+            objective: self.args.policy.objective(),
+            seed: self.args.policy.seed,
             run: &run,
             begin: &begin,
             stop: &stop,
@@ -225,7 +239,7 @@ impl<'a> Watch<'a> {
             return "no jobs: hsched add JOBS or hsched submit JOBS makes some known\n".into();
         }
         let mut followed = state.clone();
-        followed.jobs.retain(|tracked| !tracked.phase.ended_before(self.begun));
+        followed.jobs.retain(|tracked| self.follows(tracked));
         if followed.jobs.is_empty() {
             return "all jobs have ended: hsched status shows them\n".into();
         }
