@@ -9,8 +9,10 @@ use crate::commands::context::{Context, Format};
 use crate::commands::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::commands::input;
 use crate::commands::queue_args::QueueArgs;
+use crate::commands::sbatch_options::refuse_options;
+use crate::commands::speeds::EstimateArgs;
 use crate::commands::state::{self, Seen};
-use crate::commands::submission::{in_queue, refuse_options, settled};
+use crate::commands::submission::{in_queue, settled};
 use crate::engine::{Beginning, Event, Keeper, Phase, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -39,6 +41,8 @@ pub(super) struct Args {
     restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
+    #[command(flatten)]
+    estimate: EstimateArgs,
     /// How to print what was added.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -69,7 +73,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        self.queue.flags()
+        self.queue.flags().into_iter().chain(self.estimate.flags()).collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

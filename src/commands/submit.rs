@@ -66,7 +66,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        self.queue.flags()
+        self.queue.flags().into_iter().chain(self.planning.flags()).collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

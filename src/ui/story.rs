@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{
-    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked,
+    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked, Trials,
 };
 use crate::model::{JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
@@ -237,7 +237,8 @@ fn planned(batch: &Batch, job: usize) -> StoryLine {
     let placement = batch.plan.verdicts().get(job).and_then(|verdict| verdict.placement());
     let epoch = placement.map_or(Seconds(0.0), |placement| Seconds(placement.epoch.total()));
     let gpus = batch.gpus(job).map_or(String::new(), |gpus| gpus.to_string());
-    let text = format!("to be submitted to {gpus}; {} an epoch", duration(epoch));
+    let clause = placement.map_or_else(String::new, |own| Trials::of(&batch.problem, job, own).clause());
+    let text = format!("to be submitted to {gpus}; {} an epoch{clause}", duration(epoch));
     line(name, Topic::Submission, text)
 }
 
@@ -304,7 +305,9 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
                 return Some((Topic::Submission, format!("submitted as job {job_id}")));
             };
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
-            (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch"))
+            let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
+            let clause = pieces + &attempt.trials.clause();
+            (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch{clause}"))
         }
         News::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
         News::Deferred { message } => (Topic::Queue, format!("not taken now, later again: {message}")),

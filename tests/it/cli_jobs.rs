@@ -117,7 +117,7 @@ fn a_wrong_file_adds_nothing() {
     assert!(stderr.contains("did you mean epochs?") && stderr.contains("jobs.yaml:1"), "{stderr}");
     let sandbox = sandbox.file("jobs.yaml", JOBS);
     assert_snapshot!(sandbox.run("add jobs.yaml -- --array=1-3").fails(78), @r#"
-    error: sbatch option "--array=1-3": the tasks of an array would be the same ranks
+    error: sbatch option "--array=1-3" is refused: the tasks of an array would be the same ranks
     hint: leave the option out
     "#);
     assert!(!sandbox.state("").exists());
