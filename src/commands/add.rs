@@ -8,6 +8,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::commands::input;
+use crate::commands::permissions::note_troubles;
 use crate::commands::queue_args::QueueArgs;
 use crate::commands::sbatch_options::refuse_options;
 use crate::commands::speeds::EstimateArgs;
@@ -82,6 +83,7 @@ impl Subcommand for Args {
         refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &self.sbatch)).collect();
         let additions = self.add(context, &jobs)?;
+        note_troubles(context, &jobs);
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         match self.format {

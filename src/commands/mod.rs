@@ -20,6 +20,7 @@ mod input;
 mod inventory;
 mod local;
 mod offer;
+mod permissions;
 mod plan;
 mod planning;
 mod policy_args;

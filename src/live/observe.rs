@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, Tracked};
 use crate::model::{Cluster, JobId, JobName, Time};
+use crate::slurm::permission;
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
 
 /// The user's queue by the submissions that hsched made.
@@ -77,7 +78,9 @@ fn seen(tracked: &Tracked, run: &str, own: &[&QueuedJob], cluster: &Cluster) -> 
 fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
     let waiting = own.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
     let speaker = waiting.max_by_key(|queued| (queued.is_stuck(), Reverse(queued.id)))?;
-    Some(QueueReason { text: speaker.reason.clone()?, is_stuck: speaker.is_stuck() })
+    let reason = speaker.reason.as_deref()?;
+    let advice = permission::advice(reason).map_or_else(String::new, |advice| format!(" ({advice})"));
+    Some(QueueReason { text: format!("{reason}{advice}"), is_stuck: speaker.is_stuck() })
 }
 
 /// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
