@@ -95,7 +95,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --estimate 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job''s own key `estimate` counts before this'
             cand --budget 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
-            cand --dry-run 'Print the scripts and submit nothing'
+            cand --dry-run 'Print the scripts and submit nothing. A job whose script you give to sbatch yourself is not followed by hsched watch'
             cand --restart 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
             cand --use-all 'optimal: leave no GPU idle that the jobs can use'
             cand --pin 'Run on the very nodes of the plan, not only on nodes of their kind'

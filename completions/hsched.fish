@@ -121,7 +121,7 @@ learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing. A job whose script you give to sbatch yourself is not followed by hsched watch'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l restart -d 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'

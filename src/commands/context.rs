@@ -9,9 +9,9 @@ use clap::ValueEnum;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::{ColorMode, Flag, Settings, SettingsProblems, Sources};
+use crate::settings::{ColorMode, Flag, Settings, SettingsProblems, Sources, columns, is_dumb_terminal};
 use crate::slurm::{CommandError, CommandLine, System, read, site};
-use crate::ui::Terminal;
+use crate::ui::{Progress, Terminal, TerminalKind};
 
 /// A command's surroundings.
 pub(super) struct Context {
@@ -59,7 +59,11 @@ impl Context {
             ColorMode::Never => Some(false),
             ColorMode::Auto => None,
         };
-        let terminal = Terminal::new(colour);
+        let kind = TerminalKind { columns: columns(), is_dumb: is_dumb_terminal() };
+        if kind.is_dumb {
+            Progress::forbid();
+        }
+        let terminal = Terminal::new(colour, kind);
         for note in settings.notes() {
             terminal.say(&format!("note: {note}"));
         }

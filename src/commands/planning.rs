@@ -122,12 +122,24 @@ pub(super) fn plan(
     let other = |problem: &Problem| Ok(self::solve(name, args, context, problem)?.0);
     offer.notes.extend(guesses::warning(&problem, &plan, other)?);
     offer.notes.extend(pieces(context, &cluster, &jobs, &plan));
+    let in_use = capacity == Capacity::Free && offer.gpu_total() < Offer::up(&cluster, &access).gpu_total();
+    offer.notes.extend(in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let specs = jobs.iter().map(spec::jobs::to_json).collect();
     let solved =
         Solved { problem: &problem, plan: &plan, policy: name, solve: Some(solve), proven: proven.as_ref() };
     let file = PlanFile::new(solved, specs, &offer, (&cluster, &access), (capacity.name(), args.pin));
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
+}
+
+/// Returns what helps where jobs wait for GPUs that are all in use.
+fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
+    let waits = plan.verdicts().iter().any(|verdict| matches!(verdict, Verdict::Defer { .. }));
+    waits.then_some(if live {
+        "GPUs are in use: --capacity up plans for when they are free; hsched add and hsched watch --queue wait for them"
+    } else {
+        "GPUs are in use: --capacity up plans for when they are free"
+    })
 }
 
 /// Returns a note for each job that a time limit cuts into pieces.

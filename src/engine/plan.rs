@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Batch, Phase, Rules, State, Tracked, Trials};
+use crate::engine::{Attempt, Batch, Phase, Rules, State, Tracked, Trials};
 use crate::model::{
     Access, Cluster, GpuType, Held, Holdings, Job, JobName, NodeName, Offer, PlacedRank, Seconds,
 };
@@ -92,7 +92,7 @@ impl<'a> Scope<'a> {
         let is_mover = |tracked: &Tracked| movers.iter().any(|mover| mover.job.name == tracked.job.name);
         let others = || self.state.jobs.iter().filter(|tracked| !is_mover(tracked));
         for tracked in others() {
-            if let Phase::Meant(attempt) | Phase::Pending(attempt) = &tracked.phase {
+            if let Some(attempt) = promised(tracked) {
                 attempt.gpus.take_from(&mut offer, &self.may_use(&tracked.job));
             }
         }
@@ -150,6 +150,15 @@ impl<'a> Scope<'a> {
         })?;
         let epochs_done = jobs.iter().map(|tracked| tracked.epochs_done).collect();
         Ok(Some(Draft { jobs: rest, epochs_done, problem, plan, offer }))
+    }
+}
+
+/// Returns an attempt that waits for GPUs which the cluster does not show as used yet.
+fn promised(tracked: &Tracked) -> Option<&Attempt> {
+    match &tracked.phase {
+        Phase::Meant(attempt) | Phase::Pending(attempt) => Some(attempt),
+        Phase::Stopping { attempt, .. } => Some(attempt).filter(|attempt| attempt.started.is_none()),
+        _ => None,
     }
 }
 

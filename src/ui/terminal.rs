@@ -17,20 +17,39 @@ pub struct Terminal {
     watched: bool,
 }
 
-/// Width of tables where there is no terminal to ask: what every terminal shows.
+/// What the environment says of the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TerminalKind {
+    /// Columns, where the user says so.
+    pub columns: Option<usize>,
+    /// Whether it understands no control sequences.
+    pub is_dumb: bool,
+}
+
+/// Width of a terminal that does not tell: what every terminal shows.
 const USUAL: usize = 80;
+
+/// Width of tables in pipes and files: no line is ever that long.
+const UNLIMITED: usize = 100_000;
 
 /// What no terminal is taken to be narrower than: tables need some room.
 const NARROWEST: usize = 40;
 
 impl Terminal {
-    /// Returns the terminal; `colour` is the user's wish, `None` for colour where stdout is a terminal.
+    /// Returns the terminal as it is; `colour` is the user's wish, `None` for colour where stdout is a terminal that has
+    /// some. Where stdout is none, lines are as long as `columns` says, or else as they come.
     #[must_use]
-    pub fn new(colour: Option<bool>) -> Self {
+    pub fn new(colour: Option<bool>, kind: TerminalKind) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let known = terminal_size::terminal_size().filter(|_| is_terminal);
-        let width = known.map_or(USUAL, |(width, _)| usize::from(width.0).max(NARROWEST));
-        Self { width, colour: colour.unwrap_or(is_terminal), watched: is_terminal }
+        let known = known.map(|(width, _)| usize::from(width.0)).or(kind.columns);
+        let usual = if is_terminal { USUAL } else { UNLIMITED };
+        let width = known.map_or(usual, |width| width.max(NARROWEST));
+        Self {
+            width,
+            colour: colour.unwrap_or(is_terminal && !kind.is_dumb),
+            watched: is_terminal && !kind.is_dumb,
+        }
     }
 
     /// Returns the number of columns that tables may take.

@@ -96,8 +96,7 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
     // The queue is empty: both have left it.
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    a: Slurm does not show it; waits a minute to be sure
-    b: Slurm does not show it; waits a minute to be sure
+    a, b: Slurm does not show it; waits a minute to be sure
     ");
     assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
 }

@@ -27,7 +27,9 @@ fn free_gpus_go_to_jobs_that_wait() {
 #[test]
 fn gpus_of_what_is_in_the_queue_are_promised() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
-    for phase in [Phase::Pending, Phase::Meant] {
+    let being_cancelled =
+        |attempt| Phase::Stopping { attempt, since: Time(0.0), then: Then::Cancel, request: Request::Killed };
+    for phase in [Phase::Pending, Phase::Meant, being_cancelled] {
         let first = Tracked {
             phase: phase(attempt("r", "v1", "v100", 2, 0)),
             ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))

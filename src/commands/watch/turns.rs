@@ -19,7 +19,7 @@ use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, JobName, Seconds, Time};
 use crate::spec;
 use crate::store::new_run_id;
-use crate::ui::{Progress, Story, status_table};
+use crate::ui::{Progress, Story, duration, merged_story, status_table};
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {
@@ -63,6 +63,13 @@ impl<'a> Timer<'a> {
                 || now.saturating_sub(first) >= self.budget.saturating_mul(SEARCHES)
         })
     }
+}
+
+/// A time in which turns fail.
+struct Outage {
+    since: Time,
+    /// Why, as it was said last.
+    message: String,
 }
 
 /// How a turn left things.
@@ -139,20 +146,28 @@ impl<'a> Watch<'a> {
     /// When the state cannot be used; that Slurm does not answer is waited for.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
-        let mut summary = String::new();
+        let (mut summary, mut outage) = (String::new(), None::<Outage>);
         loop {
             match self.turn() {
-                Ok(left) if !left.busy && !self.args.forever => {
-                    print(self.context, &left.table.unwrap_or_default())?;
-                    return Ok(if left.failed { Exit::Failed } else { Exit::Done });
-                }
                 Ok(left) => {
                     pause = self.args.interval;
                     summary = left.summary;
+                    if let Some(outage) = outage.take() {
+                        let length = state::now(self.context).since(outage.since);
+                        self.say(&format!("all is well again, after {}", duration(length)));
+                    }
+                    if !left.busy && !self.args.forever {
+                        print(self.context, &left.table.unwrap_or_default())?;
+                        return Ok(if left.failed { Exit::Failed } else { Exit::Done });
+                    }
                 }
                 // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
-                    self.context.terminal.say(&format!("{}; trying again", failure.message));
+                    if outage.as_ref().is_none_or(|outage| outage.message != failure.message) {
+                        self.say(&format!("{}; goes on trying", failure.message));
+                        let since = outage.map_or_else(|| state::now(self.context), |outage| outage.since);
+                        outage = Some(Outage { since, message: failure.message });
+                    }
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
                 Err(failure) => return Err(failure),
@@ -246,13 +261,23 @@ impl<'a> Watch<'a> {
         status_table(&followed, state::now(self.context), self.context.terminal)
     }
 
+    /// Says something about the watch itself, with the time.
+    fn say(&self, what: &str) {
+        self.context.terminal.say(&format!("{} {what}", self.date()));
+    }
+
+    fn date(&self) -> String {
+        self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
     /// Writes the lines of the log, and notes that are news.
     fn print(&self, notes: &[String], state: &State) {
         let new = self.noted.replace(notes.to_vec());
         notes.iter().filter(|note| !new.contains(note)).for_each(|note| self.context.note(note));
-        let date = self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+        let date = self.date();
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
-        for line in self.story.borrow_mut().lines(state) {
+        let lines = self.story.borrow_mut().lines(state);
+        for line in if self.args.format == Format::Table { merged_story(lines) } else { lines } {
             let text = match self.args.format {
                 Format::Table => line.paint(format!("{date} {}", line.plain()), colour),
                 Format::Json => {
