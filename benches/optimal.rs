@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
-use hsched::model::{BitRate, Offer, RankNeeds};
+use hsched::model::{Access, BitRate, Estimates, Offer, RankNeeds};
 use hsched::policy::{self, Memory, Outcome, Parameters, Plan, Policy, Problem};
 use hsched::throughput::{Cache, ThroughputMatrix};
 
@@ -141,9 +141,11 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
         seed,
     };
     let (cluster, jobs) = (generate::cluster(&recipe).expect("a cluster"), generate::jobs(&recipe));
-    let speeds = ThroughputMatrix::new(&jobs, &Problem::types_of(&cluster), &Cache::default());
-    let offer = Offer::up(&cluster, RankNeeds { cpus: 1, memory: 0 });
-    Problem::new(&cluster, &offer, &jobs, &speeds, (network, intra_node)).expect("a problem")
+    let speeds =
+        ThroughputMatrix::new(&jobs, &Problem::types_of(&cluster), &Cache::default(), Estimates::Off);
+    let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
+    let offer = Offer::up(&cluster, &access);
+    Problem::new((&cluster, &access), &offer, &jobs, &speeds, (network, intra_node)).expect("a problem")
 }
 
 fn solve(name: &str, size: Size, problem: &Problem) -> Solved {

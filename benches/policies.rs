@@ -48,11 +48,13 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             types: RATES[kind].iter().map(|own| Some(model(own))).collect(),
             unusable: Vec::new(),
             sources: Vec::new(),
+            unlisted: Vec::new(),
             notes: Vec::new(),
         }
     };
     let nodes: Vec<WorkerNode> = (0..workers.div_ceil(5)).map(node).collect();
     Problem {
+        labels: NAMES.map(str::to_owned).to_vec(),
         gpu_types: NAMES.iter().map(|name| GpuType::new(name).expect("a type")).collect(),
         ceiling: (0..NAMES.len()).map(|ty| nodes.iter().map(|node| node.gpus[ty]).sum()).collect(),
         nodes,

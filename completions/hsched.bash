@@ -110,7 +110,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__add)
-            opts="-h --dry-run --restart --account --partition --qos --format --set --help"
+            opts="-h --dry-run --restart --account --partition --qos --estimate --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -126,6 +126,10 @@ _hsched() {
                     ;;
                 --qos)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --estimate)
+                    COMPREPLY=($(compgen -W "off learnt all" -- "${cur}"))
                     return 0
                     ;;
                 --format)
@@ -536,7 +540,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__plan)
-            opts="-o -h --format --output --compare --explain --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --use-all --no-cache --estimate --no-bound --budget --set --help"
+            opts="-o -h --format --output --compare --explain --cluster --from --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -574,10 +578,6 @@ _hsched() {
                     COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
-                --capacity)
-                    COMPREPLY=($(compgen -W "free up limits" -- "${cur}"))
-                    return 0
-                    ;;
                 --objective)
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
                     return 0
@@ -596,6 +596,10 @@ _hsched() {
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capacity)
+                    COMPREPLY=($(compgen -W "free up limits" -- "${cur}"))
                     return 0
                     ;;
                 --estimate)
@@ -716,7 +720,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --restart --account --partition --qos --run-id --format --cluster --from --policy --capacity --pin --objective --alpha --beta --samples --seed --use-all --no-cache --estimate --no-bound --budget --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --run-id --format --cluster --from --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -762,10 +766,6 @@ _hsched() {
                     COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
-                --capacity)
-                    COMPREPLY=($(compgen -W "free up limits" -- "${cur}"))
-                    return 0
-                    ;;
                 --objective)
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
                     return 0
@@ -784,6 +784,10 @@ _hsched() {
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capacity)
+                    COMPREPLY=($(compgen -W "free up limits" -- "${cur}"))
                     return 0
                     ;;
                 --estimate)
@@ -806,7 +810,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --policy --objective --seed --format --budget --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --policy --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -832,8 +836,24 @@ _hsched() {
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
                     return 0
                     ;;
+                --alpha)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --beta)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --estimate)
+                    COMPREPLY=($(compgen -W "off learnt all" -- "${cur}"))
                     return 0
                     ;;
                 --format)

@@ -65,15 +65,12 @@ all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Say why instead: the GPUs\' prices and all jobs in short, or one job in full' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The algorithm. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
-up\t'All on nodes that are up'
-limits\t'As many of each type as the settings\' capacity table says'"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
@@ -81,13 +78,16 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: wh
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l estimate -d 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files\' ratios and the table of GPUs' -r -f -a "off\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
+up\t'All on nodes that are up'
+limits\t'As many of each type as the settings\' capacity table says'"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-cache -d 'Plan by the job file\'s speeds alone, not by those measured'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -100,15 +100,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'How 
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The algorithm. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
-up\t'All on nodes that are up'
-limits\t'As many of each type as the settings\' capacity table says'"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
@@ -116,21 +113,27 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: 
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed against fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l estimate -d 'Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured models have shown; or `all`, also by the job files\' ratios and the table of GPUs' -r -f -a "off\t''
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
+up\t'All on nodes that are up'
+limits\t'As many of each type as the settings\' capacity table says'"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing. A job whose script you give to sbatch yourself is not followed by hsched watch'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l restart -d 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-cache -d 'Plan by the job file\'s speeds alone, not by those measured'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l account -d 'Slurm account' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l partition -d 'Slurm partition' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l qos -d 'Slurm quality of service' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
+learnt\t''
+all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'How to print what was added' -r -f -a "table\t'For people'
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
@@ -141,7 +144,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Tim
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait' -r -f -a "never\t''
 auto\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: how far the time saved must exceed what stopping and starting again costs, as a part of that' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'The algorithm that places jobs' -r -f -a "optimal\t''
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
 optimus\t''
@@ -150,7 +153,13 @@ exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l alpha -d 'jps: where its range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l beta -d 'jps: weight of speed against fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l samples -d 'jps: how many categories it draws' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
+learnt\t''
+all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l format -d 'How to print what happens: lines for people, or one JSON object a line with time, job, topic and text' -r -f -a "table\t'For people'
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l budget -d 'End each search after this long and take the best plan so far' -r
@@ -160,6 +169,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Go o
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Say what would be done and why, and do nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l queue -d 'Also submit jobs that find no free GPUs: they wait in Slurm\'s queue for GPUs that others hold'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand probe" -s j -l job -d 'Only this job; may be given several times' -r
 complete -c hsched -n "__fish_hsched_using_subcommand probe" -l time -d 'The longest that a probe may run, such as 5m; at least a minute' -r

@@ -8,9 +8,12 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::commands::input;
+use crate::commands::permissions::note_troubles;
 use crate::commands::queue_args::QueueArgs;
+use crate::commands::sbatch_options::refuse_options;
+use crate::commands::speeds::EstimateArgs;
 use crate::commands::state::{self, Seen};
-use crate::commands::submission::{in_queue, refuse_options, settled};
+use crate::commands::submission::{in_queue, settled};
 use crate::engine::{Beginning, Event, Keeper, Phase, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -39,6 +42,8 @@ pub(super) struct Args {
     restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
+    #[command(flatten)]
+    estimate: EstimateArgs,
     /// How to print what was added.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -69,7 +74,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        self.queue.flags()
+        self.queue.flags().into_iter().chain(self.estimate.flags()).collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
@@ -78,6 +83,7 @@ impl Subcommand for Args {
         refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &self.sbatch)).collect();
         let additions = self.add(context, &jobs)?;
+        note_troubles(context, &jobs);
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         match self.format {

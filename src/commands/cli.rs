@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::on_interrupt;
 use crate::settings::Flag;
-use crate::ui::{Progress, Terminal};
+use crate::ui::{Progress, Terminal, TerminalKind};
 
 /// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 ///
@@ -91,7 +91,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(failure) => {
-            Terminal::new(Some(false)).fail(&failure, json);
+            Terminal::new(Some(false), TerminalKind::default()).fail(&failure, json);
             ExitCode::from(failure.exit.code())
         }
     }
@@ -103,7 +103,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let failure = Failure::new(Exit::Usage, message.split_whitespace().collect::<Vec<_>>().join(" "));
-        Terminal::new(Some(false)).fail(&failure.hint("--help lists what there is"), true);
+        Terminal::new(Some(false), TerminalKind::default())
+            .fail(&failure.hint("--help lists what there is"), true);
         return ExitCode::from(Exit::Usage.code());
     }
     // clap knows whether this is help for stdout or an error for stderr.

@@ -9,9 +9,9 @@ use clap::ValueEnum;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::{ColorMode, Flag, Settings, SettingsProblems, Sources};
+use crate::settings::{ColorMode, Flag, Settings, SettingsProblems, Sources, columns, is_dumb_terminal};
 use crate::slurm::{CommandError, CommandLine, System, read, site};
-use crate::ui::Terminal;
+use crate::ui::{Progress, Terminal, TerminalKind};
 
 /// A command's surroundings.
 pub(super) struct Context {
@@ -23,8 +23,8 @@ pub(super) struct Context {
     pub slurm: System,
     /// Directory in which the command was given.
     pub directory: PathBuf,
-    /// What Slurm calls its cluster, once it was asked.
-    cluster: OnceCell<Option<String>>,
+    /// Slurm's configuration, once it was asked for it.
+    config: OnceCell<Option<site::Config>>,
 }
 
 /// How a command prints its result.
@@ -59,32 +59,39 @@ impl Context {
             ColorMode::Never => Some(false),
             ColorMode::Auto => None,
         };
-        let terminal = Terminal::new(colour);
+        let kind = TerminalKind { columns: columns(), is_dumb: is_dumb_terminal() };
+        if kind.is_dumb {
+            Progress::forbid();
+        }
+        let terminal = Terminal::new(colour, kind);
         for note in settings.notes() {
             terminal.say(&format!("note: {note}"));
         }
         let limit = Duration::try_from_secs_f64(settings.slurm_timeout.0).unwrap_or(System::LIMIT);
         let slurm = System::new(crate::settings::process_environment(), limit);
-        let (clock, cluster) = (SystemClock::default(), OnceCell::new());
-        Ok(Self { settings, wrong_settings, terminal, clock, slurm, directory, cluster })
+        let (clock, config) = (SystemClock::default(), OnceCell::new());
+        Ok(Self { settings, wrong_settings, terminal, clock, slurm, directory, config })
     }
 
-    /// Returns what Slurm calls its cluster; `None` where it does not tell. Asks once.
-    pub(super) fn cluster_name(&self) -> Option<String> {
-        if let Some(known) = self.cluster.get() {
-            return known.clone();
+    /// Returns Slurm's configuration; `None` where it does not tell. Asks once.
+    pub(super) fn config(&self) -> Option<&site::Config> {
+        if let Some(known) = self.config.get() {
+            return known.as_ref();
         }
         let pause = |pause| self.clock.sleep(pause);
         match read(&self.slurm, &site::config_command(), &pause) {
             // One that does not answer now is asked again at the next turn.
             Err(error) if error.is_without_slurm() => None,
-            answer => self
-                .cluster
-                .get_or_init(|| {
-                    site::Config::parse(&answer.ok()?.stdout).get("ClusterName").map(str::to_owned)
-                })
-                .clone(),
+            answer => {
+                let config = || answer.ok().map(|output| site::Config::parse(&output.stdout));
+                self.config.get_or_init(config).as_ref()
+            }
         }
+    }
+
+    /// Returns what Slurm calls its cluster; `None` where it does not tell.
+    pub(super) fn cluster_name(&self) -> Option<String> {
+        self.config()?.get("ClusterName").map(str::to_owned)
     }
 
     /// Returns what a Slurm command that only reads prints, trying again while Slurm is busy.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::context::{Context, slurm_failure};
 use crate::commands::input::{self, ClusterArgs, Seen};
+use crate::commands::permissions::associations;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Cluster, GpuType, Partition};
 use crate::settings::Starter;
-use crate::slurm::{CommandError, Runner, sinfo, site};
+use crate::slurm::{CommandError, Runner, sinfo};
 use crate::spec::starter;
 use crate::ui::{create_output, duration, make_folder, write_output};
 
@@ -88,10 +89,13 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
         Err(error) => return Err(slurm_failure(&error)),
     };
     let Seen { cluster, mut notes } = input::printed_cluster(context, &text)?;
-    let accounts = accounts(context).unwrap_or_else(|error| {
-        notes.push(format!("your accounts are not known: {error}"));
-        Vec::new()
-    });
+    let accounts = match context.config().map(|config| associations(context, config)).transpose() {
+        Ok(own) => own.unwrap_or_default().accounts().into_iter().map(str::to_owned).collect(),
+        Err(error) => {
+            notes.push(format!("your accounts are not known: {error}"));
+            Vec::new()
+        }
+    };
     if cluster.nodes.iter().all(|node| node.gpus.is_empty()) {
         notes.push(
             "no GPUs can be seen here: the types in the job file are examples (`hsched doctor` tells more)"
@@ -99,14 +103,6 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
         );
     }
     Ok(Known { cluster, accounts, notes, with_slurm: true })
-}
-
-/// Returns the accounts of this user, none where Slurm keeps none.
-fn accounts(context: &Context) -> Result<Vec<String>, CommandError> {
-    let config = site::Config::parse(&context.slurm.run(&site::config_command())?.stdout);
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-    let Some(user) = user.filter(|_| config.has_accounting()) else { return Ok(Vec::new()) };
-    Ok(site::accounts(&context.slurm.run(&site::accounts_command(&user.name))?.stdout))
 }
 
 /// Returns the directory and the job file in it.

@@ -12,6 +12,7 @@ use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy::{self, Outcome, Quality};
+use crate::settings::Flag;
 use crate::store::PlanFile;
 use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
 
@@ -45,6 +46,10 @@ pub(super) struct Args {
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == Format::Json
+    }
+
+    fn flags(&self) -> Vec<Flag> {
+        self.planning.flags()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
-use clap::builder::PossibleValuesParser;
 
 use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
@@ -13,11 +12,13 @@ use crate::commands::context::Context;
 use crate::commands::guesses;
 use crate::commands::input::{self, Seen};
 use crate::commands::offer::{Capacity, keep_partitions, offer};
-use crate::commands::speeds::SpeedArgs;
+use crate::commands::policy_args::PolicyArgs;
+use crate::commands::speeds::{self, SpeedArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, GpuType, Job, Offer, Seconds};
-use crate::policy::{self, Bound, CheckedPlan, Memory, Objective, Parameters, Problem, Verdict};
+use crate::model::{Access, Cluster, GpuType, Job, Offer, Seconds};
+use crate::policy::{self, Bound, CheckedPlan, Memory, Problem, Verdict};
+use crate::settings::Flag;
 use crate::spec;
 use crate::store::{PlanFile, Solved};
 use crate::ui::Progress;
@@ -28,35 +29,14 @@ use crate::ui::Progress;
 pub(super) struct PlanningArgs {
     #[command(flatten)]
     source: input::ClusterArgs,
-    /// The algorithm. All but optimal use every GPU that the jobs can use.
-    #[arg(long, value_name = "NAME", default_value = policy::names()[0],
-          value_parser = PossibleValuesParser::new(policy::names()))]
-    policy: String,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
     /// Which GPUs may be used [default: limits where the settings have a capacity table, else free].
     #[arg(long, value_enum, value_name = "WHICH")]
     capacity: Option<Capacity>,
     /// Run on the very nodes of the plan, not only on nodes of their kind.
     #[arg(long)]
     pub pin: bool,
-    /// What to minimise.
-    #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
-    objective: String,
-    /// jps: where its range of categories begins, as a fraction of all.
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.7, value_parser = fraction)]
-    alpha: f64,
-    /// jps: weight of speed against fairness.
-    #[arg(long, value_name = "FRACTION", default_value_t = 1.0, value_parser = fraction)]
-    beta: f64,
-    /// jps: how many categories it draws.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
-    samples: u32,
-    /// Seed of all random choices.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-    /// optimal: leave no GPU idle that the jobs can use.
-    #[arg(long)]
-    use_all: bool,
     #[command(flatten)]
     speeds: SpeedArgs,
     /// Do not work out how near the optimum the plan of another policy is.
@@ -72,6 +52,11 @@ pub(super) struct PlanningArgs {
 pub(super) const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
+    /// Returns the settings that the flags give.
+    pub(super) fn flags(&self) -> Vec<Flag> {
+        self.speeds.flags()
+    }
+
     /// Returns whether nothing but `--pin` was said.
     pub(super) fn says_nothing(&self) -> bool {
         #[derive(Parser)]
@@ -116,6 +101,7 @@ pub(super) struct Desk {
     jobs: Vec<Job>,
     cluster: Cluster,
     capacity: Capacity,
+    access: Access,
     offer: Offer,
     pub problem: Problem,
 }
@@ -130,21 +116,42 @@ pub(super) fn plan(
     text: &str,
     path: &Path,
 ) -> Result<Planned, Failure> {
-    let Desk { jobs, cluster, capacity, mut offer, problem } = prepare(args, context, text, path)?;
-    let (plan, solve) = solve(&args.policy, args, context, &problem)?;
-    let other = |problem: &Problem| Ok(self::solve(&args.policy, args, context, problem)?.0);
+    let Desk { jobs, cluster, capacity, access, mut offer, problem } = prepare(args, context, text, path)?;
+    let name = &args.policy.policy;
+    let (plan, solve) = solve(name, args, context, &problem)?;
+    let other = |problem: &Problem| Ok(self::solve(name, args, context, problem)?.0);
     offer.notes.extend(guesses::warning(&problem, &plan, other)?);
+    offer.notes.extend(pieces(context, &cluster, &jobs, &plan));
+    let in_use = capacity == Capacity::Free && offer.gpu_total() < Offer::up(&cluster, &access).gpu_total();
+    offer.notes.extend(in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let specs = jobs.iter().map(spec::jobs::to_json).collect();
-    let solved = Solved {
-        problem: &problem,
-        plan: &plan,
-        policy: &args.policy,
-        solve: Some(solve),
-        proven: proven.as_ref(),
-    };
-    let file = PlanFile::new(solved, specs, &offer, &cluster, (capacity.name(), args.pin));
+    let solved =
+        Solved { problem: &problem, plan: &plan, policy: name, solve: Some(solve), proven: proven.as_ref() };
+    let file = PlanFile::new(solved, specs, &offer, (&cluster, &access), (capacity.name(), args.pin));
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
+}
+
+/// Returns what helps where jobs wait for GPUs that are all in use.
+fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
+    let waits = plan.verdicts().iter().any(|verdict| matches!(verdict, Verdict::Defer { .. }));
+    waits.then_some(if live {
+        "GPUs are in use: --capacity up plans for when they are free; hsched add and hsched watch --queue wait for them"
+    } else {
+        "GPUs are in use: --capacity up plans for when they are free"
+    })
+}
+
+/// Returns a note for each job that a time limit cuts into pieces.
+fn pieces(context: &Context, cluster: &Cluster, jobs: &[Job], plan: &CheckedPlan) -> Vec<String> {
+    let defaults = &context.settings.jobs;
+    let note = |(job, verdict): (&Job, &Verdict)| {
+        let predicted = verdict.placement()?.jct(job.epochs);
+        let walltime = defaults.walltime(job, predicted, cluster.time_limit(job, defaults));
+        let pieces = walltime.in_pieces()?;
+        Some(format!("{}: a time limit cuts it {pieces}, each waiting in the queue anew", job.name))
+    };
+    jobs.iter().zip(plan.verdicts()).filter_map(note).collect()
 }
 
 /// Returns the problem of placing the jobs of a job file.
@@ -159,20 +166,19 @@ pub(super) fn prepare(
 ) -> Result<Desk, Failure> {
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
-    keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
+    let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     note_misspelt_types(&cluster, &jobs, &mut notes);
     let live = args.source.is_live();
-    let (capacity, mut offer) = offer(args.capacity, live, context, &cluster, &jobs, notes)?;
+    let (capacity, mut offer) = offer(args.capacity, live, context, (&cluster, &access), &jobs, notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = args.speeds.matrix(context, &jobs, &types)?;
     let rates = (context.settings.network, context.settings.intra_node);
-    let mut problem = Problem::new(&cluster, &offer, &jobs, &speeds, rates)
+    let mut problem = Problem::new((&cluster, &access), &offer, &jobs, &speeds, rates)
         .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
-    offer.notes.extend(args.speeds.advice(&jobs, &problem, &speeds));
-    problem.seed = args.seed;
-    let named = Objective::NAMES.iter().find(|(name, _)| *name == args.objective);
-    problem.objective = named.map_or_else(Objective::default, |&(_, objective)| objective);
-    Ok(Desk { jobs, cluster, capacity, offer, problem })
+    offer.notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
+    problem.seed = args.policy.seed;
+    problem.objective = args.policy.objective();
+    Ok(Desk { jobs, cluster, capacity, access, offer, problem })
 }
 
 /// Returns a policy's plan, checked, and the time that it took.
@@ -185,10 +191,7 @@ pub(super) fn solve(
     context: &Context,
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
-    let parameters =
-        Parameters { alpha: args.alpha, beta: args.beta, samples: args.samples, use_all: args.use_all };
-    let policy = policy::find(name, parameters)
-        .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
+    let policy = args.policy.find(name)?;
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
@@ -254,11 +257,6 @@ fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>)
             }
         }
     }
-}
-
-fn fraction(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("must be between 0 and 1".into()) }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -1,15 +1,18 @@
 //! The measured speeds of the state directory, for the commands that plan with them or change them.
 
+use std::collections::BTreeSet;
+
 use clap::builder::PossibleValuesParser;
 
 use crate::commands::context::Context;
 use crate::commands::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{GpuType, Job};
+use crate::model::{Estimates, GpuType, Job};
 use crate::policy::Problem;
+use crate::settings::Flag;
 use crate::store::SpeedFile;
-use crate::throughput::{Cache, Cell, Estimates, ThroughputMatrix, Unusable};
+use crate::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
 
 /// What can be said about the speeds to plan with.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -18,11 +21,26 @@ pub(super) struct SpeedArgs {
     /// Plan by the job file's speeds alone, not by those measured.
     #[arg(long)]
     no_cache: bool,
-    /// Which speeds that nobody knows are estimated: `off`; `learnt`, by the ratios between GPU types that measured
-    /// models have shown; or `all`, also by the job files' ratios and the table of GPUs.
-    #[arg(long, value_name = "WHICH", default_value = "learnt",
-          value_parser = PossibleValuesParser::new(Estimates::NAMES.map(|(name, _)| name)))]
-    estimate: String,
+    #[command(flatten)]
+    estimate: EstimateArgs,
+}
+
+/// Whether speeds may be estimated.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Planning")]
+pub(super) struct EstimateArgs {
+    /// Also use GPU types that the job file does not list and on which the model was never measured, by estimated
+    /// speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of
+    /// GPUs [default: the setting `estimate`, off]. A job's own key `estimate` counts before this.
+    #[arg(long, value_name = "WHICH", value_parser = PossibleValuesParser::new(Estimates::NAMES.map(|(name, _)| name)))]
+    estimate: Option<String>,
+}
+
+impl EstimateArgs {
+    /// Returns the settings that the flag gives.
+    pub(super) fn flags(&self) -> Vec<Flag> {
+        Flag::of_key("estimate", self.estimate.as_deref()).into_iter().collect()
+    }
 }
 
 impl SpeedArgs {
@@ -39,35 +57,37 @@ impl SpeedArgs {
         // Where there is no state directory nothing was measured.
         let wanted = !self.no_cache && context.settings.state_dir.is_some();
         let cache = if wanted { load(context)?.cache } else { Cache::default() };
-        Ok(ThroughputMatrix::with_estimates(jobs, gpu_types, &cache, self.estimates()))
+        Ok(ThroughputMatrix::new(jobs, gpu_types, &cache, context.settings.jobs.estimate))
     }
 
-    fn estimates(&self) -> Estimates {
-        let named = Estimates::NAMES.iter().find(|(name, _)| *name == self.estimate);
-        named.map_or_else(Estimates::default, |&(_, which)| which)
+    /// Returns the settings that the flags give.
+    pub(super) fn flags(&self) -> Vec<Flag> {
+        self.estimate.flags()
     }
+}
 
-    /// Returns how types on offer that are left out for want of a speed could be used, where there are any.
-    pub(super) fn advice(
-        &self,
-        jobs: &[Job],
-        problem: &Problem,
-        speeds: &ThroughputMatrix,
-    ) -> Option<String> {
-        let offered = problem.offered();
-        let is_left_out = |(column, cell): (usize, &Cell)| {
-            offered[column] > 0 && *cell == Cell::Unusable(Unusable::NoThroughput)
+/// Returns how types on offer that are left out for want of a speed could be used, where there are any.
+pub(super) fn advice(
+    context: &Context,
+    jobs: &[Job],
+    problem: &Problem,
+    speeds: &ThroughputMatrix,
+) -> Option<String> {
+    let setting = context.settings.jobs.estimate;
+    let offered = problem.gpu_types.iter().zip(problem.offered()).filter(|(_, count)| *count > 0);
+    let offered: BTreeSet<&GpuType> = offered.map(|(gpu_type, _)| gpu_type).collect();
+    let left_out = |(index, job): (usize, &Job)| {
+        let row = speeds.row(index);
+        // Without any speed there is nothing to estimate from.
+        let known = !job.throughput.is_empty() || row.iter().any(|cell| matches!(cell, Cell::Known(_)));
+        let lacks = |(gpu_type, cell): (&GpuType, &Cell)| {
+            offered.contains(gpu_type) && *cell == Cell::Unusable(Unusable::NoThroughput)
         };
-        let left_out = |(index, job): (usize, &Job)| {
-            let row = speeds.row(index);
-            // Without any speed there is nothing to estimate from.
-            let known = !job.throughput.is_empty() || row.iter().any(|cell| matches!(cell, Cell::Known(_)));
-            known && row.iter().enumerate().any(is_left_out)
-        };
-        let wanted = self.estimates() != Estimates::All && jobs.iter().enumerate().any(left_out);
-        let advice = "speeds that are not known: --estimate all estimates them, hsched cache set states them";
-        wanted.then(|| advice.to_owned())
-    }
+        let lacks = speeds.columns().iter().zip(row).any(lacks);
+        known && lacks && job.estimate.unwrap_or(setting) != Estimates::All
+    };
+    let advice = "to use types without a known speed: hsched probe measures it, --estimate all estimates it";
+    jobs.iter().enumerate().any(left_out).then(|| advice.to_owned())
 }
 
 /// Returns the file of measured speeds.

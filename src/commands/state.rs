@@ -1,5 +1,6 @@
 //! The state directory as commands use it: opened with patience, its failures with hints.
 
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -149,8 +150,7 @@ pub(super) fn failure(error: &StateError) -> Failure {
     match error {
         StateError::Locked { .. } => failure.hint("try again when it has ended"),
         StateError::Exists { .. } => failure.hint("give another --run-id"),
-        StateError::Write { .. } => failure
-            .hint("free some space there, or, while it knows no jobs, name another with --set state_dir=DIR"),
+        StateError::Write { source, .. } => failure.hint(unwritable(source)),
         StateError::Damaged { .. } => {
             failure.hint("it is left as it is; move it away to begin anew, the jobs in Slurm's queue go on")
         }
@@ -168,6 +168,22 @@ pub(super) fn failure(error: &StateError) -> Failure {
                 path.join("state.json").display()
             )),
         StateError::Read { .. } | StateError::Json { .. } => failure,
+    }
+}
+
+/// Returns what to do about a file that cannot be written.
+fn unwritable(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "make the directory yours to write, or name another with --set state_dir=DIR while it knows no jobs"
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            "the file system is read-only here: name a directory on another with --set state_dir=DIR"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space there, or, while it knows no jobs, name another with --set state_dir=DIR"
+        }
+        _ => "see whether the directory can be written, or name another with --set state_dir=DIR",
     }
 }
 

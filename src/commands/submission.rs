@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use crate::commands::answered::{Answer, Answered};
 use crate::commands::context::Context;
 use crate::commands::planning::Planned;
+use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, Seen};
 use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Told, apply, carry_out};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
-use crate::model::{Cluster, Job, JobId, JobName, Offer, Time};
+use crate::model::{Cluster, Estimates, Job, JobId, JobName, Offer, Time, Walltime};
 use crate::policy::Verdict;
 use crate::slurm::QueuedJob;
 use crate::store::{PlanFile, StateError, run_folder};
@@ -34,16 +35,6 @@ pub(super) struct Outcome {
     pub folder: PathBuf,
     pub answers: Vec<Answered>,
 }
-
-/// What sbatch must not be told: the option, the shortest form that it understands, and why.
-const REFUSED: [(&str, &str, &str); 6] = [
-    ("--comment", "--com", "the comment is how hsched finds its jobs in the queue"),
-    ("--job-name", "--j", "by its name hsched tells a job from others when it ends it; rename the job"),
-    ("--array", "--ar", "the tasks of an array would be the same ranks"),
-    ("--test-only", "--te", "it submits nothing; try --dry-run"),
-    ("--wait", "--wait", "hsched does not wait for its jobs"),
-    ("--wrap", "--wr", "the script is hsched's"),
-];
 
 /// Returns the chosen jobs of a plan as what is to be submitted, their epochs as if none was done.
 ///
@@ -81,6 +72,10 @@ pub(super) fn prepare(
     let scripts = scripts(batch, &plan_file(planned, wish), &site).map_err(bad)?;
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
+        if let Some(pieces) = script.walltime.and_then(Walltime::in_pieces) {
+            let next = "hsched watch submits the next piece when one ends, and nothing does without it";
+            context.note(&format!("{}: a time limit cuts it {pieces}; {next}", script.name));
+        }
         let text = script.text.map_err(|message| {
             bad(message).hint("submit the others with --job, or keep this job to one type with gpu_types")
         })?;
@@ -93,29 +88,6 @@ fn plan_file(planned: &Planned, wish: Wish<'_>) -> PlanFile {
     let mut file = planned.file.clone();
     file.pinned |= wish.pin;
     file
-}
-
-/// Refuses options for sbatch with which a submission could not be told from a failure, or found again.
-///
-/// # Errors
-/// When there is such an option.
-pub(super) fn refuse_options<'a>(options: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
-    for option in options {
-        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
-        let long = match name {
-            short if short.starts_with("-a") => "--array",
-            short if short.starts_with("-J") => "--job-name",
-            short if short.starts_with("-W") => "--wait",
-            long => long,
-        };
-        let refused =
-            |(full, shortest, _): &&(&str, &str, &str)| full.starts_with(long) && long.starts_with(shortest);
-        if let Some((_, _, why)) = REFUSED.iter().find(refused) {
-            let message = format!("sbatch option {option:?}: {why}");
-            return Err(Failure::new(Exit::BadInput, message).hint("leave the option out"));
-        }
-    }
-    Ok(())
 }
 
 /// Submits the jobs of a batch one after the other, telling each answer as it comes, and adds those that wait for
@@ -228,6 +200,8 @@ pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     launch.partition = launch.partition.take().or_else(|| defaults.partition.clone());
     launch.qos = launch.qos.take().or_else(|| defaults.qos.clone());
     launch.sbatch.extend_from_slice(sbatch);
+    // A wish of this command; that there are none without one is no wish.
+    job.estimate = job.estimate.or((defaults.estimate != Estimates::Off).then_some(defaults.estimate));
     job
 }
 
@@ -239,7 +213,7 @@ pub(super) fn mean(state: &mut State, batch: &mut Batch, at: Time) {
         let done = tracked.epochs_done;
         batch.epochs_done[index] = done;
         batch.jobs[index].epochs = tracked.rest().epochs;
-        tracked.mean(Attempt::planned(&batch.run, (&batch.problem, placement), done, at));
+        tracked.mean(Attempt::planned(&batch.run, (&batch.problem, index, placement), done, at));
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// Only this job; may be given several times.
     #[arg(long = "job", short = 'j', value_name = "NAME")]
     jobs: Vec<String>,
-    /// Print the scripts and submit nothing.
+    /// Print the scripts and submit nothing. A job whose script you give to sbatch yourself is not followed by hsched watch.
     #[arg(long)]
     dry_run: bool,
     /// Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one
@@ -66,7 +66,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        self.queue.flags()
+        self.queue.flags().into_iter().chain(self.planning.flags()).collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

@@ -5,7 +5,7 @@ use crate::engine::{
     Action, Attempt, Beginning, End, EpochReport, Event, News, Outcome, PastAttempt, Phase, Request, Rules,
     State, Tracked, teach,
 };
-use crate::model::{JobId, NodeName, Time, hostlist};
+use crate::model::{GpuType, JobId, NodeName, Time, hostlist};
 use crate::throughput::{Cache, LearnRule, Sample};
 
 /// Changes the state by an event; returns what was learnt from it.
@@ -318,11 +318,36 @@ impl Tracked {
                 self.wait(ended, None, &format!("{end}; goes on after epoch {}", self.epochs_done));
             }
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
-            (None, _) => {
+            (None, end) => {
                 let why = self.past.last().map_or_else(String::new, |past| self.ending(past));
-                self.fail(now, Some(epochs), &why, rules);
+                let given_up = if matches!(end, End::Failed { .. } | End::OutOfMemory) {
+                    self.avoid()
+                } else {
+                    String::new()
+                };
+                self.fail(now, Some(epochs), &format!("{why}{given_up}"), rules);
             }
         }
+    }
+
+    /// Leaves out the GPU types on trial of the attempt that has just failed, where the job has done no epoch on them;
+    /// returns what to say of it.
+    fn avoid(&mut self) -> String {
+        let Some((last, before)) = self.past.split_last().filter(|(last, _)| last.epochs == 0) else {
+            return String::new();
+        };
+        let has_trained = |gpu_type: &GpuType| {
+            let own = |past: &&PastAttempt| past.attempt.gpus.by_type().contains_key(gpu_type);
+            before.iter().filter(own).any(|past| past.epochs > 0)
+        };
+        let new: Vec<GpuType> =
+            last.attempt.trials.0.keys().filter(|own| !has_trained(own)).cloned().collect();
+        if new.is_empty() {
+            return String::new();
+        }
+        let names = new.iter().map(GpuType::as_str).collect::<Vec<_>>().join(" and ");
+        self.avoids.extend(new);
+        format!(" in its first run on {names}, which its file does not list: not tried there again")
     }
 
     /// Uses up a retry, or ends the job where none is left.

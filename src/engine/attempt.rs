@@ -1,6 +1,6 @@
 //! One submission of a job: what was meant, and what Slurm made of it.
 
-use crate::engine::{Gpus, named_ranks};
+use crate::engine::{Gpus, Trials, named_ranks};
 use crate::model::{JobId, PlacedRank, Seconds, Time};
 use crate::policy::{Placement, Problem};
 
@@ -32,6 +32,10 @@ pub struct Attempt {
     pub reason: Option<String>,
     /// What is odd about rank 0's reports.
     pub odd: Option<String>,
+    /// The GPU types that the job's file does not list.
+    pub trials: Trials,
+    /// That a time limit cuts what is left of the job into pieces, for people.
+    pub pieces: Option<String>,
 }
 
 impl Attempt {
@@ -39,13 +43,14 @@ impl Attempt {
     #[must_use]
     pub fn planned(
         run: &str,
-        (problem, placement): (&Problem, &Placement),
+        (problem, job, placement): (&Problem, usize, &Placement),
         epochs_before: u64,
         meant: Time,
     ) -> Self {
         let (ranks, epoch) = (named_ranks(problem, placement), Seconds(placement.epoch.total()));
         let communication = Seconds(placement.epoch.comm);
-        Self { communication, ..Self::new(run, ranks, epoch, epochs_before, meant) }
+        let trials = Trials::of(problem, job, placement);
+        Self { communication, trials, ..Self::new(run, ranks, epoch, epochs_before, meant) }
     }
 
     /// Returns an attempt that is about to be submitted, without communication.
@@ -66,6 +71,8 @@ impl Attempt {
             missing: None,
             reason: None,
             odd: None,
+            trials: Trials::default(),
+            pieces: None,
         }
     }
 }

@@ -2,12 +2,18 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::engine::moves::{self, Stops};
-use crate::engine::plan::{self, Draft, Group, Planner};
+use crate::engine::moves;
+use crate::engine::plan::{self, Draft, Planner, Scope};
 use crate::engine::state::Then;
 use crate::engine::{Action, Attempt, Gpus, Moves, Phase, Request, Rules, State, Tracked};
-use crate::model::{Availability, Cluster, GpuType, JobName, Offer, Seconds, Time};
+use crate::model::{Availability, Cluster, GpuType, JobName, Seconds, Time};
 use crate::policy::{Problem, Verdict};
+
+/// What to do, and what people should know of how it was decided.
+pub(super) struct Decision {
+    pub actions: Vec<Action>,
+    pub notes: Vec<String>,
+}
 
 /// Returns what to do now, and marks in the state what is about to be submitted.
 pub(super) fn decide(
@@ -16,38 +22,44 @@ pub(super) fn decide(
     cluster: &Cluster,
     rules: &Rules,
     planner: &Planner<'_>,
-) -> Vec<Action> {
+) -> Decision {
     let mut actions: Vec<Action> =
         state.jobs.iter().filter_map(|tracked| end_of_patience(tracked, at, cluster, rules)).collect();
     intend(state, &actions, at);
     let seen = fingerprint(state, at, cluster, (rules, planner));
     if state.decided == Some(seen) {
-        return actions;
+        return Decision { actions, notes: Vec::new() };
     }
-    let mut unsettled = false;
-    // What one group gets is marked before the next one looks at what is free.
-    for number in 0..plan::groups(state, cluster, rules).len() {
-        let Some(group) = plan::groups(state, cluster, rules).into_iter().nth(number) else { break };
-        if let Some(why) = group.nowhere {
-            let jobs: Vec<JobName> = group.jobs.iter().map(|tracked| tracked.job.name.clone()).collect();
-            let wait = |name| state.find_mut(name).and_then(|tracked| wait(tracked, &why, at));
-            actions.extend(jobs.iter().filter_map(wait));
-            continue;
+    for (name, why) in nowhere(state, at, cluster, rules) {
+        actions.extend(state.find_mut(&name).and_then(|tracked| wait(tracked, &why, at)));
+    }
+    let Chosen { actions: own, draft, again, notes } =
+        choose(&Scope::new(state, cluster, rules), at, planner);
+    intend(state, &own, at);
+    for action in own {
+        match action {
+            Action::Wait { job, why } => {
+                actions.extend(state.find_mut(&job).and_then(|tracked| wait(tracked, &why, at)));
+            }
+            other => actions.push(other),
         }
-        let Chosen { actions: own, draft, again } = choose(state, &group, at, rules, planner);
-        let cluster = group.cluster;
-        unsettled |= again;
-        intend(state, &own, at);
-        actions.extend(own);
-        let Some(draft) = draft else { continue };
-        let run = if number == 0 { planner.run.to_owned() } else { format!("{}.{number}", planner.run) };
-        actions.extend(mark(state, &draft, &run, at));
+    }
+    if let Some(draft) = draft {
+        actions.extend(mark(state, &draft, (cluster, rules), planner.run, at));
         if !draft.plan.placed().is_empty() {
-            actions.push(Action::Submit(Box::new(draft.into_batch(run, planner, cluster))));
+            actions.push(Action::Submit(Box::new(draft.into_batch(planner, cluster.clone()))));
         }
     }
-    state.decided = (!unsettled).then_some(seen);
-    actions
+    state.decided = (!again).then_some(seen);
+    Decision { actions, notes }
+}
+
+/// Returns the jobs that could run now and have no nodes to run on, and why.
+fn nowhere(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> Vec<(JobName, String)> {
+    let ready = state.jobs.iter().filter(|tracked| is_ready(tracked, at));
+    let why =
+        |tracked: &Tracked| Some((tracked.job.name.clone(), plan::nowhere(&tracked.job, cluster, rules)?));
+    ready.filter_map(why).collect()
 }
 
 /// Writes down in the state which jobs are about to be ended, to go on elsewhere: whatever becomes of the request,
@@ -136,101 +148,109 @@ fn unable(attempt: &Attempt, cluster: &Cluster) -> Option<String> {
     short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
 }
 
-/// What to do for one group of jobs.
+/// What to do for the jobs.
 #[derive(Default)]
 struct Chosen {
     actions: Vec<Action>,
     draft: Option<Draft>,
     /// Whether the same may be decided otherwise a little later.
     again: bool,
+    /// What people should know of it.
+    notes: Vec<String>,
 }
 
-/// Returns what to do for one group: either running jobs to stop, or a plan for those that are ready.
-fn choose(state: &State, group: &Group<'_>, at: Time, rules: &Rules, planner: &Planner<'_>) -> Chosen {
-    let ready: Vec<&Tracked> = group.jobs.iter().copied().filter(|tracked| is_ready(tracked, at)).collect();
-    if let Some(other) = group.jobs.iter().find(|tracked| gives_back(tracked, at)) {
-        let why = format!("{} gives its GPUs back first", other.job.name);
-        let wait = |tracked: &&Tracked| Action::Wait { job: tracked.job.name.clone(), why: why.clone() };
-        return Chosen { actions: ready.iter().map(wait).collect(), ..Chosen::default() };
+/// Returns what to do: either running jobs to stop, or a plan for those that are ready.
+fn choose(scope: &Scope<'_>, at: Time, planner: &Planner<'_>) -> Chosen {
+    let ready: Vec<&Tracked> = scope.jobs.iter().copied().filter(|tracked| is_ready(tracked, at)).collect();
+    let wait =
+        |tracked: &Tracked, why: &str| Action::Wait { job: tracked.job.name.clone(), why: why.to_owned() };
+    let givers: Vec<&Tracked> =
+        scope.jobs.iter().copied().filter(|tracked| gives_back(tracked, at)).collect();
+    let giver = |tracked: &Tracked| givers.iter().find(|giver| scope.wants_nodes_of(tracked, giver));
+    let (waiting, ready): (Vec<&Tracked>, Vec<&Tracked>) =
+        ready.into_iter().partition(|tracked| giver(tracked).is_some());
+    let reason = |giver: &Tracked| format!("{} gives its GPUs back first", giver.job.name);
+    let mut actions: Vec<Action> =
+        waiting.iter().filter_map(|tracked| Some(wait(tracked, &reason(giver(tracked)?)))).collect();
+    let mut notes = Vec::new();
+    match if givers.is_empty() { detours(scope, at, planner) } else { Ok(Vec::new()) } {
+        Ok(late) if late.is_empty() => {}
+        Ok(late) => return Chosen { actions: late, ..Chosen::default() },
+        Err(why) => notes.push(why),
     }
-    let late = detours(state, group, at, (rules, planner));
-    if !late.is_empty() {
-        return Chosen { actions: late, ..Chosen::default() };
-    }
-    let offer = plan::offer(state, group, &[], rules);
-    let base =
-        (!ready.is_empty()).then(|| plan::draft(&ready, offer, group, state, (rules, planner))).flatten();
+    let base = match scope.draft(&ready, scope.offer(&[]), planner) {
+        Ok(base) => base,
+        Err(why) => {
+            actions.extend(ready.iter().map(|tracked| wait(tracked, &format!("not planned: {why}"))));
+            return Chosen { actions, notes, ..Chosen::default() };
+        }
+    };
     // One that is about to be tried again wants its GPUs back: who moved there would soon have to make room.
     let is_tried_again =
         |tracked: &&Tracked| matches!(tracked.phase, Phase::Waiting { .. }) && !is_ready(tracked, at);
-    if let Moves::Auto { margin } = rules.moves
-        && !group.jobs.iter().any(is_tried_again)
+    let mut later = false;
+    if let Moves::Auto { margin } = scope.rules.moves
+        && givers.is_empty()
+        && !scope.jobs.iter().any(is_tried_again)
     {
-        let Stops { actions, later } =
-            moves::stops(state, group, (&ready, base.as_ref()), (at, margin), (rules, planner));
-        if !actions.is_empty() {
-            return Chosen { actions, ..Chosen::default() };
+        match moves::stops(scope, (&ready, base.as_ref()), (at, margin), planner) {
+            Ok(stops) if !stops.actions.is_empty() => {
+                return Chosen { actions: stops.actions, ..Chosen::default() };
+            }
+            Ok(stops) => later = stops.later,
+            Err(why) => notes.push(why),
         }
-        let draft = or_queued(base, &ready, state, group, (rules, planner));
-        return Chosen { actions, draft, again: later };
     }
-    Chosen { draft: or_queued(base, &ready, state, group, (rules, planner)), ..Chosen::default() }
+    let draft = or_queued(base, &ready, scope, planner).unwrap_or_else(|why| {
+        notes.push(why);
+        None
+    });
+    Chosen { actions, draft, again: later, notes }
 }
 
 /// Returns a plan by which jobs wait in Slurm's queue, where that is wanted and `base` places none; else `base`.
 fn or_queued(
     base: Option<Draft>,
     ready: &[&Tracked],
-    state: &State,
-    group: &Group<'_>,
-    (rules, planner): (&Rules, &Planner<'_>),
-) -> Option<Draft> {
+    scope: &Scope<'_>,
+    planner: &Planner<'_>,
+) -> Result<Option<Draft>, String> {
     let places = |draft: &Draft| !draft.plan.placed().is_empty();
-    if !rules.queue || ready.is_empty() || base.as_ref().is_some_and(places) {
-        return base;
+    if !scope.rules.queue || ready.is_empty() || base.as_ref().is_some_and(places) {
+        return Ok(base);
     }
-    let offer = plan::offer_in_time(state, group, rules);
-    plan::draft(ready, offer, group, state, (rules, planner)).filter(places).or(base)
+    Ok(scope.draft(ready, scope.offer_in_time(), planner)?.filter(places).or(base))
 }
 
 /// The most jobs that wait for long and are looked at in one turn.
 const LOOKED_AT: usize = 20;
 
-/// Returns how to take back attempts that wait in the queue for long while other GPUs are free that serve the job nearly
-/// as well.
-fn detours(
-    state: &State,
-    group: &Group<'_>,
-    at: Time,
-    (rules, planner): (&Rules, &Planner<'_>),
-) -> Vec<Action> {
-    let detour = |tracked: &&Tracked| {
-        let Phase::Pending(attempt) = &tracked.phase else { return None };
-        let offer = plan::offer(state, group, &[tracked], rules);
-        if attempt.gpus.fit_in(&offer) {
-            return None;
-        }
-        let draft = plan::draft(&[tracked], offer, group, state, (rules, planner))?;
-        let (_, placement) = draft.placement(&tracked.job.name)?;
-        let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
-        let gpus = Gpus::of(&draft.ranks(placement));
-        let why = format!("it waits in the queue for {}, and {gpus} are free", attempt.gpus);
-        (placement.epoch.total() <= Rules::DETOUR * attempt.epoch.0).then_some(Action::Cancel {
-            job,
-            run,
-            job_id,
-            why,
-        })
-    };
+/// Returns how to take back an attempt that has waited in the queue for long while other GPUs are free that serve the
+/// job nearly as well.
+fn detours(scope: &Scope<'_>, at: Time, planner: &Planner<'_>) -> Result<Vec<Action>, String> {
     // One at a time: what is free serves only one of them.
-    group
-        .jobs
-        .iter()
-        .filter(|tracked| is_late(tracked, at))
-        .take(LOOKED_AT)
-        .find_map(detour)
-        .into_iter()
-        .collect()
+    for tracked in scope.jobs.iter().filter(|tracked| is_late(tracked, at)).take(LOOKED_AT) {
+        if let Some(action) = detour(scope, tracked, planner)? {
+            return Ok(vec![action]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn detour(scope: &Scope<'_>, tracked: &Tracked, planner: &Planner<'_>) -> Result<Option<Action>, String> {
+    let Phase::Pending(attempt) = &tracked.phase else { return Ok(None) };
+    let offer = scope.offer(&[tracked]);
+    if attempt.gpus.fit_in(&offer) {
+        return Ok(None);
+    }
+    let Some(draft) = scope.draft(&[tracked], offer, planner)? else { return Ok(None) };
+    let placed = draft.placement(&tracked.job.name).zip(attempt.job_id);
+    let worth = |epoch: f64| epoch <= Rules::DETOUR * attempt.epoch.0;
+    Ok(placed.filter(|((_, placement), _)| worth(placement.epoch.total())).map(|((_, placement), job_id)| {
+        let (gpus, clause) = (Gpus::of(&draft.ranks(placement)), draft.trials(&tracked.job.name).clause());
+        let why = format!("it waits in the queue for {}, and {gpus} are free{clause}", attempt.gpus);
+        Action::Cancel { job: tracked.job.name.clone(), run: attempt.run.clone(), job_id, why }
+    }))
 }
 
 /// Returns whether a job has waited in the queue for long.
@@ -239,14 +259,24 @@ fn is_late(tracked: &Tracked, at: Time) -> bool {
 }
 
 /// Writes down in the state which jobs of a draft are about to be submitted, and why others wait.
-fn mark(state: &mut State, draft: &Draft, run: &str, at: Time) -> Vec<Action> {
+fn mark(
+    state: &mut State,
+    draft: &Draft,
+    (cluster, rules): (&Cluster, &Rules),
+    run: &str,
+    at: Time,
+) -> Vec<Action> {
     let mut waits = Vec::new();
-    for (job, verdict) in draft.jobs.iter().zip(draft.plan.verdicts()) {
+    for (number, (job, verdict)) in draft.jobs.iter().zip(draft.plan.verdicts()).enumerate() {
         let Some(tracked) = state.find_mut(&job.name) else { continue };
         match verdict {
             Verdict::Place(placement) => {
-                let planned = (&draft.problem, placement);
-                tracked.mean(Attempt::planned(run, planned, tracked.epochs_done, at));
+                let planned = (&draft.problem, number, placement);
+                let predicted = placement.jct(job.epochs);
+                let limit = cluster.time_limit(job, &rules.defaults);
+                let pieces = rules.defaults.walltime(job, predicted, limit).in_pieces();
+                let attempt = Attempt::planned(run, planned, tracked.epochs_done, at);
+                tracked.mean(Attempt { pieces, ..attempt });
             }
             Verdict::Defer { reason: why } | Verdict::Reject { reason: why } => {
                 waits.extend(wait(tracked, why, at));
@@ -278,18 +308,15 @@ fn fingerprint(state: &State, at: Time, cluster: &Cluster, (rules, planner): (&R
         (moves::is_movable(tracked), is_late(tracked, at), gives_back(tracked, at)).hash(&mut hasher);
         tracked.phase.attempt().map(|attempt| &attempt.run).hash(&mut hasher);
     }
-    for group in plan::groups(state, cluster, rules) {
-        let running: Vec<&Tracked> =
-            group.jobs.iter().copied().filter(|tracked| matches!(tracked.phase, Phase::Running(_))).collect();
-        let Offer { nodes, .. } = plan::offer(state, &group, &running, rules);
-        for node in &nodes {
-            (&node.name, &node.gpus).hash(&mut hasher);
-        }
-        let jobs: Vec<_> = group.jobs.iter().map(|tracked| tracked.rest()).collect();
-        let offer = Offer { nodes, notes: Vec::new() };
-        let Some(problem) = plan::problem(&jobs, &offer, &group, state, rules) else { continue };
-        speeds(&problem).hash(&mut hasher);
+    let scope = Scope::new(state, cluster, rules);
+    let running: Vec<&Tracked> =
+        scope.jobs.iter().copied().filter(|tracked| matches!(tracked.phase, Phase::Running(_))).collect();
+    let offer = scope.offer(&running);
+    for node in &offer.nodes {
+        (&node.name, &node.gpus).hash(&mut hasher);
     }
+    let jobs: Vec<_> = scope.jobs.iter().map(|tracked| tracked.rest()).collect();
+    scope.problem(&jobs, &offer).map(|problem| speeds(&problem)).hash(&mut hasher);
     hasher.finish()
 }
 

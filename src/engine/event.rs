@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::engine::{Gpus, QueueReason};
-use crate::model::{Job, JobId, JobName, NodeName, Seconds, Time};
+use crate::model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +36,10 @@ pub enum Event {
         job_id: JobId,
         submit_time: Option<String>,
     },
+    /// A node takes no new work.
     NodeDown {
         node: NodeName,
+        state: Availability,
         reason: Option<String>,
     },
     NodeBack {

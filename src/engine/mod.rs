@@ -18,6 +18,7 @@ mod rules;
 mod state;
 mod step;
 mod teach;
+mod trial;
 mod turn;
 
 pub use self::action::{Action, Batch};
@@ -32,4 +33,5 @@ pub use self::plan::{Planner, named_ranks};
 pub use self::rules::{Moves, Rules};
 pub use self::state::{Outcome, PastAttempt, Phase, Request, State, Then, Tracked};
 pub use self::step::{Step, step};
+pub use self::trial::{Trial, Trials};
 pub use self::turn::{Keeper, Told, Turn, World, carry_out, look, turn};

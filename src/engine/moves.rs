@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::plan::{self, Draft, Group, Planner};
-use crate::engine::{Action, Attempt, Gpus, Phase, Rules, State, Tracked};
+use crate::engine::plan::{Draft, Planner, Scope};
+use crate::engine::{Action, Attempt, Gpus, Phase, Tracked};
 use crate::model::{Job, JobName, Offer, OfferedNode, Time};
 use crate::policy::{Objective, Problem, Slot, epoch_as_shared, equal_share_times};
 
@@ -52,29 +52,31 @@ pub(super) struct Stops {
 }
 
 /// Returns the stops of the moves that pay best, if any pays.
+///
+/// # Errors
+/// Why the policy gives no plan, for people.
 pub(super) fn stops(
-    state: &State,
-    group: &Group<'_>,
+    scope: &Scope<'_>,
     (ready, base): (&[&Tracked], Option<&Draft>),
     (at, margin): (Time, f64),
-    (rules, planner): (&Rules, &Planner<'_>),
-) -> Stops {
-    let stays: Vec<Stay<'_>> =
-        group.jobs.iter().filter_map(|tracked| stay(tracked, at, group, (state, rules))).collect();
+    planner: &Planner<'_>,
+) -> Result<Stops, String> {
+    let stays: Vec<Stay<'_>> = scope.jobs.iter().filter_map(|tracked| stay(tracked, at, scope)).collect();
     let mut movable: Vec<&Stay<'_>> = stays.iter().filter(|stay| is_movable(stay.tracked)).collect();
     if movable.is_empty() {
-        return Stops::default();
+        return Ok(Stops::default());
     }
     movable.sort_by(|a, b| b.rest().total_cmp(&a.rest()).then(a.tracked.job.name.cmp(&b.tracked.job.name)));
-    let shares = shares(ready, &stays, state, group, rules);
-    let world = Scene { state, group, ready, base, stays: &stays, shares, rules, planner };
+    let shares = shares(ready, &stays, scope);
+    let world = Scene { scope, ready, base, stays: &stays, shares, planner };
     let alone = movable.iter().take(TRIED).map(|&stay| vec![stay]);
     let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
     let now = world.value_of_staying();
     let worth = |option: &Choice<'_>| now - option.value - option.costs * (1.0 + margin);
-    let choices = sets.filter_map(|movers| world.option(movers));
-    let Some(mut best) = choices.max_by(|a, b| worth(a).total_cmp(&worth(b))) else {
-        return Stops::default();
+    let choices: Vec<Option<Choice<'_>>> =
+        sets.map(|movers| world.option(movers)).collect::<Result<_, _>>()?;
+    let Some(mut best) = choices.into_iter().flatten().max_by(|a, b| worth(a).total_cmp(&worth(b))) else {
+        return Ok(Stops::default());
     };
     // Between two epochs nothing is lost.
     let lost: f64 = best.moved.iter().map(|stay| world.weight(stay.tracked) * stay.under_way).sum();
@@ -83,26 +85,19 @@ pub(super) fn stops(
     }
     let pays = |lost: f64| worth(&best) + lost > LEAST_GAIN * now;
     if !pays(0.0) {
-        return Stops { actions: Vec::new(), later: pays(lost) };
+        return Ok(Stops { actions: Vec::new(), later: pays(lost) });
     }
-    Stops { actions: best.moved.iter().filter_map(|stay| stop(stay, &best)).collect(), later: false }
+    Ok(Stops { actions: best.moved.iter().filter_map(|stay| stop(stay, &best)).collect(), later: false })
 }
 
 /// Returns how long the jobs that are ready would take with an equal share of the GPUs, where that can be told.
-fn shares(
-    ready: &[&Tracked],
-    stays: &[Stay<'_>],
-    state: &State,
-    group: &Group<'_>,
-    rules: &Rules,
-) -> BTreeMap<JobName, f64> {
+fn shares(ready: &[&Tracked], stays: &[Stay<'_>], scope: &Scope<'_>) -> BTreeMap<JobName, f64> {
     if ready.is_empty() {
         return BTreeMap::new();
     }
     let running: Vec<&Tracked> = stays.iter().map(|stay| stay.tracked).collect();
     let jobs: Vec<Job> = ready.iter().chain(&running).map(|tracked| tracked.rest()).collect();
-    let offer = plan::offer(state, group, &running, rules);
-    let times = plan::problem(&jobs, &offer, group, state, rules);
+    let times = scope.problem(&jobs, &scope.offer(&running));
     let times = times.map_or_else(Vec::new, |problem| equal_share_times(&problem));
     let named = ready.iter().map(|tracked| tracked.job.name.clone()).zip(times);
     named.filter(|(_, time)| time.is_finite()).collect()
@@ -110,14 +105,12 @@ fn shares(
 
 /// What moves are weighed in.
 struct Scene<'a> {
-    state: &'a State,
-    group: &'a Group<'a>,
+    scope: &'a Scope<'a>,
     ready: &'a [&'a Tracked],
     base: Option<&'a Draft>,
     stays: &'a [Stay<'a>],
     /// What the jobs that are ready would take with an equal share of all GPUs.
     shares: BTreeMap<JobName, f64>,
-    rules: &'a Rules,
     planner: &'a Planner<'a>,
 }
 
@@ -131,22 +124,22 @@ impl<'a> Scene<'a> {
     }
 
     /// Returns what comes of it when these jobs may move; those that end up where they are do not.
-    fn option(&self, mut movers: Vec<&'a Stay<'a>>) -> Option<Choice<'a>> {
+    fn option(&self, mut movers: Vec<&'a Stay<'a>>) -> Result<Option<Choice<'a>>, String> {
         // Each round fixes at least one job in its place.
         loop {
             let free: Vec<&Tracked> = movers.iter().map(|stay| stay.tracked).collect();
             let jobs: Vec<&Tracked> = free.iter().chain(self.ready).copied().collect();
-            let offer = plan::offer(self.state, self.group, &free, self.rules);
-            let draft = plan::draft(&jobs, offer, self.group, self.state, (self.rules, self.planner))?;
+            let draft = self.scope.draft(&jobs, self.scope.offer(&free), self.planner)?;
+            let Some(draft) = draft else { return Ok(None) };
             // A running job is never stopped to wait.
             let (stay, moved): (Vec<&Stay<'_>>, Vec<&Stay<'_>>) =
                 movers.iter().copied().partition(|stay| stay.is_same(&draft));
             let homeless = moved.iter().any(|stay| draft.placement(&stay.tracked.job.name).is_none());
             if homeless || moved.is_empty() {
-                return None;
+                return Ok(None);
             }
             if stay.is_empty() {
-                return Some(self.weigh(draft, moved));
+                return Ok(Some(self.weigh(draft, moved)));
             }
             movers = moved;
         }
@@ -165,7 +158,8 @@ impl<'a> Scene<'a> {
         let ready = self.ready.iter().map(|&tracked| (tracked, rest_in(&draft, tracked)));
         let value = self.value(&running.chain(ready).collect::<Vec<_>>());
         let cost = |stay: &&Stay<'_>| {
-            let own = stay.tracked.job.launch.checkpoint.restart_cost.unwrap_or(self.rules.restart_cost).0;
+            let own =
+                stay.tracked.job.launch.checkpoint.restart_cost.unwrap_or(self.scope.rules.restart_cost).0;
             self.weight(stay.tracked) * own
         };
         let costs = moved.iter().map(cost).sum();
@@ -174,11 +168,7 @@ impl<'a> Scene<'a> {
 
     /// Returns what the queue would cost the jobs that move.
     fn queue_waits(&self, option: &Choice<'_>) -> f64 {
-        let batch = option.draft.clone().into_batch(
-            self.planner.run.to_owned(),
-            self.planner,
-            self.group.cluster.clone(),
-        );
+        let batch = option.draft.clone().into_batch(self.planner, self.scope.cluster.clone());
         let wait = |stay: &&Stay<'_>| {
             let (index, placement) = option.draft.placement(&stay.tracked.job.name)?;
             let wanted = Gpus::of(&option.draft.ranks(placement));
@@ -239,21 +229,16 @@ fn epochs(tracked: &Tracked) -> f64 {
 }
 
 /// Returns how a running job does where it is; `None` for jobs that do not run.
-fn stay<'a>(
-    tracked: &'a Tracked,
-    at: Time,
-    group: &Group<'_>,
-    (state, rules): (&State, &Rules),
-) -> Option<Stay<'a>> {
+fn stay<'a>(tracked: &'a Tracked, at: Time, scope: &Scope<'_>) -> Option<Stay<'a>> {
     let Phase::Running(attempt) = &tracked.phase else { return None };
     let node = |name| {
         let gpus =
             attempt.gpus.0.get(name)?.iter().map(|(gpu_type, &count)| (gpu_type.clone(), count)).collect();
-        let intra_node = group.cluster.node(name)?.intra_node;
+        let intra_node = scope.cluster.node(name)?.intra_node;
         Some(OfferedNode { name: name.clone(), gpus, intra_node })
     };
     let offer = Offer { nodes: attempt.gpus.0.keys().filter_map(node).collect(), notes: Vec::new() };
-    let problem = plan::problem(&[tracked.rest()], &offer, group, state, rules);
+    let problem = scope.problem(&[tracked.rest()], &offer);
     let epoch = problem.and_then(|problem| present_epoch(&problem, attempt)).unwrap_or(attempt.epoch.0);
     let begun = tracked.epoch_at.into_iter().chain(attempt.started).map(|time| time.0).max_by(f64::total_cmp);
     let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
@@ -280,10 +265,11 @@ fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
     let same = gpus.by_type() == stay.attempt.gpus.by_type();
     let place = if same { "by other shares".to_owned() } else { format!("on {gpus}") };
     let why = format!(
-        "{others}{} an epoch {place} instead of {}, {} left",
+        "{others}{} an epoch {place} instead of {}, {} left{}",
         seconds(after),
         seconds(before),
-        stay.tracked.epochs_left()
+        stay.tracked.epochs_left(),
+        choice.draft.trials(&stay.tracked.job.name).clause()
     );
     let (job, run, job_id) = (stay.tracked.job.name.clone(), stay.attempt.run.clone(), stay.attempt.job_id?);
     Some(Action::Stop { job, run, job_id, why })

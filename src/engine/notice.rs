@@ -130,7 +130,11 @@ fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
         seen.cluster.nodes.iter().filter(|node| !usable(node) && !node.gpus.is_empty()).collect();
     let names: BTreeSet<&NodeName> = down.iter().map(|node| &node.name).collect();
     let new = down.iter().filter(|node| !state.nodes_down.contains(&node.name));
-    let new = new.map(|node| Event::NodeDown { node: node.name.clone(), reason: node.reason.clone() });
+    let new = new.map(|node| Event::NodeDown {
+        node: node.name.clone(),
+        state: node.state.availability(),
+        reason: node.reason.clone(),
+    });
     let back = state.nodes_down.iter().filter(|name| !names.contains(name));
     let back = back.map(|name| Event::NodeBack { node: name.clone() });
     new.chain(back).collect()

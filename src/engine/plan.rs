@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Batch, Phase, Rules, State, Tracked};
+use crate::engine::{Attempt, Batch, Phase, Rules, State, Tracked, Trials};
 use crate::model::{
-    Cluster, GpuType, Held, Holdings, Job, JobName, NodeName, Offer, PlacedRank, RankNeeds, Seconds,
+    Access, Cluster, GpuType, Held, Holdings, Job, JobName, NodeName, Offer, PlacedRank, Seconds,
 };
 use crate::policy::{CheckedPlan, Memory, Objective, Placement, Policy, Problem, Rank, verify};
 use crate::throughput::ThroughputMatrix;
@@ -14,7 +14,7 @@ pub struct Planner<'a> {
     pub policy: &'a dyn Policy,
     pub objective: Objective,
     pub seed: u64,
-    /// Unique id for the run that is submitted now; groups of jobs get it with a number.
+    /// Unique id for the run that is submitted now.
     pub run: &'a str,
     /// Called when a search begins, which may have time of its own.
     pub begin: &'a dyn Fn(),
@@ -24,12 +24,12 @@ pub struct Planner<'a> {
     pub queue_wait: &'a dyn Fn(&Batch, usize) -> Option<Seconds>,
 }
 
-/// Jobs that use the same nodes, and those nodes.
-pub(super) struct Group<'a> {
-    pub cluster: Cluster,
+/// The jobs that have not ended and have nodes to run on, and the whole cluster.
+pub(super) struct Scope<'a> {
+    pub cluster: &'a Cluster,
     pub jobs: Vec<&'a Tracked>,
-    /// Why there are no nodes for them, where their partition is none of the cluster's.
-    pub nowhere: Option<String>,
+    pub state: &'a State,
+    pub rules: &'a Rules,
 }
 
 /// A plan for some jobs as they are still to be trained.
@@ -42,110 +42,135 @@ pub(super) struct Draft {
     pub offer: Offer,
 }
 
-/// Returns the jobs that have not ended, by the partitions that they go to.
-pub(super) fn groups<'a>(state: &'a State, cluster: &Cluster, rules: &Rules) -> Vec<Group<'a>> {
-    let mut by_partition: BTreeMap<Option<&str>, Vec<&Tracked>> = BTreeMap::new();
-    for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
-        by_partition.entry(partition(tracked, cluster, rules)).or_default().push(tracked);
-    }
-    let group = |(partition, jobs): (Option<&str>, Vec<&'a Tracked>)| Group {
-        cluster: partition.map_or_else(|| cluster.clone(), |names| cluster.in_partitions(names)),
-        jobs,
-        nowhere: partition.and_then(|names| nowhere(cluster, names)),
-    };
-    by_partition.into_iter().map(group).collect()
-}
-
-/// Returns why jobs of some partitions can go nowhere, if so.
-fn nowhere(cluster: &Cluster, partitions: &str) -> Option<String> {
-    let (unknown, known) = cluster.unknown_partition(partitions)?;
+/// Returns why a job can run nowhere, if no node is in a partition that it goes to.
+pub(super) fn nowhere(job: &Job, cluster: &Cluster, rules: &Rules) -> Option<String> {
+    let (unknown, known) = cluster.unknown_partition(cluster.partition_of(job, &rules.defaults)?)?;
     let known: Vec<&str> = known.into_iter().collect();
     Some(format!("partition {unknown:?} has no node in this cluster; there are: {}", known.join(", ")))
 }
 
-/// Returns the partition that a job goes to, or several with commas, where that can be told.
-fn partition<'a>(tracked: &'a Tracked, cluster: &'a Cluster, rules: &'a Rules) -> Option<&'a str> {
-    let named = tracked.job.launch.partition.as_deref().or(rules.defaults.partition.as_deref());
-    named.or_else(|| cluster.default_partition())
-}
+impl<'a> Scope<'a> {
+    /// Returns what there is to plan.
+    pub(super) fn new(state: &'a State, cluster: &'a Cluster, rules: &'a Rules) -> Self {
+        let is_in =
+            |tracked: &&Tracked| !tracked.phase.is_over() && nowhere(&tracked.job, cluster, rules).is_none();
+        Self { cluster, jobs: state.jobs.iter().filter(is_in).collect(), state, rules }
+    }
 
-/// Returns whether a job of a partition may run on a node.
-fn can_use(cluster: &Cluster, node: &NodeName, partition: Option<&str>) -> bool {
-    let (Some(node), Some(names)) = (cluster.node(node), partition) else { return true };
-    node.partitions.is_empty() || names.split(',').any(|name| node.partitions.contains(name.trim()))
-}
+    /// Returns which nodes its jobs may use.
+    fn access(&self) -> Access {
+        Access::new(self.cluster, self.jobs.iter().map(|tracked| &tracked.job), &self.rules.defaults)
+    }
 
-/// Returns what `movers` and jobs without GPUs may use together: what is free, what the movers hold, less what
-/// is promised to other jobs in the queue.
-pub(super) fn offer(state: &State, group: &Group<'_>, movers: &[&Tracked], rules: &Rules) -> Offer {
-    let needs = |tracked: &&Tracked| rank_needs(&tracked.job, rules);
-    let mut mine = Holdings::new();
-    for tracked in movers {
-        let Phase::Running(attempt) = &tracked.phase else { continue };
-        for (node, gpu_type, count) in attempt.gpus.iter() {
-            let held: &mut Held = mine.entry(node.clone()).or_default();
-            *held.gpus.entry(gpu_type.clone()).or_default() += count;
-            held.cpus += u64::from(count) * needs(tracked).cpus;
-            held.memory += u64::from(count) * needs(tracked).memory;
+    /// Returns whether a job may run on nodes where another one has GPUs.
+    pub(super) fn wants_nodes_of(&self, tracked: &Tracked, other: &Tracked) -> bool {
+        let may_use = self.may_use(&tracked.job);
+        other.phase.attempt().is_some_and(|attempt| attempt.gpus.0.keys().any(may_use))
+    }
+
+    /// Returns whether a job may run on a node of that name.
+    fn may_use<'b>(&'b self, job: &Job) -> impl Fn(&NodeName) -> bool + use<'b> {
+        let access = Access::new(self.cluster, [job], &self.rules.defaults);
+        move |name| self.cluster.node(name).is_none_or(|node| access.needs(node).is_some())
+    }
+
+    /// Returns what `movers` and jobs without GPUs may use together: what is free, what the movers hold, less what
+    /// is promised to other jobs in the queue.
+    pub(super) fn offer(&self, movers: &[&Tracked]) -> Offer {
+        let mut mine = Holdings::new();
+        for tracked in movers {
+            let Phase::Running(attempt) = &tracked.phase else { continue };
+            let needs = self.rules.defaults.rank_needs(&tracked.job);
+            for (node, gpu_type, count) in attempt.gpus.iter() {
+                let held: &mut Held = mine.entry(node.clone()).or_default();
+                *held.gpus.entry(gpu_type.clone()).or_default() += count;
+                held.cpus += u64::from(count) * needs.cpus;
+                held.memory += u64::from(count) * needs.memory;
+            }
         }
-    }
-    let mut offer = Offer::free(&group.cluster, group.rank_needs(rules), &mine);
-    let is_mover = |tracked: &Tracked| movers.iter().any(|mover| mover.job.name == tracked.job.name);
-    for tracked in state.jobs.iter().filter(|tracked| !is_mover(tracked)) {
-        if let Phase::Meant(attempt) | Phase::Pending(attempt) = &tracked.phase {
-            let partition = partition(tracked, &group.cluster, rules);
-            attempt.gpus.take_from(&mut offer, &|node| can_use(&group.cluster, node, partition));
+        let mut offer = Offer::free(self.cluster, &self.access(), &mine);
+        let is_mover = |tracked: &Tracked| movers.iter().any(|mover| mover.job.name == tracked.job.name);
+        let others = || self.state.jobs.iter().filter(|tracked| !is_mover(tracked));
+        for tracked in others() {
+            if let Some(attempt) = promised(tracked) {
+                attempt.gpus.take_from(&mut offer, &self.may_use(&tracked.job));
+            }
         }
+        keep_to_capacity(&mut offer, others(), &self.rules.capacity);
+        offer
     }
-    if !rules.capacity.is_empty() {
-        let others = state.jobs.iter().filter(|tracked| !is_mover(tracked));
-        keep_to_capacity(&mut offer, others, &rules.capacity);
-    }
-    offer
-}
 
-/// Returns what jobs may wait for in Slurm's queue: all that is up, whoever holds it, less what jobs of ours have or
-/// wait for.
-pub(super) fn offer_in_time(state: &State, group: &Group<'_>, rules: &Rules) -> Offer {
-    let mut offer = Offer::up(&group.cluster, group.rank_needs(rules));
-    for tracked in &state.jobs {
-        if let Some(attempt) = tracked.phase.attempt() {
-            let partition = partition(tracked, &group.cluster, rules);
-            attempt.gpus.take_from(&mut offer, &|node| can_use(&group.cluster, node, partition));
+    /// Returns what jobs may wait for in Slurm's queue: all that is up, whoever holds it, less what jobs of ours have
+    /// or wait for.
+    pub(super) fn offer_in_time(&self) -> Offer {
+        let mut offer = Offer::up(self.cluster, &self.access());
+        for tracked in &self.state.jobs {
+            if let Some(attempt) = tracked.phase.attempt() {
+                attempt.gpus.take_from(&mut offer, &self.may_use(&tracked.job));
+            }
         }
+        keep_to_capacity(&mut offer, self.state.jobs.iter(), &self.rules.capacity);
+        offer
     }
-    if !rules.capacity.is_empty() {
-        keep_to_capacity(&mut offer, state.jobs.iter(), &rules.capacity);
-    }
-    offer
-}
 
-/// Returns what a rank of the job needs beside its GPU.
-fn rank_needs(job: &Job, rules: &Rules) -> RankNeeds {
-    let memory = job.launch.memory_per_gpu.or(rules.defaults.memory_per_gpu);
-    RankNeeds {
-        cpus: job.launch.cpus_per_gpu.unwrap_or(rules.defaults.cpus_per_gpu).into(),
-        memory: memory.map_or(0, |memory| memory.0),
-    }
-}
-
-impl Group<'_> {
-    /// Returns what a rank of any of the jobs needs.
-    fn rank_needs(&self, rules: &Rules) -> RankNeeds {
-        let needs = || self.jobs.iter().map(|tracked| rank_needs(&tracked.job, rules));
-        RankNeeds {
-            cpus: needs().map(|own| own.cpus).max().unwrap_or(1),
-            memory: needs().map(|own| own.memory).max().unwrap_or(0),
+    /// Returns the problem of placing `jobs` on `offer` with the speeds known by now; `None` where there are no jobs.
+    pub(super) fn problem(&self, jobs: &[Job], offer: &Offer) -> Option<Problem> {
+        let Self { cluster, rules, state, .. } = self;
+        let types = Problem::types_of(cluster);
+        let mut speeds = ThroughputMatrix::new(jobs, &types, &state.cache, rules.defaults.estimate);
+        for (number, job) in jobs.iter().enumerate() {
+            let avoided = state.find(&job.name).map(|tracked| &tracked.avoids);
+            avoided.into_iter().flatten().for_each(|gpu_type| speeds.leave_out(number, gpu_type));
         }
+        let access = Access::new(cluster, jobs, &rules.defaults);
+        let rates = (rules.network, rules.intra_node);
+        Problem::new((cluster, &access), offer, jobs, &speeds, rates).ok()
+    }
+
+    /// Returns a checked plan for `jobs` on `offer`; `None` where there are no jobs.
+    ///
+    /// # Errors
+    /// Why the policy gives no plan that obeys the rules, for people.
+    pub(super) fn draft(
+        &self,
+        jobs: &[&Tracked],
+        offer: Offer,
+        planner: &Planner<'_>,
+    ) -> Result<Option<Draft>, String> {
+        let rest: Vec<Job> = jobs.iter().map(|tracked| tracked.rest()).collect();
+        let Some(mut problem) = self.problem(&rest, &offer) else { return Ok(None) };
+        problem.objective = planner.objective;
+        problem.seed = planner.seed;
+        (planner.begin)();
+        let plan = planner.policy.plan(&problem, &mut Memory::default(), planner.stop);
+        let plan = plan.map_err(|error| error.to_string())?;
+        let plan = verify(&problem, plan).map_err(|violations| {
+            let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            format!("policy {} gave a plan that breaks rules: {}", planner.policy.name(), list.join("; "))
+        })?;
+        let epochs_done = jobs.iter().map(|tracked| tracked.epochs_done).collect();
+        Ok(Some(Draft { jobs: rest, epochs_done, problem, plan, offer }))
     }
 }
 
-/// Lowers an offer to what the capacity leaves beside the GPUs of other jobs.
+/// Returns an attempt that waits for GPUs which the cluster does not show as used yet.
+fn promised(tracked: &Tracked) -> Option<&Attempt> {
+    match &tracked.phase {
+        Phase::Meant(attempt) | Phase::Pending(attempt) => Some(attempt),
+        Phase::Stopping { attempt, .. } => Some(attempt).filter(|attempt| attempt.started.is_none()),
+        _ => None,
+    }
+}
+
+/// Lowers an offer to what the capacity leaves beside the GPUs of other jobs; no capacity is no limit.
 fn keep_to_capacity<'a>(
     offer: &mut Offer,
     others: impl Iterator<Item = &'a Tracked>,
     capacity: &BTreeMap<GpuType, u32>,
 ) {
+    if capacity.is_empty() {
+        return;
+    }
     let mut left = capacity.clone();
     for attempt in others.filter_map(|tracked| tracked.phase.attempt()) {
         for (gpu_type, count) in attempt.gpus.by_type() {
@@ -164,43 +189,17 @@ fn keep_to_capacity<'a>(
     offer.nodes.retain(|node| !node.gpus.is_empty());
 }
 
-/// Returns a checked plan for `jobs` on `offer`; `None` where the policy gives none that obeys the rules.
-pub(super) fn draft(
-    jobs: &[&Tracked],
-    offer: Offer,
-    group: &Group<'_>,
-    state: &State,
-    (rules, planner): (&Rules, &Planner<'_>),
-) -> Option<Draft> {
-    let rest: Vec<Job> = jobs.iter().map(|tracked| tracked.rest()).collect();
-    let mut problem = problem(&rest, &offer, group, state, rules)?;
-    problem.objective = planner.objective;
-    problem.seed = planner.seed;
-    (planner.begin)();
-    let plan = planner.policy.plan(&problem, &mut Memory::default(), planner.stop).ok()?;
-    let plan = verify(&problem, plan).ok()?;
-    let epochs_done = jobs.iter().map(|tracked| tracked.epochs_done).collect();
-    Some(Draft { jobs: rest, epochs_done, problem, plan, offer })
-}
-
-/// Returns the problem of placing `jobs` on `offer` with the speeds known by now.
-pub(super) fn problem(
-    jobs: &[Job],
-    offer: &Offer,
-    group: &Group<'_>,
-    state: &State,
-    rules: &Rules,
-) -> Option<Problem> {
-    let types = Problem::types_of(&group.cluster);
-    let speeds = ThroughputMatrix::new(jobs, &types, &state.cache);
-    Problem::new(&group.cluster, offer, jobs, &speeds, (rules.network, rules.intra_node)).ok()
-}
-
 impl Draft {
     /// Returns the placement of a job, and its place in the problem.
     pub(super) fn placement(&self, name: &JobName) -> Option<(usize, &Placement)> {
         let index = self.jobs.iter().position(|job| job.name == *name)?;
         Some((index, self.plan.verdicts()[index].placement()?))
+    }
+
+    /// Returns the GPU types of a job's placement that its file does not list.
+    pub(super) fn trials(&self, name: &JobName) -> Trials {
+        let placed = self.placement(name);
+        placed.map_or_else(Trials::default, |(job, placement)| Trials::of(&self.problem, job, placement))
     }
 
     /// Returns the ranks of a placement with their names.
@@ -209,8 +208,9 @@ impl Draft {
     }
 
     /// Returns the draft as what is to be submitted.
-    pub(super) fn into_batch(self, run: String, planner: &Planner<'_>, cluster: Cluster) -> Batch {
+    pub(super) fn into_batch(self, planner: &Planner<'_>, cluster: Cluster) -> Batch {
         let Self { jobs, epochs_done, problem, plan, offer } = self;
+        let run = planner.run.to_owned();
         let policy = planner.policy.name().to_owned();
         let submitted = plan.placed();
         Batch { run, jobs, submitted, epochs_done, problem, plan, offer, cluster, policy }

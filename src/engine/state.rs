@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::engine::{Attempt, End};
-use crate::model::{Job, JobId, JobName, NodeName, Seconds, Time};
+use crate::model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use crate::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
@@ -41,6 +41,8 @@ pub struct Tracked {
     pub last: (Time, String),
     /// An earlier submission that Slurm still has, or has after all: nothing else may be submitted.
     pub stray: Option<JobId>,
+    /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
+    pub avoids: BTreeSet<GpuType>,
     pub past: Vec<PastAttempt>,
 }
 
@@ -142,6 +144,7 @@ impl Tracked {
             added: at,
             last: (at, "added".into()),
             stray: None,
+            avoids: BTreeSet::new(),
             past: Vec::new(),
         }
     }

@@ -12,6 +12,8 @@ pub struct Step {
     pub state: State,
     /// In the order in which they are to be carried out.
     pub actions: Vec<Action>,
+    /// What people should know of how it was decided, such as why a policy gives no plan.
+    pub notes: Vec<String>,
 }
 
 /// Returns the state after `events` and what to do then.
@@ -33,6 +35,7 @@ pub fn step(
     state.jobs.retain(is_remembered);
     let mut actions: Vec<Action> =
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
-    actions.extend(decide(&mut state, at, cluster, rules, planner));
-    Step { state, actions }
+    let decision = decide(&mut state, at, cluster, rules, planner);
+    actions.extend(decision.actions);
+    Step { state, actions, notes: decision.notes }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::{Attempt, End, EpochReport, RankReport, Timed, Tracked};
-use crate::model::{GpuType, Job, PlacedRank, Seconds, Time};
+use crate::model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
 use crate::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 
 /// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does.
@@ -78,7 +78,9 @@ fn infer(job: &Job, attempt: &Attempt, epoch: Seconds, at: Time, cache: &Cache) 
         }
     }
     let types: Vec<GpuType> = busiest.keys().copied().cloned().collect();
-    let speeds = ThroughputMatrix::new(std::slice::from_ref(job), &types, cache);
+    // Where it runs on an estimate that is the thought to be mended.
+    let job = &Job { estimate: Some(Estimates::All), ..job.clone() };
+    let speeds = ThroughputMatrix::new(std::slice::from_ref(job), &types, cache, Estimates::All);
     let thought = |(rank, cell): (&PlacedRank, &Cell)| match cell {
         Cell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
         Cell::Unusable(_) => None,

@@ -65,6 +65,7 @@ fn plain_job(name: JobName, recipe: &Recipe, random: &mut Random) -> Job {
         precision: None,
         deadline: None,
         target: None,
+        estimate: None,
         retries: 3,
         launch: launch(),
     }

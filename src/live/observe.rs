@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, Tracked};
 use crate::model::{Cluster, JobId, JobName, Time};
+use crate::slurm::permission;
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
 
 /// The user's queue by the submissions that hsched made.
@@ -60,8 +61,9 @@ impl<'a> Queue<'a> {
 /// Returns what the components of a submission show together.
 fn seen(tracked: &Tracked, run: &str, own: &[&QueuedJob], cluster: &Cluster) -> Option<Sighting> {
     let first = own.iter().min_by_key(|queued| queued.id)?;
+    let planned = tracked.phase.attempt().filter(|attempt| attempt.run == run).map(|own| own.gpus.total());
     let standing = match own.iter().find(|queued| !queued.state.is_final()) {
-        Some(active) => standing(active, own, cluster),
+        Some(active) => standing(active, own, cluster, planned),
         None => Standing::Ended {
             end: end(&first.state, first.exit),
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
@@ -76,10 +78,13 @@ fn seen(tracked: &Tracked, run: &str, own: &[&QueuedJob], cluster: &Cluster) -> 
 fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
     let waiting = own.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
     let speaker = waiting.max_by_key(|queued| (queued.is_stuck(), Reverse(queued.id)))?;
-    Some(QueueReason { text: speaker.reason.clone()?, is_stuck: speaker.is_stuck() })
+    let reason = speaker.reason.as_deref()?;
+    let advice = permission::advice(reason).map_or_else(String::new, |advice| format!(" ({advice})"));
+    Some(QueueReason { text: format!("{reason}{advice}"), is_stuck: speaker.is_stuck() })
 }
 
-fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster) -> Standing {
+/// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
+fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: Option<u32>) -> Standing {
     if !own.iter().any(|queued| queued.state.holds_nodes()) {
         return Standing::Pending;
     }
@@ -91,7 +96,9 @@ fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster) -> Standi
             gpus.add(node, gpu_type, *count);
         }
     }
-    let gpus = (unclear.is_empty() && gpus.total() > 0).then_some(gpus);
+    // With fewer a component has ended before the others, and does not say any more what it had.
+    let is_whole = planned.is_none_or(|count| count == gpus.total());
+    let gpus = (unclear.is_empty() && gpus.total() > 0 && is_whole).then_some(gpus);
     Standing::Running { since, gpus }
 }
 

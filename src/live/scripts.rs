@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::engine::{Batch, named_ranks};
-use crate::model::{Job, JobDefaults, JobName, NodeName, Seconds, Selector};
+use crate::model::{Job, JobDefaults, JobName, NodeName, Seconds, Selector, Walltime};
 use crate::render::{self, Facts, Template, is_constraint, render};
 use crate::slurm::Tag;
 use crate::store::{PlanFile, report_folder, run_folder};
@@ -33,6 +33,8 @@ pub struct Script {
     pub job: usize,
     pub name: JobName,
     pub text: Result<String, String>,
+    /// `None` where it has no GPUs.
+    pub walltime: Option<Walltime>,
     /// What its owner should know, one sentence each.
     pub notes: Vec<String>,
 }
@@ -53,7 +55,8 @@ pub fn scripts(batch: &Batch, file: &PlanFile, site: &Site) -> Result<Vec<Script
         let job = &batch.jobs[index];
         let (workdir, notes) = workdir(job, site);
         let placed = Placed { batch, index, file, plan: &plan, untyped: &untyped };
-        Ok(Script { job: index, name: job.name.clone(), text: placed.text(&workdir, site)?, notes })
+        let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
+        Ok(Script { job: index, name: job.name.clone(), text, walltime, notes })
     };
     batch.submitted.iter().map(script).collect()
 }
@@ -68,13 +71,21 @@ struct Placed<'a> {
 }
 
 impl Placed<'_> {
+    fn walltime(&self, site: &Site) -> Option<Walltime> {
+        let job = &self.batch.jobs[self.index];
+        let predicted = self.batch.plan.verdicts()[self.index].placement()?.jct(job.epochs);
+        let limit = partition_limit(self.file, job, site.defaults.partition.as_deref());
+        Some(site.defaults.walltime(job, predicted, limit))
+    }
+
     /// Returns the script's text; the inner error is about this job alone.
     fn text(&self, workdir: &Path, site: &Site) -> Result<Result<String, String>, String> {
         let Self { batch, index, file, plan, untyped } = *self;
         let (rest, done) = (&batch.jobs[index], batch.epochs_done[index]);
         // The plan is about the epochs that are left; ranks are told of all.
         let job = Job { epochs: rest.epochs + done, ..rest.clone() };
-        let Some(placement) = batch.plan.verdicts()[index].placement() else {
+        let placement = batch.plan.verdicts()[index].placement();
+        let Some((placement, walltime)) = placement.zip(self.walltime(site)) else {
             return Ok(Err("it has no GPUs".to_owned()));
         };
         let ranks = named_ranks(&batch.problem, placement);
@@ -87,8 +98,7 @@ impl Placed<'_> {
             comment: Tag { run: batch.run.clone(), job: name.to_owned() }.to_comment(),
             ranks: &ranks,
             pinned: file.pinned,
-            predicted: placement.jct(rest.epochs),
-            limit: partition_limit(file, &job, site.defaults.partition.as_deref()),
+            walltime,
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,
             helper_dir: utf8(&run_folder(&site.state, &batch.run))?,

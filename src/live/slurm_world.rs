@@ -11,7 +11,7 @@ use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
 use crate::live::observe::Queue;
 use crate::live::scripts::{HELPER, Script, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
-use crate::model::{Cluster, JobId, JobName, Seconds, Time};
+use crate::model::{Access, Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, Tag,
     read, sacct, sbatch, scancel, scontrol_job, sinfo, squeue, time,
@@ -212,7 +212,8 @@ impl<'a> SlurmWorld<'a> {
             proven: None,
         };
         let specs = batch.jobs.iter().map(spec::jobs::to_json).collect();
-        PlanFile::new(solved, specs, &batch.offer, &batch.cluster, ("free", self.pinned))
+        let access = Access::new(&batch.cluster, &batch.jobs, &self.site.defaults);
+        PlanFile::new(solved, specs, &batch.offer, (&batch.cluster, &access), ("free", self.pinned))
     }
 
     /// Looks for a job whose submission had no clear answer.

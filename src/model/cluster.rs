@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{BitRate, Bytes, GpuType, NodeName, NodeState, Seconds};
+use crate::model::{BitRate, Bytes, GpuType, Job, JobDefaults, NodeName, NodeState, Seconds};
 
 /// A cluster's nodes, links and partitions at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,15 +143,11 @@ impl Cluster {
         Some((unknown, known))
     }
 
-    /// Returns the cluster with the nodes of a partition alone, or of several with commas; with all where it
-    /// does not say who belongs where.
+    /// Returns the partition that a job goes to, or several with commas: its own, else that of `defaults`, else the
+    /// cluster's default; `None` where nobody names one.
     #[must_use]
-    pub fn in_partitions(&self, names: &str) -> Self {
-        let wanted: Vec<&str> = names.split(',').map(str::trim).collect();
-        let mut own = self.clone();
-        if self.nodes.iter().any(|node| !node.partitions.is_empty()) {
-            own.nodes.retain(|node| node.partitions.iter().any(|name| wanted.contains(&name.as_str())));
-        }
-        own
+    pub fn partition_of<'a>(&'a self, job: &'a Job, defaults: &'a JobDefaults) -> Option<&'a str> {
+        let named = job.launch.partition.as_deref().or(defaults.partition.as_deref());
+        named.or_else(|| self.default_partition())
     }
 }

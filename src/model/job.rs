@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::model::{Bytes, GpuType, JobName, Seconds, Speed};
+use crate::model::{Bytes, Estimates, GpuType, JobName, Seconds, Speed};
 
 /// A job of the contract's job file, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub struct Job {
     pub precision: Option<Precision>,
     pub deadline: Option<String>,
     pub target: Option<Target>,
+    /// Which estimated speeds may decide where it runs; `None` leaves that to settings and command lines.
+    pub estimate: Option<Estimates>,
     /// How often a failed run is tried again.
     pub retries: u32,
     pub launch: Launch,

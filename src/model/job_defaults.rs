@@ -1,6 +1,6 @@
 //! What holds for all jobs of a site or user, where a job does not say otherwise.
 
-use crate::model::{Bytes, Seconds};
+use crate::model::{Bytes, Estimates, Job, RankNeeds, Seconds};
 
 /// What jobs are started with beside what they say themselves.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct JobDefaults {
     pub time_margin: f64,
     /// Time between the stop signal and the end.
     pub grace: Seconds,
+    /// Which estimated speeds may decide where jobs run.
+    pub estimate: Estimates,
     /// Whether the site takes job steps over heterogeneous components.
     pub het_steps: bool,
 }
@@ -40,7 +42,20 @@ impl Default for JobDefaults {
             memory_per_gpu: None,
             time_margin: 1.0,
             grace: Seconds(0.0),
+            estimate: Estimates::Off,
             het_steps: false,
+        }
+    }
+}
+
+impl JobDefaults {
+    /// Returns what a rank of a job needs beside its GPU.
+    #[must_use]
+    pub fn rank_needs(&self, job: &Job) -> RankNeeds {
+        let memory = job.launch.memory_per_gpu.or(self.memory_per_gpu);
+        RankNeeds {
+            cpus: job.launch.cpus_per_gpu.unwrap_or(self.cpus_per_gpu).into(),
+            memory: memory.map_or(0, |memory| memory.0),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Plain domain types with their invariants in constructors; no text of any tool, no file, no clock.
 
+mod access;
 mod cluster;
+mod estimates;
 mod gpu_type;
 pub mod hostlist;
 mod job;
@@ -13,8 +15,11 @@ mod placed_rank;
 mod speed;
 mod summary;
 mod unit;
+mod walltime;
 
+pub use self::access::Access;
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
+pub use self::estimates::Estimates;
 pub use self::gpu_type::{GpuType, split_mig};
 pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
 pub use self::job_defaults::JobDefaults;
@@ -26,3 +31,4 @@ pub use self::placed_rank::PlacedRank;
 pub use self::speed::Speed;
 pub use self::summary::TypeSummary;
 pub use self::unit::{BitRate, Bytes, Seconds, Time};
+pub use self::walltime::Walltime;

@@ -24,6 +24,20 @@ pub enum Availability {
     Unknown,
 }
 
+impl Availability {
+    /// Returns what a node is said to be.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Drained => "drained",
+            Self::Down => "down",
+            Self::Reserved => "reserved",
+            Self::Unknown => "in an unknown state",
+        }
+    }
+}
+
 impl NodeState {
     /// Returns the state that `text` spells, as `sinfo` and `scontrol` print it (`idle`, `mix-`,
     /// `down*`, `IDLE+DRAIN`, …). Never fails: a text it does not know is [`Availability::Unknown`].

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Availability, BitRate, Cluster, GpuType, Node, NodeName, Usage, hostlist};
+use crate::model::{Access, Availability, BitRate, Cluster, GpuType, Node, NodeName, Usage, hostlist};
 
 /// The GPUs a plan may use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,11 +45,11 @@ pub struct Held {
 }
 
 impl Offer {
-    /// Returns what is free now on nodes that are up, and what `mine` holds there.
+    /// Returns what is free now on nodes that are up and that some job may use, and what `mine` holds there.
     #[must_use]
-    pub fn free(cluster: &Cluster, needs: RankNeeds, mine: &Holdings) -> Self {
+    pub fn free(cluster: &Cluster, access: &Access, mine: &Holdings) -> Self {
         let nothing = Held::default();
-        Self::collect(cluster, |node| {
+        Self::collect(cluster, access, |node, needs| {
             let held = mine.get(&node.name).unwrap_or(&nothing);
             let gpus = node.gpus.iter().map(|stock| {
                 let own = held.gpus.get(&stock.gpu_type).copied().unwrap_or(0);
@@ -62,10 +62,10 @@ impl Offer {
         })
     }
 
-    /// Returns all GPUs of nodes that are up, whoever holds them now.
+    /// Returns all GPUs of nodes that are up and that some job may use, whoever holds them now.
     #[must_use]
-    pub fn up(cluster: &Cluster, needs: RankNeeds) -> Self {
-        Self::collect(cluster, |node| {
+    pub fn up(cluster: &Cluster, access: &Access) -> Self {
+        Self::collect(cluster, access, |node, needs| {
             let gpus = node.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.total)).collect();
             within_host(gpus, needs, node.cpus.map(|u| u.total), node.memory.map(|u| u.total))
         })
@@ -76,8 +76,8 @@ impl Offer {
     /// A type without a limit is not offered. Nodes with many GPUs of the type come first: that is how
     /// an account that may expect eight V100 would like to get them.
     #[must_use]
-    pub fn limits(cluster: &Cluster, needs: RankNeeds, limits: &BTreeMap<GpuType, u32>) -> Self {
-        let mut offer = Self::up(cluster, needs);
+    pub fn limits(cluster: &Cluster, access: &Access, limits: &BTreeMap<GpuType, u32>) -> Self {
+        let mut offer = Self::up(cluster, access);
         for (gpu_type, &limit) in limits {
             let count = |node: &OfferedNode| node.count(gpu_type);
             let offered: u32 = offer.nodes.iter().map(count).sum();
@@ -108,14 +108,19 @@ impl Offer {
         self.nodes.iter().flat_map(|node| &node.gpus).map(|(_, count)| count).sum()
     }
 
-    fn collect(cluster: &Cluster, usable: impl Fn(&Node) -> (Vec<(GpuType, u32)>, Option<String>)) -> Self {
+    fn collect(
+        cluster: &Cluster,
+        access: &Access,
+        usable: impl Fn(&Node, RankNeeds) -> (Vec<(GpuType, u32)>, Option<String>),
+    ) -> Self {
         let mut offer = Self::default();
         let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for node in &cluster.nodes {
             if node.state.availability() != Availability::Up || node.gpus.is_empty() {
                 continue;
             }
-            let (mut gpus, reason) = usable(node);
+            let Some(needs) = access.needs(node) else { continue };
+            let (mut gpus, reason) = usable(node, needs);
             gpus.retain(|&(_, count)| count > 0);
             if let Some(reason) = reason {
                 match reasons.iter_mut().find(|(known, _)| *known == reason) {
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn free_counts_only_what_a_rank_can_be_put_beside() {
-        let offer = Offer::free(&cluster(), NEEDS, &Holdings::new());
+        let offer = Offer::free(&cluster(), &Access::everywhere(NEEDS), &Holdings::new());
         assert_eq!(counts(&offer), [("a", 3), ("b", 1), ("e", 8)]);
         assert_eq!(offer.notes, ["b: 1 of 4 GPUs usable, there are too few CPUs for more ranks"]);
     }
@@ -215,13 +220,15 @@ mod tests {
         let gpus = BTreeMap::from([(GpuType::new("v100").expect("type"), 1)]);
         let name = NodeName::new("a").expect("name");
         let mine = Holdings::from([(name, Held { gpus, cpus: 4, memory: 0 })]);
-        assert_eq!(counts(&Offer::free(&cluster(), NEEDS, &mine))[0], ("a", 4));
+        assert_eq!(counts(&Offer::free(&cluster(), &Access::everywhere(NEEDS), &mine))[0], ("a", 4));
     }
 
     #[test]
     fn limits_take_the_fullest_nodes_and_say_what_is_missing() {
         let v100 = GpuType::new("v100").expect("type");
-        let limited = |limit| Offer::limits(&cluster(), NEEDS, &BTreeMap::from([(v100.clone(), limit)]));
+        let limited = |limit| {
+            Offer::limits(&cluster(), &Access::everywhere(NEEDS), &BTreeMap::from([(v100.clone(), limit)]))
+        };
         assert_eq!(counts(&limited(10)), [("a", 2), ("e", 8)]);
         assert_eq!(counts(&limited(99)), [("a", 4), ("b", 4), ("e", 8)]);
         assert_eq!(limited(99).notes, ["capacity v100: 99 expected, 16 are up"]);

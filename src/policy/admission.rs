@@ -153,7 +153,7 @@ fn waits(place: usize, min_gpus: u32) -> Verdict {
 
 /// Returns why a job could not be placed even if it were alone, if so.
 fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
-    let name = |ty: usize| problem.gpu_types[ty].as_str();
+    let name = |ty: usize| problem.labels[ty].as_str();
     let usable: Vec<usize> = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).collect();
     if problem.gpu_types.is_empty() {
         return Some(Verdict::Reject { reason: "the cluster has no GPUs".into() });

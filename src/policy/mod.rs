@@ -18,6 +18,7 @@ mod market;
 mod optimal;
 mod optimus;
 mod packing;
+mod parts;
 mod plan;
 mod pricing;
 mod problem;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::model::{BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, Speed};
+use crate::model::{Access, BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, Speed};
+use crate::policy::parts::{Part, Parts};
 use crate::throughput::{Cell, Known, Source, ThroughputMatrix, Unusable};
 
 /// The jobs, the GPUs that they may get, and what is to be minimised.
@@ -12,8 +13,11 @@ use crate::throughput::{Cell, Known, Source, ThroughputMatrix, Unusable};
 /// GPU types, nodes and jobs are known by their index in the vectors here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Types of the whole cluster, by name.
+    /// Types of the cluster, by name. Where some jobs may use some nodes of a type and others not, the type stands
+    /// here once for each such part of its nodes: to a policy these are different types.
     pub gpu_types: Vec<GpuType>,
+    /// The name of each entry of `gpu_types` for people, unique: `v100`, or `v100@gpu` for a part.
+    pub labels: Vec<String>,
     /// Nodes with GPUs on offer.
     pub nodes: Vec<WorkerNode>,
     /// GPUs by type over all nodes of the cluster, in whatever state: what could ever be offered.
@@ -63,6 +67,8 @@ pub struct JobModel {
     pub unusable: Vec<(usize, String)>,
     /// Where the speeds on types on offer come from, by index, if not simply from the job file.
     pub sources: Vec<(usize, Source)>,
+    /// Types on offer that it can use and that its file does not list, by index.
+    pub unlisted: Vec<usize>,
     /// What its reader should know of the types on offer, one sentence each.
     pub notes: Vec<String>,
 }
@@ -97,14 +103,14 @@ pub enum ProblemError {
 }
 
 impl Problem {
-    /// Returns the problem of placing `jobs` on the GPUs of `offer`.
+    /// Returns the problem of placing `jobs` on the GPUs of `offer`, which are nodes of `cluster`.
     ///
-    /// `network` and `intra_node` serve where the cluster does not say its own rates.
+    /// `access` is that of these jobs. `network` and `intra_node` serve where the cluster does not say its own rates.
     ///
     /// # Errors
     /// When there are no jobs.
     pub fn new(
-        cluster: &Cluster,
+        (cluster, access): (&Cluster, &Access),
         offer: &Offer,
         jobs: &[Job],
         speeds: &ThroughputMatrix,
@@ -113,29 +119,34 @@ impl Problem {
         if jobs.is_empty() {
             return Err(ProblemError::NoJobs);
         }
-        let gpu_types = speeds.columns().to_vec();
-        let count_by_type = |count: &dyn Fn(&GpuType) -> u32| gpu_types.iter().map(count).collect();
+        let parts = Parts::new(cluster, access, speeds.columns());
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let nodes: Vec<WorkerNode> = offer
             .nodes
             .iter()
             .map(|node| WorkerNode {
                 name: node.name.clone(),
-                gpus: count_by_type(&|ty| node.count(ty)),
+                gpus: parts.counts(&node.name, node.gpus.iter().map(|(ty, count)| (ty, *count))),
                 intra_node: node.intra_node.unwrap_or(intra_node),
             })
             .collect();
-        let stocks = || cluster.nodes.iter().flat_map(|node| &node.gpus);
-        let ceiling = count_by_type(&|ty| {
-            stocks().filter(|stock| stock.gpu_type == *ty).map(|stock| stock.total).sum()
-        });
-        let offered: Vec<u32> = (0..gpu_types.len())
+        let offered: Vec<u32> = (0..parts.list.len())
             .map(|ty| nodes.iter().map(|node: &WorkerNode| node.gpus[ty]).sum())
             .collect();
-        let model = |(index, job)| JobModel::new(job, &gpu_types, &offered, speeds, index);
-        let jobs = jobs.iter().enumerate().map(model).collect();
-        let network = cluster.network.unwrap_or(network);
-        Ok(Self { nodes, ceiling, network, jobs, objective: Objective::default(), seed: 0, gpu_types })
+        let model = |(index, job)| {
+            let allowed = |part: &Part| access.allows(index, &parts.pools[part.pool]);
+            JobModel::new(job, (&parts, &allowed), &offered, speeds.row(index))
+        };
+        Ok(Self {
+            nodes,
+            ceiling: parts.ceiling(cluster),
+            network: cluster.network.unwrap_or(network),
+            jobs: jobs.iter().enumerate().map(model).collect(),
+            objective: Objective::default(),
+            seed: 0,
+            gpu_types: parts.list.iter().map(|part| part.gpu_type.clone()).collect(),
+            labels: parts.labels(access),
+        })
     }
 
     /// Returns the GPU types of a cluster, by name: the columns of its throughput matrix.
@@ -143,6 +154,13 @@ impl Problem {
     pub fn types_of(cluster: &Cluster) -> Vec<GpuType> {
         let stocks = cluster.nodes.iter().flat_map(|node| &node.gpus);
         stocks.map(|stock| stock.gpu_type.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Returns the number of a type on one of the nodes.
+    #[must_use]
+    pub fn type_on(&self, node: usize, gpu_type: &GpuType) -> Option<usize> {
+        let own = self.nodes.get(node)?.gpus.iter().zip(&self.gpu_types);
+        own.enumerate().find(|(_, (count, name))| **count > 0 && *name == gpu_type).map(|(number, _)| number)
     }
 
     /// Returns the GPUs on offer, by type.
@@ -153,6 +171,12 @@ impl Problem {
 }
 
 impl JobModel {
+    /// Returns whether nobody has measured its speed on a type on offer, and it is estimated.
+    #[must_use]
+    pub fn is_estimated(&self, gpu_type: usize) -> bool {
+        self.sources.iter().any(|(own, source)| *own == gpu_type && matches!(source, Source::Estimated(_)))
+    }
+
     /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.
     pub(super) fn completion_time(&self, epoch: f64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
@@ -162,28 +186,40 @@ impl JobModel {
 
     fn new(
         job: &Job,
-        gpu_types: &[GpuType],
+        (parts, allowed): (&Parts, &dyn Fn(&Part) -> bool),
         offered: &[u32],
-        speeds: &ThroughputMatrix,
-        index: usize,
+        row: &[Cell],
     ) -> Self {
         let (mut notes, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
-        let types = gpu_types.iter().zip(speeds.row(index)).enumerate().map(|(column, (ty, cell))| {
-            match cell {
-                Cell::Known(Known { speed, source, max_batch, remarks }) => {
-                    if offered[column] > 0 {
+        let (mut noted, mut unlisted) = (BTreeSet::new(), Vec::new());
+        let types = parts.list.iter().enumerate().map(|(number, part)| {
+            if !allowed(part) {
+                if offered[number] > 0 {
+                    unusable.push((number, "not in the job's partition".to_owned()));
+                }
+                return None;
+            }
+            // What is true of a type is said once, however many parts it has.
+            let is_news = offered[number] > 0 && noted.insert(part.column);
+            let ty = &part.gpu_type;
+            match &row[part.column] {
+                Cell::Known(Known { speed, source, max_batch, is_listed, remarks }) => {
+                    if is_news {
                         notes.extend(remarks.iter().cloned());
-                        if *source != Source::JobFile {
-                            sources.push((column, source.clone()));
-                        }
+                    }
+                    if offered[number] > 0 && *source != Source::JobFile {
+                        sources.push((number, source.clone()));
+                    }
+                    if offered[number] > 0 && !is_listed {
+                        unlisted.push(number);
                     }
                     let single_rank = ty.is_mig_slice();
                     return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
                 }
-                Cell::Unusable(reason) if offered[column] > 0 => {
-                    unusable.push((column, reason.to_string()));
+                Cell::Unusable(reason) if offered[number] > 0 => {
+                    unusable.push((number, reason.to_string()));
                     // What the job file itself leaves out is no news to its reader.
-                    if *reason != Unusable::NotAllowed {
+                    if is_news && *reason != Unusable::NotAllowed {
                         notes.push(format!("{ty} not used: {reason}"));
                     }
                 }
@@ -192,7 +228,7 @@ impl JobModel {
             None
         });
         let types = types.collect();
-        notes.extend(measured(&sources, gpu_types));
+        notes.extend(measured(&sources, &parts.list));
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
         #[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^52")]
         let (model_bytes, syncs_per_epoch) = (job.model_size.0 as f64, job.syncs_per_epoch as f64);
@@ -212,16 +248,18 @@ impl JobModel {
             types,
             unusable,
             sources,
+            unlisted,
             notes,
         }
     }
 }
 
 /// Returns a note that names the types whose speeds were measured, and how sure they are.
-fn measured(sources: &[(usize, Source)], gpu_types: &[GpuType]) -> Option<String> {
+fn measured(sources: &[(usize, Source)], parts: &[Part]) -> Option<String> {
     let measured = sources.iter().filter(|(_, source)| matches!(source, Source::Measured(_)));
-    let types: Vec<String> =
-        measured.map(|(column, source)| format!("{} {source}", gpu_types[*column])).collect();
+    let mut types: Vec<String> =
+        measured.map(|(number, source)| format!("{} {source}", parts[*number].gpu_type)).collect();
+    types.dedup();
     (!types.is_empty()).then(|| format!("speeds from the cache: {}", types.join(", ")))
 }
 

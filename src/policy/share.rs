@@ -245,6 +245,7 @@ mod tests {
             types: types.into_iter().map(Some).collect(),
             unusable: Vec::new(),
             sources: Vec::new(),
+            unlisted: Vec::new(),
             notes: Vec::new(),
         }
     }

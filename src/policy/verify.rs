@@ -75,7 +75,7 @@ pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violatio
             let name = |text: Option<&str>| text.unwrap_or("?").to_owned();
             violations.push(Violation::Capacity {
                 node: name(problem.nodes.get(node).map(|n| n.name.as_str())),
-                gpu_type: name(problem.gpu_types.get(gpu_type).map(crate::model::GpuType::as_str)),
+                gpu_type: name(problem.labels.get(gpu_type).map(String::as_str)),
                 given,
                 offered: offered.into(),
             });

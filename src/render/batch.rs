@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::model::{GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, Selector, hostlist};
-use crate::render::{Component, Launcher, components, walltime_minutes};
+use crate::model::{
+    GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, Selector, Walltime, hostlist,
+};
+use crate::render::{Component, Launcher, components};
 
 /// What is known about one run beside its job.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,10 +21,7 @@ pub struct Facts<'a> {
     pub ranks: &'a [PlacedRank],
     /// Whether the ranks must be on the planned nodes, not only on their kind.
     pub pinned: bool,
-    /// Predicted time of all epochs to come.
-    pub predicted: Seconds,
-    /// The longest walltime of the partition that the job goes to.
-    pub limit: Option<Seconds>,
+    pub walltime: Walltime,
     pub epochs_done: u64,
     /// Absolute directory that the job runs in.
     pub workdir: String,
@@ -104,7 +103,7 @@ impl<'a> Batch<'a> {
         };
         let batch = Self {
             job,
-            options: job_options(job, defaults, &facts, grace),
+            options: job_options(job, &facts, grace),
             components: parts.into_iter().map(own).collect(),
             launcher,
             cpus_per_rank,
@@ -153,9 +152,8 @@ fn wanted(
 }
 
 /// Options of the first component that hold for the whole job.
-fn job_options(job: &Job, defaults: &JobDefaults, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
-    let limits: Vec<Seconds> = job.launch.time.into_iter().chain(facts.limit).collect();
-    let minutes = walltime_minutes(facts.predicted, defaults.time_margin, grace, &limits);
+fn job_options(job: &Job, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+    let minutes = facts.walltime.minutes;
     // Slurm signals up to a minute early and never a job shorter than the grace.
     let grace = whole_seconds(grace).min(minutes * 60 / 2).max(1);
     let name = &job.name;

@@ -6,9 +6,7 @@ mod batch;
 mod component;
 mod quote;
 mod script;
-mod walltime;
 
 pub use self::batch::{Batch, BatchError, Facts, is_constraint};
 pub use self::component::{Component, Launcher, components};
 pub use self::script::{RenderError, Template, render};
-pub use self::walltime::walltime_minutes;

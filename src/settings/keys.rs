@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::decided::{ColorMode, Settings};
 use super::given::Given;
-use crate::model::{BitRate, Bytes, GpuType, NodeName, hostlist};
+use crate::model::{BitRate, Bytes, Estimates, GpuType, NodeName, hostlist};
 use crate::spec::{ValueError, duration_text, nearest, quoted};
 
 /// A setting that can be given.
@@ -28,7 +28,7 @@ pub struct Key {
 }
 
 /// All keys.
-pub static KEYS: [Key; 23] = [
+pub static KEYS: [Key; 24] = [
     Key {
         name: "account",
         help: "Slurm account that jobs are charged to",
@@ -176,6 +176,15 @@ pub static KEYS: [Key; 23] = [
         help: "What stopping a run and starting it again costs, for jobs that do not say",
         set: |settings, given| given.duration().map(|duration| settings.restart_cost = duration),
         show: |settings| one(&duration_text(settings.restart_cost)),
+        ..TEXT
+    },
+    Key {
+        name: "estimate",
+        form: "off, learnt or all",
+        default: "off",
+        help: "Whether jobs may go to GPU types on which nobody has measured their model, by estimated speeds",
+        set: set_estimate,
+        show: |settings| one(settings.jobs.estimate.name()),
         ..TEXT
     },
     Key {
@@ -329,6 +338,13 @@ fn set_color(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueErro
     let text = given.text()?;
     let mode = ColorMode::ALL.into_iter().find(|mode| mode.name() == text);
     settings.color = mode.ok_or_else(|| given.not("auto, always or never"))?;
+    Ok(())
+}
+
+fn set_estimate(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+    let text = given.text()?;
+    let known = Estimates::NAMES.iter().find(|(name, _)| *name == text);
+    settings.jobs.estimate = known.map(|&(_, which)| which).ok_or_else(|| given.not("off, learnt or all"))?;
     Ok(())
 }
 

@@ -53,6 +53,18 @@ enum Project {
     Untrusted(PathBuf),
 }
 
+/// Returns the width for text, where the variable COLUMNS says one.
+#[must_use]
+pub fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
+}
+
+/// Returns whether the variable TERM says that the terminal understands no control sequences.
+#[must_use]
+pub fn is_dumb_terminal() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
+}
+
 impl Sources {
     /// Returns the sources of this process, with settings from its command line.
     #[must_use]

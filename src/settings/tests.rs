@@ -95,6 +95,7 @@ fn without_any_layer_defaults_hold() {
     time_margin = 1.3 (default)
     grace = 120s (default)
     restart_cost = 60s (default)
+    estimate = off (default)
     retry_delay = 30s (default)
     het_steps = true (default)
     templates =  (default)

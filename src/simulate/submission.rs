@@ -6,7 +6,9 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing};
-use crate::model::{Cluster, GpuType, Job, JobId, Offer, OfferedNode, PlacedRank, Seconds, Time};
+use crate::model::{
+    Access, Cluster, Estimates, GpuType, Job, JobId, Offer, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
+};
 use crate::policy::{Problem, Slot, WorkerNode, epoch_as_shared};
 use crate::simulate::fit::Request;
 use crate::simulate::site::Site;
@@ -153,8 +155,10 @@ impl Submission {
         };
         let offer = Offer { nodes: gpus.0.iter().filter_map(node).collect(), notes: Vec::new() };
         let types = Problem::types_of(&site.cluster);
-        let speeds = ThroughputMatrix::new(&job, &types, &Cache::default());
-        Problem::new(&site.cluster, &offer, &job, &speeds, (site.network, site.intra_node)).ok()
+        let speeds = ThroughputMatrix::new(&job, &types, &Cache::default(), Estimates::Off);
+        let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
+        let rates = (site.network, site.intra_node);
+        Problem::new((&site.cluster, &access), &offer, &job, &speeds, rates).ok()
     }
 
     /// Writes down what the ranks report of the epoch that has just ended.

@@ -12,6 +12,7 @@ mod holdings;
 mod job_record;
 mod job_state;
 mod notes;
+pub mod permission;
 mod read;
 mod record;
 mod recorded;

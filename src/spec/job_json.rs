@@ -37,6 +37,7 @@ pub fn to_json(job: &Job) -> Value {
     let types = |types: &BTreeSet<GpuType>| types.iter().map(GpuType::as_str).collect();
     put(&mut map, "max_gpus", job.max_gpus.map(Value::from));
     put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
+    put(&mut map, "estimate", job.estimate.map(|which| json!(which.name())));
     put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
     put(&mut map, "deadline", job.deadline.as_ref().map(|deadline| json!(deadline)));
     put(&mut map, "target", job.target.as_ref().map(target_json));

@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 33] = [
+pub const JOB_KEYS: [JobKey; 34] = [
     required("name", "letters, digits, - _ .", "Name of the job; each is there once."),
     optional("model", "text", "", "Name under which measured speeds will be kept. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples of one epoch."),
@@ -104,9 +104,27 @@ pub const JOB_KEYS: [JobKey; 33] = [
         "Where the job saves its progress (default: checkpoints/NAME), how long before the end it is told to \
          (default: the setting grace), and what a restart costs; the last two are durations, such as 2m.",
     ),
-    optional("retries", "whole number", "3", "Kept for re-planning."),
-    optional("deadline", "date and time, such as 2030-01-31T18:00:00", "", "Kept for re-planning."),
-    optional("target", "map of metric, value, mode (min or max)", "", "Kept for re-planning."),
+    optional(
+        "estimate",
+        "off, learnt or all",
+        "",
+        "Whether the job may go to GPU types that this file does not list and on which its model was never measured, by \
+         estimated speeds: learnt from other models that ran on both types, or all, also from the table of GPUs. \
+         Default: the option --estimate, else the setting (off).",
+    ),
+    optional("retries", "whole number", "3", "How often watch tries the job again after it failed."),
+    optional(
+        "deadline",
+        "date and time, such as 2030-01-31T18:00:00",
+        "",
+        "When it should be done. Checked and kept; it does not change any decision yet.",
+    ),
+    optional(
+        "target",
+        "map of metric, value, mode (min or max)",
+        "",
+        "The value of a metric that it should reach. Checked and kept; it does not end the job yet.",
+    ),
 ];
 
 const fn required(name: &'static str, form: &'static str, help: &'static str) -> JobKey {

@@ -10,7 +10,7 @@ use super::launch;
 use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
 use super::size::parse_size_or_bytes;
-use crate::model::{Bytes, GoalMode, Job, JobName, Precision, Target};
+use crate::model::{Bytes, Estimates, GoalMode, Job, JobName, Precision, Target};
 
 /// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
 const COUNT_LIMIT: u64 = 1_000_000_000_000;
@@ -71,6 +71,7 @@ fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<J
     let precision = fields.or("precision", None, |value| value.word_of(&Precision::NAMES).map(Some));
     let deadline = fields.or("deadline", None, |value| value.parsed(check_deadline).map(Some));
     let target = fields.or("target", None, |value| read_target(value).map(Some));
+    let estimate = fields.or("estimate", None, |value| value.word_of(&Estimates::NAMES).map(Some));
     let retries = fields.or("retries", 3, |value| value.whole_u32(0..=1_000_000));
     let launch = launch::read(&fields);
     check_batches(&fields, batch, quantum, min_gpus);
@@ -97,6 +98,7 @@ fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<J
         precision: precision?,
         deadline: deadline?,
         target: target?,
+        estimate: estimate?,
         retries: retries?,
         launch: launch?,
     })

@@ -87,8 +87,8 @@ pub(super) fn event_line(event: &Event) -> Value {
         Event::Found { job, run, job_id, .. } => {
             json!({ "event": "found", "job": job.as_str(), "run": run, "job_id": job_id.0 })
         }
-        Event::NodeDown { node, reason } => {
-            json!({ "event": "node_down", "node": node.as_str(), "reason": reason })
+        Event::NodeDown { node, state, reason } => {
+            json!({ "event": "node_down", "node": node.as_str(), "state": state.word(), "reason": reason })
         }
         Event::NodeBack { node } => json!({ "event": "node_back", "node": node.as_str() }),
         Event::Attempt { job, run, news } => {

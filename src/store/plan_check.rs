@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::plan_file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
-use crate::model::{BitRate, Cluster, GpuType, Job, NodeName, Offer, OfferedNode};
+use crate::model::{
+    Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, Offer,
+    OfferedNode,
+};
 use crate::policy::{CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
 use crate::throughput::{Cache, ThroughputMatrix};
 
@@ -33,9 +36,11 @@ impl PlanFile {
         }
         let types = offer.nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
         let types: Vec<GpuType> = types.collect::<BTreeSet<_>>().into_iter().collect();
-        let jobs = self.with_speeds(jobs)?;
-        let speeds = ThroughputMatrix::new(&jobs, &types, &Cache::default());
-        let problem = Problem::new(&Cluster::default(), &offer, &jobs, &speeds, (network, network));
+        let jobs = self.as_planned(jobs)?;
+        let speeds = ThroughputMatrix::new(&jobs, &types, &Cache::default(), Estimates::Off);
+        let cluster = self.cluster(&offer);
+        let access = Access::new(&cluster, &jobs, &JobDefaults::default());
+        let problem = Problem::new((&cluster, &access), &offer, &jobs, &speeds, (network, network));
         problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
     }
 
@@ -68,10 +73,12 @@ impl PlanFile {
         Ok(())
     }
 
-    /// Returns the jobs with the speeds that the plan used: those of the cache may have changed since.
-    fn with_speeds(&self, jobs: &[Job]) -> Result<Vec<Job>, PlanFileError> {
+    /// Returns the jobs with the speeds and the partition that the plan used: the cache and the settings may have
+    /// changed since.
+    fn as_planned(&self, jobs: &[Job]) -> Result<Vec<Job>, PlanFileError> {
         let mut jobs = jobs.to_vec();
         for (index, (job, planned)) in jobs.iter_mut().zip(&self.jobs).enumerate() {
+            job.launch.partition.clone_from(&planned.partition);
             for own in &planned.speeds {
                 let what =
                     "speeds has an impossible GPU type, or neither samples_per_s nor alpha_s and beta_s";
@@ -80,6 +87,21 @@ impl PlanFile {
             }
         }
         Ok(jobs)
+    }
+
+    /// Returns the nodes on offer as a cluster of their own.
+    fn cluster(&self, offer: &Offer) -> Cluster {
+        let node = |(own, offered): (&PlanNode, &OfferedNode)| {
+            let stock = |(gpu_type, total): &(GpuType, u32)| GpuStock {
+                gpu_type: gpu_type.clone(),
+                total: *total,
+                used: 0,
+                memory: None,
+            };
+            let gpus = offered.gpus.iter().map(stock).collect();
+            Node { gpus, partitions: own.partitions.clone(), ..Node::new(offered.name.clone()) }
+        };
+        Cluster { nodes: self.nodes.iter().zip(&offer.nodes).map(node).collect(), ..Cluster::default() }
     }
 
     fn offer(&self) -> Result<Offer, PlanFileError> {
@@ -121,8 +143,9 @@ impl PlannedJob {
         let mut ranks = Vec::new();
         for rank in &self.ranks {
             let node = problem.nodes.iter().position(|node| node.name.as_str() == rank.node);
-            let gpu_type = problem.gpu_types.iter().position(|ty| ty.as_str() == rank.gpu_type);
-            let Some((node, gpu_type)) = node.zip(gpu_type) else {
+            let gpu_type = GpuType::new(&rank.gpu_type);
+            let own = node.zip(gpu_type).and_then(|(node, ty)| Some((node, problem.type_on(node, &ty)?)));
+            let Some((node, gpu_type)) = own else {
                 let (number, gpu_type, node) = (rank.rank, &rank.gpu_type, &rank.node);
                 let what =
                     format!("rank {number} is on a GPU that is not on offer: {gpu_type:?} of {node:?}");

@@ -1,6 +1,6 @@
 //! The plan as JSON: what `hsched plan` prints and `hsched submit` reads (schema `hsched.plan/1`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::plan_speed::PlanSpeed;
-use crate::model::{Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds, Selector};
+use crate::model::{Access, Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds, Selector};
 use crate::policy::{Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, heterogeneity};
 
 /// The schema that this version writes and reads.
@@ -58,6 +58,9 @@ pub struct PlanFile {
 pub struct PlannedJob {
     pub name: String,
     pub verdict: String,
+    /// The partition that it goes to, or several with commas, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
     pub reason: Option<String>,
     pub jct_s: Option<f64>,
     pub epoch_s: Option<f64>,
@@ -109,6 +112,8 @@ pub struct PlanNode {
     /// How to ask for the GPUs, where Slurm does not know their type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untyped: Option<PlanSelector>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub partitions: BTreeSet<String>,
     pub intra_node_gbps: f64,
 }
 
@@ -172,7 +177,7 @@ impl PlanFile {
         solved: Solved<'_>,
         specs: Vec<Value>,
         offer: &Offer,
-        cluster: &Cluster,
+        (cluster, access): (&Cluster, &Access),
         (capacity, pinned): (&str, bool),
     ) -> Self {
         let Solved { problem, plan, policy, solve, proven } = solved;
@@ -180,7 +185,11 @@ impl PlanFile {
         let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();
         let jobs = plan.verdicts().iter().zip(specs).enumerate();
-        let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob::new(problem, job, verdict, spec)).collect();
+        let partition = |job: usize| access.partition(job).map(str::to_owned);
+        let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob {
+            partition: partition(job),
+            ..PlannedJob::new(problem, job, verdict, spec)
+        });
         let rate = |node: usize| problem.nodes[node].intra_node.gigabits_per_second();
         let nodes = offer.nodes.iter().enumerate();
         let nodes = nodes.map(|(index, node)| PlanNode::new(node, cluster, rate(index))).collect();
@@ -203,7 +212,7 @@ impl PlanFile {
             bound_s: proven.and_then(|(_, time)| *time).map(|time| time.0),
             capacity: capacity.to_owned(),
             pinned,
-            jobs,
+            jobs: jobs.collect(),
             network_gbps: problem.network.gigabits_per_second(),
             nodes,
             partitions: cluster.partitions.iter().map(PlanPartition::new).collect(),
@@ -286,8 +295,8 @@ impl PlanFile {
 /// sum over the placed jobs of the cheapest bundle's weighted completion time and price, less the price of all
 /// GPUs on offer, over the sum of the weights.
 fn certificate(problem: &Problem, plan: &CheckedPlan, bound: &Bound) -> Value {
-    let prices = problem.gpu_types.iter().zip(&bound.prices);
-    let prices: serde_json::Map<_, _> = prices.map(|(ty, price)| (ty.to_string(), json!(price))).collect();
+    let prices = problem.labels.iter().zip(&bound.prices);
+    let prices: serde_json::Map<_, _> = prices.map(|(ty, price)| (ty.clone(), json!(price))).collect();
     let weights = plan.placed().into_iter().zip(&bound.weights);
     let weights: serde_json::Map<_, _> =
         weights.map(|(job, weight)| (problem.jobs[job].name.to_string(), json!(weight))).collect();
@@ -327,6 +336,7 @@ impl PlannedJob {
         Self {
             name: model.name.to_string(),
             verdict: word.to_owned(),
+            partition: None,
             reason,
             jct_s: placement.map(|placement| placement.jct(model.epochs).0),
             epoch_s: placement.map(|placement| placement.epoch.total()),
@@ -357,6 +367,7 @@ impl PlanNode {
             gpus: node.gpus.iter().map(|(gpu_type, offered)| count(gpu_type, *offered)).collect(),
             devices: stocks.iter().map(|stock| count(&stock.gpu_type, stock.total)).collect(),
             untyped: own.and_then(|node| node.untyped.as_ref()).map(selector),
+            partitions: own.map(|node| node.partitions.clone()).unwrap_or_default(),
             intra_node_gbps,
         }
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::engine::{Attempt, End, Gpus, Outcome, PastAttempt, Phase, Request, State, Then, Tracked};
+use crate::engine::{
+    Attempt, End, Gpus, Outcome, PastAttempt, Phase, Request, State, Then, Tracked, Trial, Trials,
+};
 use crate::model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use crate::spec;
 use crate::store::StateError;
@@ -43,6 +45,9 @@ struct StateJob {
     last: (f64, String),
     #[serde(default)]
     stray: Option<u32>,
+    /// GPU types on which it is not tried again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    avoids: Vec<String>,
     past: Vec<StatePast>,
 }
 
@@ -79,10 +84,15 @@ struct StateAttempt {
     reason: Option<String>,
     #[serde(default)]
     odd: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pieces: Option<String>,
     epoch_s: f64,
     #[serde(default)]
     communication_s: f64,
     epochs_before: u64,
+    /// The GPU types that the job's file does not list, and whether their speed was estimated.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    trials: BTreeMap<String, bool>,
     ranks: Vec<StateRank>,
     /// Node, then type.
     gpus: BTreeMap<String, BTreeMap<String, u32>>,
@@ -205,6 +215,7 @@ impl StateJob {
             added: tracked.added.0,
             last: (tracked.last.0.0, tracked.last.1.clone()),
             stray: tracked.stray.map(|id| id.0),
+            avoids: tracked.avoids.iter().map(ToString::to_string).collect(),
             past: tracked.past.iter().map(past).collect(),
         }
     }
@@ -227,6 +238,7 @@ impl StateJob {
             added: Time(self.added),
             last: (Time(self.last.0), self.last.1),
             stray: self.stray.map(JobId),
+            avoids: self.avoids.iter().map(|name| gpu_type(name)).collect::<Result<_, _>>().map_err(named)?,
             past: past.map_err(named)?,
             job,
         })
@@ -288,6 +300,7 @@ impl StateAttempt {
             batch: rank.batch,
             samples: rank.samples,
         };
+        let trial = |(name, trial): (&GpuType, &Trial)| (name.to_string(), *trial == Trial::Estimated);
         let mut gpus: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
         for (node, gpu_type, count) in attempt.gpus.iter() {
             gpus.entry(node.to_string()).or_default().insert(gpu_type.to_string(), count);
@@ -301,9 +314,11 @@ impl StateAttempt {
             missing: attempt.missing.map(|time| time.0),
             reason: attempt.reason.clone(),
             odd: attempt.odd.clone(),
+            pieces: attempt.pieces.clone(),
             epoch_s: attempt.epoch.0,
             communication_s: attempt.communication.0,
             epochs_before: attempt.epochs_before,
+            trials: attempt.trials.0.iter().map(trial).collect(),
             ranks: attempt.ranks.iter().map(rank).collect(),
             gpus,
         }
@@ -312,8 +327,7 @@ impl StateAttempt {
     fn attempt(self) -> Result<Attempt, String> {
         let place = |node: &str, gpu_type: &str| {
             let name = NodeName::new(node).map_err(|error| error.to_string())?;
-            let own = GpuType::new(gpu_type).ok_or_else(|| format!("{gpu_type:?} is no GPU type"))?;
-            Ok::<_, String>((name, own))
+            Ok::<_, String>((name, self::gpu_type(gpu_type)?))
         };
         let rank = |rank: StateRank| {
             let (node, gpu_type) = place(&rank.node, &rank.gpu_type)?;
@@ -328,6 +342,10 @@ impl StateAttempt {
                 gpus.add(&node, &gpu_type, *count);
             }
         }
+        let trial = |(name, estimated): (String, bool)| {
+            Ok((gpu_type(&name)?, if estimated { Trial::Estimated } else { Trial::Unlisted }))
+        };
+        let trials = self.trials.into_iter().map(trial).collect::<Result<_, String>>()?;
         let attempt =
             Attempt::new(&self.run, ranks, Seconds(self.epoch_s), self.epochs_before, Time(self.meant));
         Ok(Attempt {
@@ -337,11 +355,17 @@ impl StateAttempt {
             missing: self.missing.map(Time),
             reason: self.reason,
             odd: self.odd,
+            pieces: self.pieces,
             gpus,
+            trials: Trials(trials),
             communication: Seconds(self.communication_s),
             ..attempt
         })
     }
+}
+
+fn gpu_type(name: &str) -> Result<GpuType, String> {
+    GpuType::new(name).ok_or_else(|| format!("{name:?} is no GPU type"))
 }
 
 impl StateRequest {

@@ -9,19 +9,7 @@ use std::fmt;
 use super::cache::{Cache, Measured};
 use super::record::batch_size;
 use crate::catalogue::recognise;
-use crate::model::{GpuType, Job, Precision, Speed};
-
-/// Which speeds that nobody has measured are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Estimates {
-    /// None.
-    Off,
-    /// Those by ratios that at least two measured models have shown.
-    #[default]
-    Learnt,
-    /// Those by the job files' own ratios and the table of GPUs, too.
-    All,
-}
+use crate::model::{Estimates, GpuType, Job, Precision, Speed};
 
 /// A speed that nobody has measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +34,6 @@ pub enum Method {
 pub(super) struct Tables {
     /// By model and precision, then by GPU model.
     rows: BTreeMap<(String, Option<Precision>), Row>,
-    which: Estimates,
 }
 
 #[derive(Default)]
@@ -78,7 +65,7 @@ const FEWEST_MODELS: usize = 2;
 const USUAL_BATCH: f64 = 64.0;
 
 impl Tables {
-    pub(super) fn new(jobs: &[Job], cache: &Cache, which: Estimates) -> Self {
+    pub(super) fn new(jobs: &[Job], cache: &Cache) -> Self {
         let mut rows = BTreeMap::<_, Row>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
@@ -100,7 +87,7 @@ impl Tables {
                 row.rates.entry(canonical(gpu_type)).or_insert(rate);
             }
         }
-        Self { rows, which }
+        Self { rows }
     }
 
     /// Returns a job's speed on a type, by those that are known of it; `None` where nothing tells.
@@ -108,13 +95,13 @@ impl Tables {
         &self,
         job: &Job,
         measured: &BTreeMap<&GpuType, Measured>,
-        gpu_type: &GpuType,
+        (gpu_type, which): (&GpuType, Estimates),
     ) -> Option<(Speed, Estimate)> {
         let said = job.throughput.iter().filter(|(own, _)| !measured.contains_key(own));
         let known = said.map(|(own, &speed)| (own, speed));
         let known = known.chain(measured.iter().map(|(own, measured)| (*own, measured.speed)));
         let told: Vec<Told<'_>> =
-            known.filter_map(|(from, speed)| self.told(job, from, speed, gpu_type)).collect();
+            known.filter_map(|(from, speed)| self.told(job, (from, speed), gpu_type, which)).collect();
         let best = told.iter().min_by(|a, b| a.variance.total_cmp(&b.variance))?;
         let batch =
             batch_size(measured.values().filter_map(|own| own.batch).max().unwrap_or(job.global_batch));
@@ -133,7 +120,13 @@ impl Tables {
     }
 
     /// Returns what the job's speed on one type tells of another.
-    fn told<'a>(&self, job: &Job, from: &'a GpuType, speed: Speed, to: &GpuType) -> Option<Told<'a>> {
+    fn told<'a>(
+        &self,
+        job: &Job,
+        (from, speed): (&'a GpuType, Speed),
+        to: &GpuType,
+        which: Estimates,
+    ) -> Option<Told<'a>> {
         let (own, other) = (canonical(from), canonical(to));
         let base = table_rate(to).zip(table_rate(from)).map(|(to, from)| to - from);
         let others = self.rows.iter().filter(|((model, _), _)| *model != job.model);
@@ -144,7 +137,7 @@ impl Tables {
             })
             .collect();
         let learnt = seen.iter().filter(|(_, measured)| *measured).count() >= FEWEST_MODELS;
-        let wanted = match self.which {
+        let wanted = match which {
             Estimates::Off => false,
             Estimates::Learnt => learnt,
             Estimates::All => base.is_some() || !seen.is_empty(),
@@ -183,12 +176,6 @@ fn canonical(gpu_type: &GpuType) -> String {
     let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none());
     let model = known.and_then(|known| known.model());
     model.map_or_else(|| gpu_type.as_str().to_ascii_lowercase(), ToOwned::to_owned)
-}
-
-impl Estimates {
-    /// All with their names on the command line.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("off", Self::Off), ("learnt", Self::Learnt), ("all", Self::All)];
 }
 
 impl fmt::Display for Estimate {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::cache::{Cache, Measured};
-use super::estimate::{Estimate, Estimates, Tables};
+use super::estimate::{Estimate, Tables};
 use super::record::batch_size;
 use crate::catalogue::recognise;
-use crate::model::{GpuType, Job, Precision, Speed};
+use crate::model::{Estimates, GpuType, Job, Precision, Speed};
 
 /// What is known of every job on every GPU type.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,8 @@ pub struct Known {
     pub source: Source,
     /// Samples that fit the GPU's memory at once.
     pub max_batch: Option<u64>,
+    /// Whether the job's file names the type, be it by another name.
+    pub is_listed: bool,
     /// What the job's owner should know of it, one sentence each.
     pub remarks: Vec<String>,
 }
@@ -60,6 +62,8 @@ pub enum Unusable {
     NotAllowed,
     /// Nobody has said how fast the job is there.
     NoThroughput,
+    /// Its file does not list the type, and its first run there failed.
+    FailedThere,
     /// The type cannot compute in the job's precision.
     Precision(Precision),
 }
@@ -72,27 +76,31 @@ impl ThroughputMatrix {
     /// means all types that the catalogue knows as possibly the same: `a100` is `nvidia_a100_80gb_pcie`, and
     /// `a100-40gb` is not. Of several such names the one that leaves least open counts, then the first by name.
     ///
-    /// Where none says anything, ratios that the cache has seen give an estimate.
+    /// Where none says anything, an estimate counts, if the job allows one; `estimate` is for jobs that do not say.
     #[must_use]
-    pub fn new(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache) -> Self {
-        Self::with_estimates(jobs, gpu_types, cache, Estimates::default())
-    }
-
-    /// Returns the same with other estimates.
-    #[must_use]
-    pub fn with_estimates(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache, which: Estimates) -> Self {
+    pub fn new(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
         // Learning ratios looks at the whole cache: only where it is needed and can help.
-        let possible = which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
-        let tables = LazyCell::new(|| Tables::new(jobs, cache, which));
+        let tables = LazyCell::new(|| Tables::new(jobs, cache));
         let row = |job: &Job| {
+            let which = job.estimate.unwrap_or(estimate);
+            let possible =
+                which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
             let measured: BTreeMap<&GpuType, Measured> = cache.of_model(&job.model, job.precision).collect();
             let estimate = |gpu_type: &GpuType| {
-                if possible { tables.estimate(job, &measured, gpu_type) } else { None }
+                if possible { tables.estimate(job, &measured, (gpu_type, which)) } else { None }
             };
             let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
         };
         Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(row).collect() }
+    }
+
+    /// Leaves out a GPU type on which the first run of a job failed.
+    pub fn leave_out(&mut self, job: usize, gpu_type: &GpuType) {
+        let column = self.columns.iter().position(|own| own == gpu_type);
+        if let Some(cell) = column.and_then(|column| self.rows.get_mut(job)?.get_mut(column)) {
+            *cell = Cell::Unusable(Unusable::FailedThere);
+        }
     }
 
     /// Returns the GPU types of the columns.
@@ -142,7 +150,8 @@ impl Knowledge<'_> {
             return Cell::Unusable(Unusable::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
-        Cell::Known(Known { speed, source, max_batch, remarks })
+        let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
+        Cell::Known(Known { speed, source, max_batch, is_listed, remarks })
     }
 
     /// Returns the job's speed on a GPU type and where it comes from; remarks what its owner would not expect.
@@ -248,6 +257,7 @@ impl fmt::Display for Unusable {
         match self {
             Self::NotAllowed => f.write_str("not among the job's gpu_types"),
             Self::NoThroughput => f.write_str("no throughput known"),
+            Self::FailedThere => f.write_str("the job's first run there failed"),
             Self::Precision(precision) => write!(f, "{precision} needs Ampere or newer"),
         }
     }

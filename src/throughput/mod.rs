@@ -10,7 +10,7 @@ mod record;
 mod sample;
 
 pub use self::cache::{Cache, Measured};
-pub use self::estimate::{Estimate, Estimates, Method};
+pub use self::estimate::{Estimate, Method};
 pub use self::fit::{Reading, fit};
 pub use self::matrix::{Cell, Known, Source, ThroughputMatrix, Unusable};
 pub use self::record::{Aside, Point, Record, Stated};

@@ -88,9 +88,9 @@ impl Explained<'_> {
             ("FREE", Align::Right),
             ("PRICE", Align::Right),
         ]);
-        let types = self.problem.gpu_types.iter().zip(&self.explanation.types);
+        let types = self.problem.labels.iter().zip(&self.explanation.types);
         for (gpu_type, own) in types.filter(|(_, own)| own.offered > 0) {
-            table.row([gpu_type.to_string(), own.offered.to_string(), own.free.to_string(), time(own.price)]);
+            table.row([gpu_type.clone(), own.offered.to_string(), own.free.to_string(), time(own.price)]);
         }
         if table.is_empty() {
             return "No GPU is on offer.\n".into();
@@ -132,7 +132,7 @@ impl Explained<'_> {
         ]);
         for (ty, own) in job.types.iter().enumerate().filter(|(ty, _)| types[*ty].offered > 0) {
             table.row([
-                self.problem.gpu_types[ty].to_string(),
+                self.problem.labels[ty].clone(),
                 job.counts[ty].to_string(),
                 types[ty].free.to_string(),
                 time(job.price(types, ty, 1)),
@@ -204,7 +204,7 @@ impl Explained<'_> {
         ]);
         for (ty, own) in self.explanation.types.iter().enumerate() {
             table.row([
-                self.problem.gpu_types[ty].to_string(),
+                self.problem.labels[ty].clone(),
                 own.offered.to_string(),
                 own.free.to_string(),
                 time(own.price),
@@ -240,7 +240,7 @@ impl Explained<'_> {
         let market = &self.explanation.types;
         let mut sentences: Vec<String> = job.limits.iter().filter_map(|limit| self.limit(limit)).collect();
         let which = |filter: &dyn Fn(usize) -> bool| {
-            let names = self.problem.gpu_types.iter().enumerate().filter(|(ty, _)| filter(*ty));
+            let names = self.problem.labels.iter().enumerate().filter(|(ty, _)| filter(*ty));
             either(&names.map(|(_, name)| name.as_str()).collect::<Vec<_>>())
         };
         let mut say = |types: Option<String>, begin: &str, end: &str| {
@@ -261,7 +261,7 @@ impl Explained<'_> {
 
     /// Says what a limit is; GPUs that others have are told with their price.
     fn limit(&self, limit: &Limit) -> Option<String> {
-        let name = |ty: usize| &self.problem.gpu_types[ty];
+        let name = |ty: usize| &self.problem.labels[ty];
         Some(match limit {
             Limit::Most(obstacle) => format!("no GPU more: {obstacle}"),
             Limit::Least { least } => format!("no GPU fewer: min_gpus is {least}"),
@@ -279,13 +279,13 @@ impl Explained<'_> {
     fn unused(&self, job: &JobExplanation) -> Vec<String> {
         let not = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
             let obstacle = own.alone.as_ref().err()?;
-            Some(format!("{} alone cannot be: {obstacle}", self.problem.gpu_types[ty]))
+            Some(format!("{} alone cannot be: {obstacle}", self.problem.labels[ty]))
         };
         let usable = |ty: usize| self.problem.jobs[job.job].types[ty].is_some();
         let types = job.types.iter().enumerate().filter(|(ty, _)| self.explanation.types[*ty].offered > 0);
         let (usable, unusable): (Vec<_>, Vec<_>) = types.partition(|(ty, _)| usable(*ty));
         let never = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
-            Some(format!("{} not used: {}", self.problem.gpu_types[ty], own.alone.as_ref().err()?))
+            Some(format!("{} not used: {}", self.problem.labels[ty], own.alone.as_ref().err()?))
         };
         unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
     }
@@ -295,7 +295,7 @@ impl Explained<'_> {
         let model = &self.problem.jobs[job.job];
         let speed = |(column, source): &(usize, Source)| {
             let speed = model.types[*column]?.speed;
-            Some(format!("{} runs it at {speed} {source}", self.problem.gpu_types[*column]))
+            Some(format!("{} runs it at {speed} {source}", self.problem.labels[*column]))
         };
         model.sources.iter().filter_map(speed).collect()
     }
@@ -315,7 +315,7 @@ impl Explained<'_> {
     }
 
     fn gpus(&self, counts: &[u32]) -> String {
-        let own = counts.iter().zip(&self.problem.gpu_types).filter(|(count, _)| **count > 0);
+        let own = counts.iter().zip(&self.problem.labels).filter(|(count, _)| **count > 0);
         own.map(|(count, gpu_type)| format!("{count} {gpu_type}")).collect::<Vec<_>>().join(", ")
     }
 }

@@ -10,7 +10,7 @@ impl Explained<'_> {
     /// the market's of the objective's sum, a job's of its own completion time.
     #[must_use]
     pub fn json(&self) -> Value {
-        let types = self.problem.gpu_types.iter().zip(&self.explanation.types);
+        let types = self.problem.labels.iter().zip(&self.explanation.types);
         let types: Vec<Value> = types
             .map(|(gpu_type, own)| {
                 let (offered, free, price) = (own.offered, own.free, own.price);
@@ -42,7 +42,7 @@ impl Explained<'_> {
                 Err(obstacle) => not(obstacle),
             };
             json!({
-                "type": self.problem.gpu_types[ty].as_str(),
+                "type": self.problem.labels[ty].as_str(),
                 "speed_source": sources.iter().find(|(own, _)| *own == ty).map(|(_, own)| own.to_string()),
                 "has": job.counts[ty],
                 "price_s": job.price(market, ty, 1),
@@ -81,12 +81,12 @@ impl Explained<'_> {
     }
 
     fn gpus_json(&self, counts: &[u32]) -> Value {
-        let own = counts.iter().zip(&self.problem.gpu_types).filter(|(count, _)| **count > 0);
+        let own = counts.iter().zip(&self.problem.labels).filter(|(count, _)| **count > 0);
         own.map(|(count, gpu_type)| json!({ "type": gpu_type.as_str(), "count": count })).collect()
     }
 
     fn limit_json(&self, limit: &Limit) -> Value {
-        let name = |ty: usize| self.problem.gpu_types[ty].as_str();
+        let name = |ty: usize| self.problem.labels[ty].as_str();
         match limit {
             Limit::Most(obstacle) => json!({ "limit": "most", "reason": obstacle.to_string() }),
             Limit::Least { least } => json!({ "limit": "least", "count": least }),

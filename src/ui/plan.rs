@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::model::{Seconds, hostlist};
 use crate::policy::{
-    Advice, Bound, CheckedPlan, Objective, Outcome, Placement, Problem, Quality, Rank, Slot, Verdict, advice,
+    Advice, Bound, CheckedPlan, JobModel, Objective, Outcome, Placement, Problem, Quality, Rank, Slot,
+    Verdict, advice,
 };
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
@@ -34,7 +35,7 @@ pub fn plan_table(
             let epoch = placement.epoch;
             table.row([
                 job.name.to_string(),
-                gpu_list(problem, &placement.slots),
+                gpu_list(problem, job, &placement.slots),
                 batches(&placement.ranks),
                 duration(Seconds(epoch.total())),
                 format!("{:.0} %", 100.0 * epoch.comm / epoch.total()),
@@ -70,7 +71,7 @@ fn fewer(problem: &Problem, advice: &Advice) -> String {
     let job = &problem.jobs[advice.job];
     let count: u32 = advice.slots.iter().map(|slot| slot.count).sum();
     let epoch = duration(Seconds(advice.epoch));
-    let gpus = gpu_list(problem, &advice.slots);
+    let gpus = gpu_list(problem, job, &advice.slots);
     format!(
         "{}: {gpus} alone would take {epoch} an epoch; max_gpus: {count} leaves the rest to others",
         job.name
@@ -110,13 +111,16 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     text
 }
 
-/// Returns the GPUs in rank order; nodes with the same number of one type share an entry.
-fn gpu_list(problem: &Problem, slots: &[Slot]) -> String {
+/// Returns a job's GPUs in rank order; nodes with the same number of one type share an entry. Types on which its
+/// speed is an estimate are marked.
+fn gpu_list(problem: &Problem, job: &JobModel, slots: &[Slot]) -> String {
     let same = slots.chunk_by(|a, b| (a.gpu_type, a.count) == (b.gpu_type, b.count));
     let entry = |slots: &[Slot]| {
         let count: u32 = slots.iter().map(|slot| slot.count).sum();
         let names: Vec<&str> = slots.iter().map(|slot| problem.nodes[slot.node].name.as_str()).collect();
-        format!("{count} {} {}", problem.gpu_types[slots[0].gpu_type], hostlist::compress(names))
+        let gpu_type = slots[0].gpu_type;
+        let mark = if job.is_estimated(gpu_type) { " (estimated)" } else { "" };
+        format!("{count} {} {}{mark}", problem.gpu_types[gpu_type], hostlist::compress(names))
     };
     same.map(entry).collect::<Vec<_>>().join(", ")
 }

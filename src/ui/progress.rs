@@ -1,9 +1,13 @@
 //! A line on the terminal while something takes long; nothing where nobody watches.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Whether the terminal understands no control sequences.
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// The one that is shown now.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -16,7 +20,9 @@ impl Progress {
     /// Shows `message`; indicatif draws only where stderr is a terminal.
     #[must_use]
     pub fn start(message: String) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let plain = FORBIDDEN.load(Ordering::Relaxed);
+        let target = if plain { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
             bar.set_style(style);
         }
@@ -24,6 +30,11 @@ impl Progress {
         bar.enable_steady_tick(Duration::from_millis(250));
         show(Some(bar.clone()));
         Self(bar)
+    }
+
+    /// Shows nothing from now on.
+    pub fn forbid() {
+        FORBIDDEN.store(true, Ordering::Relaxed);
     }
 
     /// Takes what is shown off the terminal: the process ends.

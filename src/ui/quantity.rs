@@ -6,6 +6,9 @@ use crate::model::Seconds;
 #[must_use]
 pub fn duration(time: Seconds) -> String {
     let seconds = time.0;
+    if seconds < 5e-6 {
+        return "0 s".into();
+    }
     if seconds < 0.01 {
         return format!("{:.2} ms", seconds * 1e3);
     }
@@ -47,6 +50,7 @@ mod tests {
     #[test]
     fn durations_have_at_most_two_units() {
         let check = |seconds, text: &str| assert_eq!(duration(Seconds(seconds)), text);
+        check(0.0, "0 s");
         check(0.000_02, "0.02 ms");
         check(1.5, "1.50 s");
         check(83.752, "83.8 s");

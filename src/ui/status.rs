@@ -24,10 +24,7 @@ pub struct Standing<'a> {
     pub attempt: Option<&'a Attempt>,
 }
 
-/// A number of jobs that no longer fits a screen.
-const MANY: usize = 20;
-
-/// Returns all jobs as a table, then what happened last to each, and a summary.
+/// Returns all jobs as a table, each with what its row does not say, and a summary.
 #[must_use]
 pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
     let mut table = Table::new(&[
@@ -48,26 +45,17 @@ pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
             own.epoch_time().unwrap_or_else(|| "-".to_owned()),
             own.ends(now).unwrap_or_else(|| "-".to_owned()),
         ]);
+        if let Some(note) = own.note(now) {
+            table.note(harmless(&note));
+        }
     }
     let mut text = table.render(terminal.width(), terminal.colour());
     text.push('\n');
     let mut say = |line: &str| {
         let _ = writeln!(text, "{}", wrap(&harmless(line), terminal.width(), "  "));
     };
-    // Of many, those that are done say nothing that the table does not.
-    let is_told = |tracked: &&Tracked| {
-        let completed = matches!(tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
-        state.jobs.len() <= MANY || !completed
-    };
-    for tracked in state.jobs.iter().filter(is_told) {
-        let own = Standing::new(tracked);
-        say(&format!("{}: {}", tracked.job.name, own.last(now)));
-        if let Some(odd) = own.attempt.and_then(|attempt| attempt.odd.as_ref()) {
-            say(&format!("{}: reports: {odd}", tracked.job.name));
-        }
-    }
     if !state.nodes_down.is_empty() {
-        say(&format!("down when last looked at: {}", nodes(state.nodes_down.iter())));
+        say(&format!("not available when last looked at: {}", nodes(state.nodes_down.iter())));
     }
     say(&summary(state));
     text
@@ -153,7 +141,25 @@ impl<'a> Standing<'a> {
         if let Some(silence) = self.tracked.overdue(now) {
             return Some(format!("overdue: no epoch for {}", duration(silence)));
         }
-        Some(format!("in {}", duration(self.tracked.expected_end(now)?.since(now))))
+        let left = self.tracked.expected_end(now)?.since(now);
+        Some(if left.0 < 1.0 { "any moment".to_owned() } else { format!("in {}", duration(left)) })
+    }
+
+    /// Returns what people should know of it beside its state, epochs and times, if there is anything.
+    fn note(&self, now: Time) -> Option<String> {
+        let note = match &self.tracked.phase {
+            Phase::Waiting { .. } | Phase::Meant(_) | Phase::Pending(_) | Phase::Stopping { .. } => {
+                Some(self.last(now))
+            }
+            Phase::Ended { outcome: Outcome::Failed { reason }, .. } => Some(reason.clone()),
+            Phase::Ended { outcome: Outcome::Completed, .. } => Some(self.tracked.shortfall())
+                .filter(|text| !text.is_empty())
+                .map(|text| format!("completed{text}")),
+            Phase::Running(_) | Phase::Ended { outcome: Outcome::Cancelled, .. } => None,
+        };
+        let odd = self.attempt.and_then(|attempt| attempt.odd.as_ref()).map(|odd| format!("reports: {odd}"));
+        let notes: Vec<String> = note.into_iter().chain(odd).collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// Returns what happened last and how long ago, or why it waits.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{
-    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked,
+    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked, Trials,
 };
-use crate::model::{JobName, NodeName, Seconds, hostlist};
+use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 
@@ -129,7 +129,7 @@ impl Story {
         let mut lines = nodes(&events);
         let is_answer = |event: &&Event| matches!(event, Event::Attempt { news, .. } if is_answer(news));
         let mut seen = Vec::new();
-        for event in events.iter().filter(|event| !is_answer(event)) {
+        for event in events.iter().filter(|event| !is_answer(event) && !is_overtaken(event, &events)) {
             seen.extend(tell(event, state));
         }
         explain_waits(&mut seen, &events);
@@ -178,6 +178,13 @@ impl Story {
     }
 }
 
+/// Returns whether an event says that a submission waits which has ended by now.
+fn is_overtaken(event: &Event, events: &[Event]) -> bool {
+    let Event::Attempt { job, run, news: News::Queued { .. } | News::Waits(_) } = event else { return false };
+    let ended = |other: &Event| matches!(other, Event::Attempt { job: own, run: other, news: News::Ended { .. } } if own == job && other == run);
+    events.iter().any(ended)
+}
+
 /// Adds Slurm's reasons to the lines of submissions that were just seen in the queue; of others that a job is stuck is
 /// news, and that another one is before it is none.
 fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
@@ -191,6 +198,31 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
             lines.push(line(job, Topic::Queue, format!("waits in the queue: {}{stuck}", reason.text)));
         }
     }
+}
+
+/// The most jobs that a line of several names.
+const NAMED: usize = 3;
+
+/// Returns lines for people: what is true of several jobs in a row is said once, of all of them.
+#[must_use]
+pub fn merged(lines: Vec<StoryLine>) -> Vec<StoryLine> {
+    let same = |a: &StoryLine, b: &StoryLine| {
+        a.job.is_some()
+            && b.job.is_some()
+            && a.topic == Topic::Queue
+            && (a.topic, &a.text) == (b.topic, &b.text)
+    };
+    let one = |own: &[StoryLine]| {
+        if let [only] = own {
+            return only.clone();
+        }
+        let names = own.iter().take(NAMED).filter_map(|line| line.job.as_ref()).map(JobName::as_str);
+        let names = names.collect::<Vec<_>>().join(", ");
+        let more = own.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        StoryLine { job: None, text: format!("{names}{more}: {}", own[0].text), topic: own[0].topic }
+    };
+    lines.chunk_by(same).map(one).collect()
 }
 
 /// The most jobs whose waiting is told one by one.
@@ -237,17 +269,20 @@ fn planned(batch: &Batch, job: usize) -> StoryLine {
     let placement = batch.plan.verdicts().get(job).and_then(|verdict| verdict.placement());
     let epoch = placement.map_or(Seconds(0.0), |placement| Seconds(placement.epoch.total()));
     let gpus = batch.gpus(job).map_or(String::new(), |gpus| gpus.to_string());
-    let text = format!("to be submitted to {gpus}; {} an epoch", duration(epoch));
+    let clause = placement.map_or_else(String::new, |own| Trials::of(&batch.problem, job, own).clause());
+    let text = format!("to be submitted to {gpus}; {} an epoch{clause}", duration(epoch));
     line(name, Topic::Submission, text)
 }
 
-/// Returns a line for all nodes that went down with the same reason, and one for all that are back.
+/// Returns a line for all nodes that went away in the same way and for the same reason, and one for all that are back.
 fn nodes(events: &[Event]) -> Vec<StoryLine> {
-    let mut down: BTreeMap<Option<&str>, Vec<&NodeName>> = BTreeMap::new();
+    let mut away: BTreeMap<(Availability, Option<&str>), Vec<&NodeName>> = BTreeMap::new();
     let mut back = Vec::new();
     for event in events {
         match event {
-            Event::NodeDown { node, reason } => down.entry(reason.as_deref()).or_default().push(node),
+            Event::NodeDown { node, state, reason } => {
+                away.entry((*state, reason.as_deref())).or_default().push(node);
+            }
             Event::NodeBack { node } => back.push(node),
             _ => {}
         }
@@ -257,11 +292,12 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
         if names.len() == 1 { format!("node {list} is {what}") } else { format!("nodes {list} are {what}") }
     };
     let about = |topic, text| StoryLine { job: None, topic, text };
-    let mut lines: Vec<StoryLine> = down
+    let mut lines: Vec<StoryLine> = away
         .iter()
-        .map(|(reason, names)| {
-            let because = reason.map_or(String::new(), |reason| format!(": {reason}"));
-            about(Topic::NodeDown, named(names, "down") + &because)
+        .map(|((state, reason), names)| {
+            let because = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+            let jobs = if *state == Availability::Drained { "; jobs that run there go on" } else { "" };
+            about(Topic::NodeDown, format!("{}{because}{jobs}", named(names, state.word())))
         })
         .collect();
     if !back.is_empty() {
@@ -304,7 +340,9 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
                 return Some((Topic::Submission, format!("submitted as job {job_id}")));
             };
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
-            (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch"))
+            let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
+            let clause = pieces + &attempt.trials.clause();
+            (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch{clause}"))
         }
         News::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
         News::Deferred { message } => (Topic::Queue, format!("not taken now, later again: {message}")),

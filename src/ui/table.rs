@@ -1,13 +1,18 @@
 //! Plain tables without borders that fit a width: wide cells wrap between words.
 
+use std::collections::BTreeMap;
+
 use tabled::builder::Builder;
 use tabled::settings::object::{Columns, Rows};
 use tabled::settings::{Alignment, Color, Modify, Padding, Style};
 
-use crate::ui::text::wrap;
+use crate::ui::text::{unbroken, wrap};
 
 /// Blanks between columns.
 const GAP: usize = 2;
+
+/// What notes below rows begin with.
+const NOTE: &str = "  ";
 
 /// What no column is made narrower than.
 const NARROWEST: usize = 6;
@@ -17,6 +22,8 @@ const NARROWEST: usize = 6;
 pub struct Table {
     headings: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
+    /// What stands below a row, by its number.
+    notes: BTreeMap<usize, String>,
 }
 
 /// On which side a column's text stands.
@@ -32,12 +39,19 @@ impl Table {
     /// Returns a table without rows.
     #[must_use]
     pub fn new(headings: &[(&'static str, Align)]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new() }
+        Self { headings: headings.to_vec(), rows: Vec::new(), notes: BTreeMap::new() }
     }
 
     /// Adds a row, one cell per heading.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Puts a sentence below the row that was added last.
+    pub fn note(&mut self, text: String) {
+        if let Some(last) = self.rows.len().checked_sub(1) {
+            self.notes.insert(last, text);
+        }
     }
 
     /// Returns whether the table has no rows.
@@ -52,8 +66,13 @@ impl Table {
         let mut builder = Builder::default();
         builder.push_record(self.headings.iter().map(|(heading, _)| *heading));
         let widths = self.widths(width);
+        // The lines that each row takes, headings first.
+        let mut heights = vec![1];
         for row in &self.rows {
-            builder.push_record(row.iter().zip(&widths).map(|(cell, &width)| wrap(cell, width, "")));
+            let cells: Vec<String> =
+                row.iter().zip(&widths).map(|(cell, &width)| wrap(cell, width, "")).collect();
+            heights.push(cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(1).max(1));
+            builder.push_record(cells);
         }
         let mut table = builder.build();
         table.with(Style::empty());
@@ -67,31 +86,60 @@ impl Table {
         if colour {
             table.with(Modify::new(Rows::first()).with(Color::BOLD));
         }
+        let rendered = table.to_string();
+        let mut lines = rendered.lines();
         let mut text = String::new();
-        for line in table.to_string().lines() {
-            text.push_str(line.trim_end());
-            text.push('\n');
+        for (number, height) in heights.into_iter().enumerate() {
+            for line in lines.by_ref().take(height) {
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
+            let note = number.checked_sub(1).and_then(|row| self.notes.get(&row));
+            for line in note.into_iter().flat_map(|note| wrapped(note, width - NOTE.len())) {
+                text.push_str(NOTE);
+                text.push_str(&line);
+                text.push('\n');
+            }
         }
         text
     }
 
-    /// Returns how wide each column may be: the widest give way until all fit.
+    /// Returns how wide each column may be: the widest give way until all fit, first between words, and only then
+    /// within them.
     fn widths(&self, total: usize) -> Vec<usize> {
-        let length = |text: &str| text.chars().count();
         let column = |(index, (heading, _)): (usize, &(&str, Align))| {
             let cells = self.rows.iter().map(|row| length(&row[index]));
             cells.max().unwrap_or(0).max(length(heading))
         };
         let mut widths: Vec<usize> = self.headings.iter().enumerate().map(column).collect();
         let room = total.saturating_sub(GAP * widths.len().saturating_sub(1));
-        while widths.iter().sum::<usize>() > room {
-            match widths.iter_mut().max() {
-                Some(widest) if *widest > NARROWEST => *widest -= 1,
-                _ => break,
+        let headings: Vec<usize> = self.headings.iter().map(|(own, _)| length(own).max(NARROWEST)).collect();
+        let words = headings.iter().enumerate().map(|(index, least)| self.longest_word(index).max(*least));
+        for least in [words.collect::<Vec<usize>>(), headings] {
+            while widths.iter().sum::<usize>() > room {
+                let wider = widths.iter_mut().zip(&least).filter(|(width, least)| **width > **least);
+                match wider.max_by_key(|(width, _)| **width) {
+                    Some((widest, _)) => *widest -= 1,
+                    None => break,
+                }
             }
         }
         widths
     }
+
+    /// Returns the length of the longest word of a column that no line break may cut.
+    fn longest_word(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| row[column].as_str());
+        cells.flat_map(unbroken).map(length).max().unwrap_or(0)
+    }
+}
+
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    wrap(text, width, "").lines().map(str::to_owned).collect()
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
 }
 
 #[cfg(test)]

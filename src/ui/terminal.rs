@@ -1,6 +1,11 @@
 //! stdout and stderr, with what is known about them.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
 
 use crate::error::Failure;
 
@@ -12,20 +17,39 @@ pub struct Terminal {
     watched: bool,
 }
 
-/// Width of tables where there is no terminal to ask: what every terminal shows.
+/// What the environment says of the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TerminalKind {
+    /// Columns, where the user says so.
+    pub columns: Option<usize>,
+    /// Whether it understands no control sequences.
+    pub is_dumb: bool,
+}
+
+/// Width of a terminal that does not tell: what every terminal shows.
 const USUAL: usize = 80;
+
+/// Width of tables in pipes and files: no line is ever that long.
+const UNLIMITED: usize = 100_000;
 
 /// What no terminal is taken to be narrower than: tables need some room.
 const NARROWEST: usize = 40;
 
 impl Terminal {
-    /// Returns the terminal; `colour` is the user's wish, `None` for colour where stdout is a terminal.
+    /// Returns the terminal as it is; `colour` is the user's wish, `None` for colour where stdout is a terminal that has
+    /// some. Where stdout is none, lines are as long as `columns` says, or else as they come.
     #[must_use]
-    pub fn new(colour: Option<bool>) -> Self {
+    pub fn new(colour: Option<bool>, kind: TerminalKind) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let known = terminal_size::terminal_size().filter(|_| is_terminal);
-        let width = known.map_or(USUAL, |(width, _)| usize::from(width.0).max(NARROWEST));
-        Self { width, colour: colour.unwrap_or(is_terminal), watched: is_terminal }
+        let known = known.map(|(width, _)| usize::from(width.0)).or(kind.columns);
+        let usual = if is_terminal { USUAL } else { UNLIMITED };
+        let width = known.map_or(usual, |width| width.max(NARROWEST));
+        Self {
+            width,
+            colour: colour.unwrap_or(is_terminal && !kind.is_dumb),
+            watched: is_terminal && !kind.is_dumb,
+        }
     }
 
     /// Returns the number of columns that tables may take.
@@ -56,6 +80,20 @@ impl Terminal {
         stdout.flush()
     }
 
+    /// Waits for so long, or until the program that reads stdout has ended; returns whether it has.
+    #[must_use]
+    pub fn loses_reader_within(self, wait: Duration) -> bool {
+        let stdout = io::stdout();
+        // A terminal that was closed has no say: a watch in the background goes on without it.
+        let is_read =
+            fstat(stdout.as_fd()).is_ok_and(|stat| is_pipe(SFlag::from_bits_truncate(stat.st_mode)));
+        // Without events to ask for, only a reader that has gone wakes it.
+        let asked = PollFd::new(stdout.as_fd(), PollFlags::empty());
+        let mut asked = if is_read { vec![asked] } else { Vec::new() };
+        // What a signal interrupts is a short wait.
+        poll(&mut asked, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)).is_ok_and(|count| count > 0)
+    }
+
     /// Writes a line for people to stderr; a stderr that cannot be written has nobody to tell.
     ///
     /// Other programs' texts and files have no power over the terminal: control characters are escaped.
@@ -73,6 +111,10 @@ impl Terminal {
             let _ = self.print(&format!("{error}\n"));
         }
     }
+}
+
+fn is_pipe(mode: SFlag) -> bool {
+    [SFlag::S_IFIFO, SFlag::S_IFSOCK].contains(&(mode & SFlag::S_IFMT))
 }
 
 /// Returns a text of other programs with its control characters escaped, so that it has no power over the terminal.

@@ -26,6 +26,11 @@ pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     lines
 }
 
+/// Returns the parts of a text that `wrap` keeps whole where it can.
+pub(super) fn unbroken(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().flat_map(|word| word.split_inclusive([',', '+']))
+}
+
 /// Returns a word in parts of at most `room` characters.
 fn parts(word: &str, room: usize) -> Vec<String> {
     let mut rest: Vec<char> = word.chars().collect();

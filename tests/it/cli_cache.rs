@@ -215,13 +215,13 @@ fn wrong_words_are_refused() {
 #[test]
 fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     let jobs = JOBS.replace("v100: 1754, t4: 884", "v100: 1754");
-    let sandbox = Sandbox::new().file("jobs.yaml", jobs);
+    let sandbox = Sandbox::new().file("jobs.yaml", &jobs);
     let plan = "plan jobs.yaml --cluster cluster.yaml --policy exhaustive";
     let without = sandbox.run(plan).succeeds();
     assert!(
         without.ends_with(
-            "vgg19: t4 not used: no throughput known\nspeeds that are not known: --estimate all estimates them, hsched cache set\n  \
-             states them\n"
+            "vgg19: t4 not used: no throughput known\nto use types without a known speed: hsched probe measures it, \
+             --estimate all\n  estimates it\n"
         ),
         "{without}"
     );
@@ -230,9 +230,9 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     mean completion 3 h 04 min, last 4 h 18 min, fairness 0.863
     the mean is proven to be the least
 
-    JOB       GPUS      BATCHES   EPOCH  COMM     DONE IN
-    resnet18  2 v100 b  2x256    77.6 s   0 %  4 h 18 min
-    vgg19     2 t4 a    2x256    33.0 s   0 %  1 h 50 min
+    JOB       GPUS                BATCHES   EPOCH  COMM     DONE IN
+    resnet18  2 v100 b            2x256    77.6 s   0 %  4 h 18 min
+    vgg19     2 t4 a (estimated)  2x256    33.0 s   0 %  1 h 50 min
 
     vgg19: t4: 757 samples/s (scaled from v100 by 1 other model, ±46 %)
     this plan hangs on estimates: one standard deviation slower, and other GPUs
@@ -249,9 +249,18 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     for (model, gpu_type, rate) in [("a", "v100", 100), ("a", "t4", 50), ("b", "v100", 10), ("b", "t4", 5)] {
         sandbox.run(&format!("cache set {model} {gpu_type} {rate}")).succeeds();
     }
-    let text = sandbox.run(plan).succeeds();
-    assert!(text.contains("scaled from v100 by 3 other models"), "{text}");
-    assert_eq!(sandbox.run(&format!("{plan} --estimate off")).succeeds(), without);
+    let learnt = |text: &str| assert!(text.contains("scaled from v100 by 3 other models"), "{text}");
+    learnt(&sandbox.run(&format!("{plan} --estimate learnt")).succeeds());
+    // Nobody wished for it.
+    assert_eq!(sandbox.run(plan).succeeds(), without);
+    // A setting and a job's own key are wishes, too; the key counts first.
+    learnt(&sandbox.run(&format!("{plan} --set estimate=learnt")).succeeds());
+    let owner = |which: &str| jobs.replace("v100: 1754}", &format!("v100: 1754}}, estimate: {which}"));
+    learnt(&sandbox.file("jobs.yaml", owner("learnt")).run(plan).succeeds());
+    let strict = Sandbox::new().file("jobs.yaml", owner("off"));
+    assert!(strict.run(&format!("{plan} --estimate all")).succeeds().contains("vgg19: t4 not used"));
+    strict.run(&format!("{plan} --estimate some")).fails(2);
+    Sandbox::new().file("jobs.yaml", owner("yes")).run(plan).fails(78);
 }
 
 #[test]

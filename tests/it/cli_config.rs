@@ -42,6 +42,7 @@ fn defaults_are_shown_with_their_origin() {
     time_margin 1.3 default
     grace 120s default
     restart_cost 60s default
+    estimate off default
     retry_delay 30s default
     het_steps true default
     templates - default

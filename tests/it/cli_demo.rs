@@ -74,7 +74,7 @@ fn the_story_is_told_the_same_every_time() {
              # Its GPUs are free for others.
     01:36:30 resnet50: stops to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
                s, 3 left
-    01:37:00 node v2 is down: Not responding
+    01:37:00 node v2 is down (Not responding)
              # Its job is not to blame and loses no retry; it waits for other GPUs.
     01:37:00 bert: lost a node; goes on after epoch 5 of 6
     01:37:30 bert: waits: needs a GPU of types p100, t4, v100; 0 on offer now

@@ -111,3 +111,36 @@ fn without_slurm_the_rest_is_still_looked_at() {
     let broken = self::sandbox().program("scontrol", "echo nonsense");
     assert_eq!(found(&broken, "", 1, "selection")[0].0, "note");
 }
+
+#[test]
+fn accounts_that_slurm_would_refuse_are_known_before() {
+    let config = "AccountingStorageType = accounting_storage/slurmdbd";
+    let partitions =
+        "PartitionName=gpu AllowAccounts=rrg-lab AllowQos=ALL Default=YES MaxTime=1:00:00 State=UP";
+    let sandbox = Sandbox::with_slurm()
+        .program(
+            "scontrol",
+            &format!(
+                "case $2 in partition) ;; config) echo '{config}';; esac; [ $1 != -o ] || echo '{partitions}'"
+            ),
+        )
+        .program("sacctmgr", "printf 'c|def-me||normal||||\\nc|rrg-lab||normal||||\\n'")
+        .program("sacct", ":");
+    assert_eq!(
+        found(&sandbox, "--set account=rrg-lab", 1, "accounts"),
+        one("ok", "you may charge def-me, rrg-lab")
+    );
+    let refused = "partition gpu does not take account def-me; it takes rrg-lab";
+    assert_eq!(
+        found(&sandbox, "--set account=def-me --set partition=gpu", 1, "accounts"),
+        one("problem", refused)
+    );
+    let added = sandbox.run("add jobs.yaml --account def-me --partition gpu --qos fast").exits(0).stderr;
+    assert!(added.contains(&format!("note: vgg19: {refused}\n")), "{added}");
+    assert!(
+        added.contains("note: vgg19: QOS \"fast\" is none that you may use; those are normal\n"),
+        "{added}"
+    );
+    let added = Sandbox::with_slurm().run("add jobs.yaml --account def-me").exits(0).stderr;
+    assert!(!added.contains("account"), "{added}");
+}

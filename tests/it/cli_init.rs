@@ -12,7 +12,7 @@ fn with_slurm() -> Sandbox {
     Sandbox::with_slurm()
         .printing("sinfo", &SINFO)
         .program("scontrol", "echo 'AccountingStorageType = accounting_storage/slurmdbd'")
-        .program("sacctmgr", "printf 'def-me\\nrrg-lab\\ndef-me\\n'")
+        .program("sacctmgr", "printf 'c|def-me|\\nc|rrg-lab|\\nc|def-me|big\\n'")
 }
 
 #[test]

@@ -242,8 +242,8 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
 
     resnet18 rejected: no GPU type on offer can be used (p100: no throughput known)
     vgg19 rejected: no GPU type on offer can be used (p100: no throughput known)
-    speeds that are not known: --estimate all estimates them, hsched cache set
-      states them
+    to use types without a known speed: hsched probe measures it, --estimate all
+      estimates it
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     optimal: 0 of 2 jobs on 0 of 0 GPUs
@@ -309,9 +309,9 @@ fn policies_are_compared_on_the_same_problem() {
 }
 
 #[test]
-fn jobs_for_partitions_with_other_nodes_are_not_planned_together() {
-    let node = |name: &str, partition: &str| {
-        format!("  - {{name: {name}, gpus: {{V100: 2}}, partitions: [{partition}]}}\n")
+fn jobs_of_different_partitions_are_planned_together_each_on_its_own_nodes() {
+    let node = |name: &str, partitions: &str| {
+        format!("  - {{name: {name}, gpus: {{V100: 2}}, partitions: [{partitions}]}}\n")
     };
     let job = |name: &str, partition: &str| {
         format!(
@@ -319,17 +319,31 @@ fn jobs_for_partitions_with_other_nodes_are_not_planned_together() {
              model_size: 0, throughput: {{v100: 9}}, command: [x]}}\n"
         )
     };
-    let cluster = format!("nodes:\n{}{}", node("n1", "x"), node("n2", "y"));
-    let plan = |jobs: String| {
-        let sandbox =
-            Sandbox::new().file("cluster.yaml", &cluster).file("jobs.yaml", format!("jobs:\n{jobs}"));
-        sandbox.run(PLAN)
+    let cluster = format!("nodes:\n{}{}{}", node("n1", "x"), node("n2", "y"), node("n3", "x, y"));
+    let sandbox = |jobs: String| {
+        Sandbox::new().file("cluster.yaml", &cluster).file("jobs.yaml", format!("jobs:\n{jobs}"))
     };
-    assert_snapshot!(plan(job("a", "x") + &job("b", "y")).fails(78), @r"
-    error: a goes to partition x, b to y, and these have different nodes; a plan is for jobs that share their nodes
-    hint: plan them from separate job files, or for one partition: submit --partition
-    ");
-    let text = plan(job("a", "x")).succeeds();
+    let both = sandbox(job("a", "x") + &job("b", "y"));
+    let text = both.run(PLAN).succeeds();
+    assert!(text.contains("2 jobs on 6 of 6 GPUs\n"), "{text}");
+    let json = both.run(&format!("{PLAN} --format json")).json();
+    let nodes = |job: usize| -> Vec<&str> {
+        let ranks = json["jobs"][job]["ranks"].as_array().expect("ranks");
+        ranks.iter().map(|rank| rank["node"].as_str().expect("a name")).collect()
+    };
+    assert!(!nodes(0).contains(&"n2") && !nodes(1).contains(&"n1"), "{json}");
+    assert_eq!(json["proven_optimal"], true);
+    let prices = json["certificate"]["prices"].as_object().expect("prices");
+    assert_eq!(prices.keys().collect::<Vec<_>>(), ["V100@x", "V100@x+y", "V100@y"]);
+    // The file is read again, and a job that was moved to nodes of another partition is refused.
+    let text = both.run(&format!("{PLAN} --output plan.json")).succeeds();
+    assert!(text.contains("2 jobs on 6 of 6 GPUs\n"), "{text}");
+    both.run("submit plan.json --dry-run").succeeds();
+    let moved = both.text(&both.work("plan.json")).replace("\"node\": \"n1\"", "\"node\": \"n2\"");
+    let refused = sandbox(String::new()).file("plan.json", moved).run("submit plan.json --dry-run").fails(78);
+    assert!(refused.contains("jobs[0] (a): may not run on these GPUs"), "{refused}");
+
+    let text = sandbox(job("a", "x")).run(PLAN).succeeds();
     assert!(text.contains("a: v100's speed used for V100: the same model\n"), "{text}");
-    assert!(text.contains("1 of 2 nodes left out: not in partition x\n"), "{text}");
+    assert!(text.contains("1 of 3 nodes left out: not in partition x\n"), "{text}");
 }

@@ -90,7 +90,7 @@ fn shares_that_would_make_a_rank_wait_are_refused() {
 
 #[test]
 fn ranks_elsewhere_are_refused() {
-    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("a"))), @"the plan breaks rules: a gives 1 GPUs of type v100, it has 0");
+    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("a"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "a""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("gone"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "gone""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("b\n#SBATCH --uid=0"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "b\n#SBATCH --uid=0""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/type", json!("a100"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "a100" of "b""#);

@@ -37,7 +37,7 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     assert_snapshot!(sandbox.run(&format!("{SUBMIT} --set state_dir=state")).fails(1), @r"
     error: cannot write ROOT/home/desk/state/runs: Not a directory (os error 20)
     hint: nothing was submitted
-    hint: free some space there, or, while it knows no jobs, name another with --set state_dir=DIR
+    hint: see whether the directory can be written, or name another with --set state_dir=DIR
     ");
     // A rule of permissions would not hold back root; a file in the way holds back everybody.
     sandbox.make_state();
@@ -45,7 +45,7 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: cannot write ROOT/home/.local/state/hsched/runs: File exists (os error 17)
     hint: nothing was submitted
-    hint: free some space there, or, while it knows no jobs, name another with --set state_dir=DIR
+    hint: see whether the directory can be written, or name another with --set state_dir=DIR
     ");
     assert!(sandbox.calls("sbatch").is_empty());
 }

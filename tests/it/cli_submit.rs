@@ -231,7 +231,7 @@ fn a_job_in_the_queue_is_not_submitted_again() {
 fn options_that_would_hide_the_job_are_refused() {
     let sandbox = three_jobs();
     assert_snapshot!(sandbox.run(&format!("{SUBMIT} -- --comment=mine")).fails(78), @r#"
-    error: sbatch option "--comment=mine": the comment is how hsched finds its jobs in the queue
+    error: sbatch option "--comment=mine" is refused: the comment is how hsched finds its jobs in the queue
     hint: leave the option out
     "#);
     for option in ["-Jmine", "-J", "--job-name=mine", "--job"] {

@@ -1,6 +1,7 @@
 //! `hsched watch`: what a turn asks of Slurm, what it says, and what stops it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -9,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::cli_jobs::line;
 use crate::sandbox::Sandbox;
 
 /// A node as `sinfo` prints it, with two free V100.
@@ -94,8 +96,7 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
     // The queue is empty: both have left it.
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    a: Slurm does not show it; waits a minute to be sure
-    b: Slurm does not show it; waits a minute to be sure
+    a, b: Slurm does not show it; waits a minute to be sure
     ");
     assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
 }
@@ -135,6 +136,41 @@ fn an_interrupt_has_an_exit_code_unless_it_is_ignored_from_the_start() {
     };
     assert_eq!(end("--default-signal=INT", &[Signal::SIGINT]), (Some(130), None));
     assert_eq!(end("--ignore-signal=INT", &[Signal::SIGINT, Signal::SIGTERM]), (None, Some(15)));
+}
+
+#[test]
+fn a_job_that_ended_badly_before_the_first_look_counts_for_the_exit_status() {
+    let text =
+        JOBS.lines().take(2).collect::<Vec<_>>().join("\n").replace("command: x", "retries: 0, command: x");
+    let sandbox = sandbox().file("jobs.yaml", text);
+    sandbox.run("add jobs.yaml").succeeds();
+    sandbox.run("watch --once").exits(0);
+    let run = sandbox.runs().remove(0);
+    let ended = line(1, "a", "FAILED").replace("\"run\":\"r1\"", &format!("\"run\":\"{run}\""));
+    let ended = ended.replace("a|N/A|N/A|", "N/A|N/A|2026-01-01T00:00:00|").replace("|0|0||||", "|0|1:0||||");
+    let sandbox = sandbox.printing("squeue", &[&ended]);
+    // It ended long before this watch began, and nobody had noted it yet.
+    let told = sandbox.run("watch").exits(1).stdout;
+    assert!(lines(&told).starts_with("a: given up: failed with exit status 1"), "{told}");
+    // Now it is history.
+    sandbox.run("watch").exits(0);
+}
+
+#[test]
+fn it_ends_when_its_reader_does() {
+    let sandbox = sandbox();
+    sandbox.run("add jobs.yaml").succeeds();
+    let mut watch = sandbox
+        .command(&["watch", "--forever", "--interval", "1h"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut line = String::new();
+    // The reader goes at the end of this statement, as `head -1` does.
+    BufReader::new(watch.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert!(line.contains("c: waits"), "{line}");
+    assert_eq!(watch.wait().expect("ends").code(), Some(0));
 }
 
 #[test]

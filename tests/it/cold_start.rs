@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched::model::{GpuType, Job, Precision, Speed};
+use hsched::model::{Estimates, GpuType, Job, Precision, Speed};
 use hsched::throughput::{
-    Cache, Cell, Estimate, Estimates, LearnRule, Method, Sample, SampleSource, Source, SpeedKey,
-    ThroughputMatrix,
+    Cache, Cell, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedKey, ThroughputMatrix,
 };
 
 fn gpu(name: &str) -> GpuType {
@@ -44,7 +43,7 @@ fn job(model: &str, throughput: &str) -> Job {
 }
 
 fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, Estimate)> {
-    let matrix = ThroughputMatrix::with_estimates(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
+    let matrix = ThroughputMatrix::new(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
     match matrix.row(0).first() {
         Some(Cell::Known(known)) => match &known.source {
             Source::Estimated(own) => Some((known.speed, own.clone())),

@@ -4,10 +4,10 @@ use hsched::engine::{
     Attempt, End, Event, Gpus, Moves, News, Observation, Outcome, Phase, Request, Rules, Sighting, Standing,
     Step, Then, Tracked, apply, notice,
 };
-use hsched::model::{Job, JobId, NodeName, Time};
+use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time};
 
 use crate::engine_states::{
-    attempt, cluster, gpu, job, look, name, rules, running, sighting, state, take, take_after, words,
+    attempt, cluster, gpu, job, look, name, rules, running, sighting, state, take, take_after, take_by, words,
 };
 
 #[test]
@@ -15,7 +15,7 @@ fn free_gpus_go_to_jobs_that_wait() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
-    let Step { state: then, actions } =
+    let Step { state: then, actions, .. } =
         take(state(vec![other, waiting]), 1.0, &cluster, &rules(Moves::Never));
     assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
     let Phase::Meant(attempt) = &then.jobs[1].phase else { panic!("{:?}", then.jobs[1].phase) };
@@ -27,7 +27,9 @@ fn free_gpus_go_to_jobs_that_wait() {
 #[test]
 fn gpus_of_what_is_in_the_queue_are_promised() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
-    for phase in [Phase::Pending, Phase::Meant] {
+    let being_cancelled =
+        |attempt| Phase::Stopping { attempt, since: Time(0.0), then: Then::Cancel, request: Request::Killed };
+    for phase in [Phase::Pending, Phase::Meant, being_cancelled] {
         let first = Tracked {
             phase: phase(attempt("r", "v1", "v100", 2, 0)),
             ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
@@ -123,7 +125,8 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
     assert_eq!(words(&then.actions), ["b waits"]);
     // Its grace of 10 s and half a minute more are over: Slurm ends it.
     let late = take(then.state, 41.0, &cluster, &rules(Moves::Never));
-    assert_eq!(words(&late.actions), ["cancel a", "b waits"]);
+    assert_eq!(words(&late.actions), ["cancel a"]);
+    assert_eq!(late.state.jobs[1].last, (Time(1.0), "a gives its GPUs back first".to_owned()));
 }
 
 #[test]
@@ -265,13 +268,35 @@ fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back(
 }
 
 #[test]
-fn groups_that_share_nodes_do_not_share_gpus() {
+fn jobs_of_different_partitions_share_the_nodes_of_both() {
     let mut cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     cluster.nodes[0].partitions = ["long", "short"].map(str::to_owned).into();
     let jobs = ["long", "short"]
         .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
     let done = take(state(jobs.to_vec()), 1.0, &cluster, &rules(Moves::Never));
-    assert_eq!(words(&done.actions), ["submit long on 2 v100", "short waits"]);
+    assert_eq!(words(&done.actions), ["submit long on 1 v100, submit short on 1 v100"]);
+    // Jobs of a partition without nodes wait, and others do not wait for them.
+    let jobs = ["long", "none"]
+        .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&done.actions), ["none waits", "submit long on 2 v100"]);
+    // One that gives back its GPUs holds up only those that could use them.
+    cluster.nodes[0].partitions = ["long".to_owned()].into();
+    let mut other = cluster.nodes[0].clone();
+    (other.name, other.partitions) = (NodeName::new("v2").expect("a name"), ["short".to_owned()].into());
+    cluster.nodes.push(other);
+    let job = |own: &str| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0));
+    let stopping = Phase::Stopping {
+        attempt: attempt("r", "v1", "v100", 2, 0),
+        since: Time(0.0),
+        then: Then::GoOn,
+        request: Request::Asked,
+    };
+    let mut jobs = vec![job("long"), job("short"), job("long")];
+    jobs[0].job.name = name("stopping");
+    jobs[0].phase = stopping;
+    let done = take(state(jobs), 1.0, &cluster, &rules(Moves::Never));
+    assert_eq!(words(&done.actions), ["long waits", "submit short on 2 v100"]);
 }
 
 #[test]
@@ -309,4 +334,71 @@ fn a_long_queue_keeps_a_job_where_it_is() {
     check(None, &["stop a"]);
     check(Some(60.0), &["stop a"]);
     check(Some(150.0), &[]);
+}
+
+#[test]
+fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
+    let cluster = cluster(&[("v1", "v100", 40, 0, "idle"), ("t1", "t4", 40, 0, "idle")]);
+    let jobs: Vec<Tracked> = (0..30)
+        .map(|number| Tracked::new(job(&format!("j{number}"), "{v100: 100, t4: 50}", ""), Time(0.0)))
+        .collect();
+    let rules = rules(Moves::Never);
+    let done = take_by("has", state(jobs), 1.0, &cluster, &rules);
+    assert_eq!(words(&done.actions).len(), 30);
+    let Phase::Waiting { reason, .. } = &done.state.jobs[0].phase else { panic!() };
+    assert!(
+        reason.starts_with("not planned: policy has: ") && reason.ends_with("use policy jps"),
+        "{reason}"
+    );
+    // The same is not tried again, and not said again; what changed is.
+    assert_eq!(words(&take_by("has", done.state.clone(), 2.0, &cluster, &rules).actions), [""; 0]);
+    assert_eq!(words(&take_by("jps", done.state, 3.0, &cluster, &rules).actions).len(), 1);
+}
+
+#[test]
+fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_after_a_first_failure() {
+    let cluster = cluster(&[("v1", "v100", 1, 0, "idle"), ("p1", "p100", 4, 0, "idle")]);
+    let mut rules = rules(Moves::Never);
+    let own = |more: &str| Tracked::new(job("a", "{v100: 100}", more), Time(0.0));
+    let without = take(state(vec![own("")]), 1.0, &cluster, &rules);
+    assert_eq!(words(&without.actions), ["submit a on 1 v100"]);
+    let wished = take(state(vec![own(", estimate: all")]), 1.0, &cluster, &rules);
+    assert_eq!(words(&wished.actions), ["submit a on 4 p100 + 1 v100"]);
+    rules.defaults.estimate = Estimates::All;
+    assert_eq!(
+        words(&take(state(vec![own(", estimate: off")]), 1.0, &cluster, &rules).actions),
+        words(&without.actions)
+    );
+    let mut then = take(state(vec![own("")]), 1.0, &cluster, &rules).state;
+    let attempt = then.jobs[0].phase.attempt().expect("an attempt");
+    assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 never measured)");
+    // It fails there before its first epoch: the type is given up, and that is said.
+    let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
+    let event = Event::Attempt { job: name("a"), run: "next".into(), news: failed };
+    apply(&mut then, Time(5.0), &event, &rules);
+    assert_eq!(
+        then.jobs[0].last.1,
+        "failed with exit status 1 in its first run on p100, which its file does not list: not tried there again; \
+         2 of 3 retries left"
+    );
+    assert_eq!(words(&take(then.clone(), 60.0, &cluster, &rules).actions), ["submit a on 1 v100"]);
+    // Its owner adds it again: what was given up may be tried again.
+    let added = Event::Added { job: Box::new(then.jobs[0].job.clone()), restart: false };
+    apply(&mut then, Time(61.0), &added, &rules);
+    assert_eq!(words(&take(then, 62.0, &cluster, &rules).actions), ["submit a on 4 p100 + 1 v100"]);
+}
+
+#[test]
+fn a_time_limit_that_cuts_a_job_is_said() {
+    let mut cluster = cluster(&[("v1", "v100", 1, 0, "idle")]);
+    let limit = Partition { name: "short".into(), default: true, max_time: Some(Seconds(60.0)) };
+    cluster.partitions.push(limit);
+    let then = take(
+        state(vec![Tracked::new(job("a", "{v100: 10}", ""), Time(0.0))]),
+        1.0,
+        &cluster,
+        &rules(Moves::Never),
+    );
+    let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
+    assert_eq!(attempt.pieces.as_deref(), Some("in at least 17 pieces of 1 min"));
 }

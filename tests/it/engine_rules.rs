@@ -4,7 +4,7 @@ use hsched::engine::{
     Action, Attempt, Beginning, End, EpochReport, Event, Moves, News, Observation, Outcome, PastAttempt,
     Phase, RankReport, Sighting, Standing, State, Tracked, apply, notice,
 };
-use hsched::model::{Job, JobId, NodeName, Seconds, Time};
+use hsched::model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched::throughput::SampleSource;
 
 use crate::engine_states::{attempt, cluster, gpu, job, look, name, rules, running, sighting, state};
@@ -340,7 +340,11 @@ fn nodes_that_go_and_come_are_noticed_once() {
 #[test]
 fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
     let on_node = || running(job("a", "{v100: 100}", ", retries: 0"), attempt("r", "v1", "v100", 2, 0), 3);
-    let down = Event::NodeDown { node: NodeName::new("v1").expect("a name"), reason: None };
+    let down = Event::NodeDown {
+        node: NodeName::new("v1").expect("a name"),
+        state: Availability::Down,
+        reason: None,
+    };
     let news = News::Ended { end: End::Failed { exit: 233, signal: 0 }, at: Time(10.0) };
     let failed = Event::Attempt { job: name("a"), run: "r".into(), news };
     // Whichever is noticed first.

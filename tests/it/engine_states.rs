@@ -83,9 +83,23 @@ pub fn take(state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
     take_after(state, at, cluster, (rules, None))
 }
 
+pub fn take_by(policy: &str, state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
+    step_by(policy, state, at, cluster, (rules, None))
+}
+
 /// A step where the queue says how many seconds a job would wait in it.
-pub fn take_after(state: State, at: f64, cluster: &Cluster, (rules, wait): (&Rules, Option<f64>)) -> Step {
-    let policy = policy::find("optimal", Parameters::default()).expect("a policy");
+pub fn take_after(state: State, at: f64, cluster: &Cluster, rules: (&Rules, Option<f64>)) -> Step {
+    step_by("optimal", state, at, cluster, rules)
+}
+
+fn step_by(
+    policy: &str,
+    state: State,
+    at: f64,
+    cluster: &Cluster,
+    (rules, wait): (&Rules, Option<f64>),
+) -> Step {
+    let policy = policy::find(policy, Parameters::default()).expect("a policy");
     let planner = Planner {
         policy: policy.as_ref(),
         objective: Objective::MeanJct,

@@ -31,6 +31,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         types: rates.iter().map(|rate| Some(model(rate))).collect(),
         unusable: Vec::new(),
         sources: Vec::new(),
+        unlisted: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -42,6 +43,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
         intra_node: rate(300.0),
     };
     Problem {
+        labels: types.iter().map(ToString::to_string).collect(),
         gpu_types: types.iter().map(|name| GpuType::new(name).expect("a type")).collect(),
         ceiling: (0..types.len()).map(|ty| nodes.iter().map(|node| node[ty]).sum()).collect(),
         nodes: nodes.iter().enumerate().map(node).collect(),

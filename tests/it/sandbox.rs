@@ -124,6 +124,7 @@ impl Sandbox {
         let mut command = std::process::Command::new(program);
         command.args(arguments).current_dir(self.work("")).env_clear();
         command.env("HOME", self.path("home")).env("PATH", self.path("bin")).env("HSCHED_SITE_CONFIG", "");
+        command.env("COLUMNS", "80");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }

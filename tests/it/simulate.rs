@@ -8,8 +8,8 @@ use hsched::engine::{
     named_ranks,
 };
 use hsched::model::{
-    BitRate, Cluster, GpuType, Holdings, Job, JobId, JobName, NodeName, Offer, RankNeeds, Seconds, Speed,
-    Time,
+    Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, Offer, RankNeeds,
+    Seconds, Speed, Time,
 };
 use hsched::policy::{Memory, Parameters, Placement, Problem, find, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
@@ -66,10 +66,11 @@ pub fn site(cluster: Cluster, jobs: &[Job]) -> Site {
 
 /// A plan for all jobs on all of a cluster.
 fn batch(run: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Batch {
-    let offer = Offer::free(cluster, RankNeeds { cpus: 1, memory: 0 }, &Holdings::new());
-    let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default());
+    let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
+    let offer = Offer::free(cluster, &access, &Holdings::new());
+    let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
     let rates: (BitRate, BitRate) = (rate(10.0), rate(300.0));
-    let problem = Problem::new(cluster, &offer, jobs, &speeds, rates).expect("a problem");
+    let problem = Problem::new((cluster, &access), &offer, jobs, &speeds, rates).expect("a problem");
     let policy = find("optimal", Parameters::default()).expect("a policy");
     let plan = policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");

@@ -342,7 +342,7 @@ fn a_story_has_a_line_for_all_that_is_news() {
     100 x: epoch 1 of 4 done (100.0 s)
     125 y: epoch 1 of 4 done (125.0 s)
     125 y: learnt a 8.0/s at batch 100 (its job file said 10/s)
-    130 nodes n[2-3] are down: Not responding
+    130 nodes n[2-3] are down (Not responding)
     130 y: lost a node; goes on after epoch 1 of 4
     135 y: waits: needs a a; 0 on offer now
     200 x: epoch 2 of 4 done (100.0 s)

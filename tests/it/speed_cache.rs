@@ -1,6 +1,6 @@
 //! The cache of measured speeds: what samples teach it, what they do not, and merging.
 
-use hsched::model::{GpuType, Precision, Seconds, Speed};
+use hsched::model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched::store::SpeedFile;
 use hsched::throughput::{
     Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
@@ -149,7 +149,7 @@ fn the_cache_comes_before_the_job_file() {
     let jobs = hsched::spec::jobs::parse(text).expect("a job");
     let types: Vec<GpuType> = ["t4", "v100"].into_iter().filter_map(GpuType::new).collect();
     let speeds = |cache: &Cache| {
-        let matrix = ThroughputMatrix::new(&jobs, &types, cache);
+        let matrix = ThroughputMatrix::new(&jobs, &types, cache, Estimates::Off);
         format!("{:?}", matrix.row(0))
     };
     let cache = seen(&[(64, 0.32)]);
@@ -169,7 +169,7 @@ fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
                 command: x, throughput: {t4: {alpha_ms: 80, beta_ms: 2}}}]";
     let jobs = hsched::spec::jobs::parse(text).expect("a job");
     let step = |cache: &Cache, batch| {
-        let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], cache);
+        let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], cache, Estimates::Off);
         let Cell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
         known.speed.step(batch, None)
     };

@@ -3,8 +3,13 @@
 use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, State, Tracked};
 use hsched::model::{GpuType, Job, JobId, NodeName, PlacedRank, Seconds, Time};
 use hsched::spec;
-use hsched::ui::{Standing, Terminal, status_details, status_table};
+use hsched::ui::{Standing, Terminal, TerminalKind, status_details, status_table};
 use insta::assert_snapshot;
+
+/// A terminal of 80 columns without colour.
+fn plain() -> Terminal {
+    Terminal::new(Some(false), TerminalKind { columns: Some(80), is_dumb: false })
+}
 
 const NOW: Time = Time(100_000.0);
 
@@ -66,18 +71,17 @@ fn every_phase_is_shown_and_nothing_is_hidden() {
         nodes_down: ["n1", "n2"].map(|name| NodeName::new(name).expect("a name")).into(),
         ..State::default()
     };
-    assert_snapshot!(status_table(&state, NOW, Terminal::new(Some(false))), @r"
+    assert_snapshot!(status_table(&state, NOW, plain()), @r"
     JOB    STATE    GPUS           EPOCHS  EPOCH TIME         ENDS
     runs   running  2 t4 + 1 v100   10/20  120.0 s → 180.0 s  in 30 min 00 s
     waits  waiting  -                0/20  -                  -
+      no GPU is left, 60.0 s ago
     tries  waiting  -                0/20  -                  -
+      lost a node\u{1b}[31m; tried again in 90.0 s
     fails  failed   -                0/20  -                  10 min 00 s ago
+      failed with exit status 9, for the last of 4 times
 
-    runs: epoch 10 of 20 done, 50.0 s ago
-    waits: no GPU is left, 60.0 s ago
-    tries: lost a node\u{1b}[31m; tried again in 90.0 s
-    fails: failed: exit status 9, 10 min 00 s ago
-    down when last looked at: n[1-2]
+    not available when last looked at: n[1-2]
     1 running, 2 waiting, 1 failed
     ");
 }
@@ -89,7 +93,7 @@ fn when_all_have_ended_the_summary_says_how_long_it_took() {
         tracked("b", ended(1800.0, Outcome::Completed), (1800.0, "completed")),
         tracked("c", ended(60.0, Outcome::Cancelled), (60.0, "cancelled")),
     ];
-    let text = status_table(&State { jobs, ..State::default() }, NOW, Terminal::new(Some(false)));
+    let text = status_table(&State { jobs, ..State::default() }, NOW, plain());
     assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in all, mean completion 1 h 15 min");
 }
 
@@ -100,7 +104,7 @@ fn a_job_in_full_has_all_its_submissions() {
     let now = Attempt { epochs_before: 4, ..attempt() };
     let own = Tracked { past, phase: Phase::Running(now), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
-    assert_snapshot!(status_details(Standing::new(&own), &files, NOW, Terminal::new(Some(false))), @r"
+    assert_snapshot!(status_details(Standing::new(&own), &files, NOW, plain()), @r"
     runs: running
       last       epoch 10 of 20 done, 50.0 s ago
       added      2 h 00 min ago

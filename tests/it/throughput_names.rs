@@ -1,6 +1,6 @@
 //! Names in job files against the types of a cluster: other names of a model, precision, what is not known.
 
-use hsched::model::{GpuType, Job};
+use hsched::model::{Estimates, GpuType, Job};
 use hsched::spec;
 use hsched::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
 
@@ -14,10 +14,10 @@ fn job(keys: &str) -> Job {
 /// Returns what is known of each type: its rate, the name that gave it, the limit on batches and remarks.
 fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
     let types: Vec<GpuType> = cluster.iter().map(|name| GpuType::new(name).expect("a type")).collect();
-    let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default());
+    let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default(), Estimates::Off);
     let text = |cell: &Cell| match cell {
         Cell::Unusable(reason) => reason.to_string(),
-        Cell::Known(Known { speed, source, max_batch, remarks }) => {
+        Cell::Known(Known { speed, source, max_batch, remarks, .. }) => {
             let from = match source {
                 Source::JobFile => String::new(),
                 Source::OtherName(name) => format!(" of {name}"),

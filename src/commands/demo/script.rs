@@ -6,7 +6,7 @@ use crate::commands::demo::scene::Scene;
 use crate::engine::{Batch, Moves, named_ranks};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{GpuType, PlacedRank, Seconds};
+use crate::model::{GpuType, PlacedRank};
 use crate::policy::Verdict;
 use crate::render::{self, Facts, Template, render};
 use crate::slurm::Tag;
@@ -35,14 +35,14 @@ pub(super) fn excerpt(scene: &Scene, batch: &Batch) -> Result<Option<Excerpt>, F
         return Ok(None);
     };
     let job = &batch.jobs[number];
+    let defaults = scene.rules(Moves::Never).defaults;
     let facts = Facts {
         run: &batch.run,
         plan: "demo",
         comment: Tag { run: batch.run.clone(), job: job.name.to_string() }.to_comment(),
         ranks: &ranks,
         pinned: false,
-        predicted: Seconds(placement.jct(job.epochs).0),
-        limit: None,
+        walltime: defaults.walltime(job, placement.jct(job.epochs), None),
         epochs_done: 0,
         workdir: "/home/you".to_owned(),
         checkpoint_dir: "/home/you/checkpoints".to_owned(),
@@ -52,8 +52,7 @@ pub(super) fn excerpt(scene: &Scene, batch: &Batch) -> Result<Option<Excerpt>, F
         untyped: BTreeMap::new(),
     };
     let internal = |error: &dyn std::error::Error| Failure::from_error(Exit::Internal, error);
-    let rules = scene.rules(Moves::Never);
-    let run = render::Batch::new(job, &rules.defaults, facts).map_err(|error| internal(&error))?;
+    let run = render::Batch::new(job, &defaults, facts).map_err(|error| internal(&error))?;
     let script = render(&Template::default(), &run).map_err(|error| internal(&error))?;
     let table: Vec<&str> =
         script.lines().skip_while(|line| *line != "hs_ranks=(").take_while(|line| *line != ")").collect();

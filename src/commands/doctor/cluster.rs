@@ -160,6 +160,10 @@ mod tests {
     #[test]
     fn the_partition_of_the_settings_must_be_there() {
         let known = |default, state: &str| PartitionLimits {
+            allow_accounts: Vec::new(),
+            allow_qos: Vec::new(),
+            deny_accounts: Vec::new(),
+            deny_qos: Vec::new(),
             name: "gpu".into(),
             state: state.into(),
             default,

@@ -1,5 +1,6 @@
 //! `hsched doctor`: looks at the surroundings and says what to do; changes nothing.
 
+mod account;
 mod check;
 mod cluster;
 mod site;
@@ -12,6 +13,7 @@ use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::input::printed_cluster;
+use crate::commands::permissions::associations;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{Origin, SettingsProblem, process_environment};
@@ -21,7 +23,7 @@ use crate::ui::{Align, Table};
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
 /// One line per check: ok, note (works, but mind this) or problem (something will fail). Asks the
-/// controller four short questions, and accounting one, and changes nothing. Ends with 0 when there is no problem, with 69 when
+/// controller four short questions, and accounting two, and changes nothing. Ends with 0 when there is no problem, with 69 when
 /// Slurm is missing or does not answer, and with 1 on any other problem.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -113,10 +115,11 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
         Err(error) => checks.push(Check::problem("gpus", error.to_string())),
     }
     match ask(&printed::partitions_command()) {
-        Ok(text) => checks.extend(cluster::partitions(
-            &printed::partitions(&text),
-            context.settings.jobs.partition.as_deref(),
-        )),
+        Ok(text) => {
+            let partitions = printed::partitions(&text);
+            checks.extend(cluster::partitions(&partitions, context.settings.jobs.partition.as_deref()));
+            checks.push(account::check(&context.settings.jobs, associations(context, &config), &partitions));
+        }
         Err(error) => checks.push(Check::note("partitions", error.to_string())),
     }
     checks.push(site::selection(&config));

@@ -21,16 +21,16 @@ use crate::model::{Cluster, Job, Seconds};
 use crate::policy::Problem;
 use crate::slurm::sinfo;
 use crate::spec;
-use crate::throughput::{Cache, LearnRule};
+use crate::throughput::Cache;
 use crate::ui::{Align, Table};
 
 /// Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands
 ///
 /// Starts each job's command on one GPU of every type without a speed, with `HSCHED_EPOCHS=1` and up to two batch sizes (the
 /// global batch or what `max_batch` allows, and a quarter of it), stops it when it has reported an epoch or a
-/// probe, and keeps what it showed in the cache of measured speeds. Programs that use `training.probe` of
+/// probe, and keeps what it showed in the cache of measured speeds, each as soon as its probe has ended. Programs that use `training.probe` of
 /// `hsched_ddp` show both sizes in one run of seconds. The job's own checkpoints are not touched. Ctrl-C cancels the
-/// probes.
+/// probes that have not ended.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The job file (YAML); - reads standard input.
@@ -93,7 +93,7 @@ impl Args {
         Ok(jobs.iter().map(|job| submission::settled(context, job, &[])).collect())
     }
 
-    /// Measures round after round, and keeps what each showed: at most one probe of a speed at a time, the largest
+    /// Measures round after round: at most one probe of a speed at a time, the largest
     /// batch first; a smaller one only where that did not show two sizes.
     fn measure(
         &self,
@@ -106,7 +106,6 @@ impl Args {
         let mut all: Vec<Found> = Vec::new();
         while !wanted.is_empty() {
             let found = prober.round(&wanted)?;
-            keep(context, &found)?;
             for found in &found {
                 let place = wanted.iter().position(|own| own.key() == found.key);
                 let Some(place) = place else { continue };
@@ -164,21 +163,6 @@ impl Args {
         }
         Ok(if missed { Exit::Failed } else { Exit::Done })
     }
-}
-
-/// Puts what probes showed into the cache.
-fn keep(context: &Context, found: &[Found]) -> Result<(), Failure> {
-    let samples: Vec<_> = found.iter().flat_map(|found| &found.samples).collect();
-    if samples.is_empty() {
-        return Ok(());
-    }
-    speeds::change(context, false, |file| {
-        let rule = LearnRule { weight: context.settings.learning_rate, contributor: &file.contributor };
-        for sample in samples {
-            file.cache.learn(sample, rule);
-        }
-        Ok(())
-    })
 }
 
 fn minutes(text: &str) -> Result<Seconds, String> {

@@ -10,20 +10,21 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::commands::context::Context;
 use crate::commands::probe::wanted::Wanted;
+use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, live_failure};
-use crate::commands::submission;
+use crate::commands::{speeds, submission};
 use crate::engine::{
-    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Tracked, World, apply, carry_out,
+    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Told, Tracked, World, apply, carry_out,
     notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Interrupts, SlurmWorld};
-use crate::model::{Cluster, Job, JobId, JobName, Offer, RankNeeds, Seconds};
+use crate::model::{Access, Cluster, Estimates, Job, JobId, JobName, Offer, Seconds};
 use crate::policy::{self, CheckedPlan, Memory, Parameters, Problem};
 use crate::store::{StateDir, new_run_id, report_folder, reports, run_folder};
-use crate::throughput::{Cache, Sample, SampleSource, SpeedKey, ThroughputMatrix};
-use crate::ui::Progress;
+use crate::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+use crate::ui::{Progress, Story};
 
 /// The pause between two looks, and between two looks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -63,6 +64,9 @@ struct Round {
     state: State,
     learnt: Vec<(JobName, Vec<Sample>)>,
     stopped: BTreeSet<JobName>,
+    /// What probes showed that have ended, in the cache already.
+    found: BTreeMap<JobName, Found>,
+    story: Story,
 }
 
 impl Prober<'_> {
@@ -82,13 +86,20 @@ impl Prober<'_> {
             jobs: batch.jobs.iter().map(|job| Tracked::new(job.clone(), state::now(context))).collect(),
             ..State::default()
         };
-        let mut round = Round { run, keys, state, learnt: Vec::new(), stopped: BTreeSet::new() };
+        let mut round = Round {
+            run,
+            keys,
+            state,
+            learnt: Vec::new(),
+            stopped: BTreeSet::new(),
+            found: BTreeMap::new(),
+            story: Story::default(),
+        };
         self.submit(&mut round, batch)?;
-        let followed = self.follow(&mut round);
-        if let Err(failure) = followed {
-            return Err(self.give_up(&round, failure));
+        if let Err(failure) = self.follow(&mut round) {
+            return Err(self.give_up(&mut round, failure));
         }
-        let found = self.collect(&round)?;
+        let found: Vec<Found> = std::mem::take(&mut round.found).into_values().collect();
         if found.iter().all(|found| found.trouble.is_none()) {
             // Neither reports nor checkpoints are of use any more; one that stays does no harm.
             state::open(context)?.remove_run(&round.run);
@@ -99,13 +110,14 @@ impl Prober<'_> {
     /// Returns a batch that places as many of the probes as there are GPUs, whoever holds these now.
     fn batch(&self, run: &str, jobs: Vec<Job>) -> Result<Batch, Failure> {
         let settings = &self.context.settings;
-        submission::refuse_options(
-            settings.jobs.sbatch.iter().chain(jobs.iter().flat_map(|job| &job.launch.sbatch)),
-        )?;
-        let offer = Offer::up(self.cluster, RankNeeds { cpus: 1, memory: 0 });
-        let speeds = ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default());
+        let own = jobs.iter().flat_map(|job| &job.launch.sbatch);
+        refuse_options(settings.jobs.sbatch.iter().chain(own))?;
+        let access = Access::new(self.cluster, &jobs, &settings.jobs);
+        let offer = Offer::up(self.cluster, &access);
+        let speeds =
+            ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default(), Estimates::Off);
         let rates = (settings.network, settings.intra_node);
-        let problem = Problem::new(self.cluster, &offer, &jobs, &speeds, rates)
+        let problem = Problem::new((self.cluster, &access), &offer, &jobs, &speeds, rates)
             .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
         let plan = self.plan(&problem)?;
         let submitted = plan.placed();
@@ -168,7 +180,7 @@ impl Prober<'_> {
     fn follow(&self, round: &mut Round) -> Result<(), Failure> {
         let progress = Progress::start("waiting for probes".into());
         loop {
-            let over = round.state.jobs.iter().filter(|tracked| is_over(tracked)).count();
+            let over = round.found.len();
             if over == round.state.jobs.len() {
                 return Ok(());
             }
@@ -185,6 +197,7 @@ impl Prober<'_> {
                 Err(failure) if matches!(failure.exit, Exit::SlurmUnavailable | Exit::Locked) => {}
                 other => other?,
             }
+            self.keep(round, &is_over)?;
         }
     }
 
@@ -195,6 +208,7 @@ impl Prober<'_> {
         self.with_world(&directory, |world| {
             let (seen, _) = world.observe_jobs(&round.state).map_err(|error| live_failure(&error))?;
             for event in notice(&round.state, &seen) {
+                round.story.hear(Told::Event(&event));
                 // The length of a whole probe is no measure: it may end after a few steps.
                 let is_epoch = matches!(event, Event::Attempt { news: News::Epoch(_), .. });
                 if let Some(Action::Learn { job, samples, .. }) =
@@ -216,6 +230,9 @@ impl Prober<'_> {
                     world.stop(name, job_id);
                 }
             }
+            for line in round.story.lines(&round.state) {
+                self.context.terminal.say(&line.plain());
+            }
             Ok(())
         })
     }
@@ -228,34 +245,49 @@ impl Prober<'_> {
         })
     }
 
-    /// Returns what each probe showed: its epoch and trial steps, or else why there is nothing.
-    fn collect(&self, round: &Round) -> Result<Vec<Found>, Failure> {
-        let at = state::now(self.context).0;
+    /// Puts what probes showed into the cache, those that are `done` and were not put there before.
+    fn keep(&self, round: &mut Round, done: &dyn Fn(&Tracked) -> bool) -> Result<(), Failure> {
+        let new = |tracked: &&Tracked| done(tracked) && !round.found.contains_key(&tracked.job.name);
         let found = |tracked: &Tracked| {
-            let name = &tracked.job.name;
-            let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
-            let mut samples: Vec<Sample> =
-                round.learnt.iter().filter(|(own, _)| own == name).flat_map(|(_, own)| own.clone()).collect();
-            for sample in &mut samples {
-                if sample.source == SampleSource::Report {
-                    sample.source = SampleSource::Probe;
-                }
-            }
-            if samples.is_empty() {
-                let trial = |own: Timed| Sample {
-                    key: key.clone(),
-                    batch: own.batch,
-                    seconds: own.time.0,
-                    steps: 1,
-                    at,
-                    source: SampleSource::Probe,
-                };
-                samples = self.trials(round, name)?.into_iter().map(trial).collect();
-            }
-            let trouble = samples.is_empty().then(|| self.trouble(tracked));
-            Ok(Some(Found { key, samples, trouble }))
+            Ok(self.found(round, tracked)?.map(|found| (tracked.job.name.clone(), found)))
         };
-        round.state.jobs.iter().filter_map(|tracked| found(tracked).transpose()).collect()
+        let new: Vec<(JobName, Found)> = round
+            .state
+            .jobs
+            .iter()
+            .filter(new)
+            .filter_map(|tracked| found(tracked).transpose())
+            .collect::<Result<_, Failure>>()?;
+        learn(self.context, new.iter().flat_map(|(_, found)| &found.samples))?;
+        round.found.extend(new);
+        Ok(())
+    }
+
+    /// Returns what a probe showed: its epoch or trial steps, or else why there is nothing.
+    fn found(&self, round: &Round, tracked: &Tracked) -> Result<Option<Found>, Failure> {
+        let name = &tracked.job.name;
+        let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
+        let mut samples: Vec<Sample> =
+            round.learnt.iter().filter(|(own, _)| own == name).flat_map(|(_, own)| own.clone()).collect();
+        for sample in &mut samples {
+            if sample.source == SampleSource::Report {
+                sample.source = SampleSource::Probe;
+            }
+        }
+        if samples.is_empty() {
+            let at = state::now(self.context).0;
+            let trial = |own: Timed| Sample {
+                key: key.clone(),
+                batch: own.batch,
+                seconds: own.time.0,
+                steps: 1,
+                at,
+                source: SampleSource::Probe,
+            };
+            samples = self.trials(round, name)?.into_iter().map(trial).collect();
+        }
+        let trouble = samples.is_empty().then(|| self.trouble(tracked));
+        Ok(Some(Found { key, samples, trouble }))
     }
 
     fn trouble(&self, tracked: &Tracked) -> String {
@@ -271,8 +303,16 @@ impl Prober<'_> {
         )
     }
 
-    /// Cancels what still runs and says so.
-    fn give_up(&self, round: &Round, failure: Failure) -> Failure {
+    /// Keeps what was measured, cancels what still runs, and says both.
+    fn give_up(&self, round: &mut Round, failure: Failure) -> Failure {
+        let kept = self.keep(round, &|_| true);
+        let measured = round.found.iter().filter(|(_, found)| found.trouble.is_none()).map(|(name, _)| name);
+        let measured: Vec<&str> = measured.map(JobName::as_str).collect();
+        let failure = match kept {
+            Err(kept) => failure.hint(format!("what was measured could not be kept: {}", kept.message)),
+            Ok(()) if measured.is_empty() => failure.hint("nothing was measured yet"),
+            Ok(()) => failure.hint(format!("what was measured is kept: {}", measured.join(", "))),
+        };
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
         let own = |tracked: &Tracked| Some((tracked.job.name.clone(), tracked.phase.attempt()?.job_id?));
         let jobs: Vec<(JobName, JobId)> = left.filter_map(own).collect();
@@ -302,6 +342,21 @@ impl Prober<'_> {
         let site = state::site(context, &[])?;
         act(&mut SlurmWorld::new(&context.slurm, &context.clock, directory, site, &complete))
     }
+}
+
+/// Puts samples into the cache of measured speeds.
+fn learn<'a>(context: &Context, samples: impl Iterator<Item = &'a Sample>) -> Result<(), Failure> {
+    let samples: Vec<&Sample> = samples.collect();
+    if samples.is_empty() {
+        return Ok(());
+    }
+    speeds::change(context, false, |file| {
+        let rule = LearnRule { weight: context.settings.learning_rate, contributor: &file.contributor };
+        for sample in samples {
+            file.cache.learn(sample, rule);
+        }
+        Ok(())
+    })
 }
 
 /// Returns whether Slurm has done with a probe; what the engine would try again is over, too.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{GpuType, Job, JobName, Seconds, Speed};
+use crate::model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 use crate::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
 /// cache nor the job file has one, estimated or not; with `all` also where only the job file has. Jobs of one model
 /// need one probe.
 pub(super) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<Wanted> {
-    let speeds = ThroughputMatrix::new(jobs, types, cache);
+    let speeds = ThroughputMatrix::new(jobs, types, cache, Estimates::Off);
     let mut seen = BTreeSet::new();
     let mut wanted = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
@@ -84,6 +84,7 @@ impl Wanted {
             max_gpus: Some(1),
             gpu_types: Some([self.gpu_type.clone()].into()),
             throughput: guess.map(|speed| (self.gpu_type.clone(), speed)).into_iter().collect(),
+            estimate: Some(Estimates::Off),
             retries: 0,
             ..self.job.clone()
         };

@@ -5,16 +5,17 @@ mod turns;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clap::builder::PossibleValuesParser;
 
 use crate::commands::cli::Subcommand;
 use crate::commands::context::{Context, Format};
+use crate::commands::policy_args::PolicyArgs;
+use crate::commands::speeds::EstimateArgs;
 use crate::commands::state;
 use crate::commands::watch::turns::Watch;
 use crate::engine::Moves;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{self, Objective};
+use crate::settings::Flag;
 use crate::spec;
 use crate::store::{StateDir, StateError};
 
@@ -53,17 +54,10 @@ pub(super) struct Args {
     /// Run on the very nodes of the plan, not only on nodes of their kind.
     #[arg(long)]
     pin: bool,
-    /// The algorithm that places jobs.
-    #[arg(long, value_name = "NAME", default_value = policy::names()[0],
-          value_parser = PossibleValuesParser::new(policy::names()))]
-    policy: String,
-    /// What to minimise.
-    #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
-    objective: String,
-    /// Seed of all random choices.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
+    estimate: EstimateArgs,
     /// How to print what happens: lines for people, or one JSON object a line with time, job, topic and text.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -83,6 +77,10 @@ enum Wanted {
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == Format::Json
+    }
+
+    fn flags(&self) -> Vec<Flag> {
+        self.estimate.flags()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

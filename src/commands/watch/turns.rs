@@ -1,7 +1,7 @@
 //! The turns of `watch`: each with the lock, from the state on disk, and back to it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::Local;
@@ -12,15 +12,14 @@ use crate::commands::cli::print;
 use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, live_failure};
 use crate::commands::watch::Args;
-use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told};
+use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told, Tracked, Turn};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, JobName, Seconds, Time};
-use crate::policy::{self, Objective, Parameters};
 use crate::spec;
 use crate::store::new_run_id;
-use crate::ui::{Progress, Story, status_table};
+use crate::ui::{Progress, Story, duration, merged_story, status_table};
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {
@@ -28,8 +27,10 @@ pub(super) struct Watch<'a> {
     pub context: &'a Context,
     pub rules: Rules,
     story: RefCell<Story>,
-    /// Jobs that ended before are none of its business.
+    /// Jobs that ended before are none of its business, unless it has followed them.
     begun: Time,
+    /// The jobs that had not ended at one of its turns.
+    followed: RefCell<BTreeSet<JobName>>,
     /// What the last look noted.
     noted: RefCell<Vec<String>>,
 }
@@ -64,6 +65,13 @@ impl<'a> Timer<'a> {
     }
 }
 
+/// A time in which turns fail.
+struct Outage {
+    since: Time,
+    /// Why, as it was said last.
+    message: String,
+}
+
 /// How a turn left things.
 struct Left {
     /// Whether any job is there that has not ended.
@@ -74,6 +82,11 @@ struct Left {
     summary: String,
     /// Where all jobs stand, once all have ended.
     table: Option<String>,
+}
+
+/// Returns what people should know of a turn beside what happened.
+fn notes(turn: &Turn) -> Vec<String> {
+    [&turn.seen.notes[..], &turn.step.notes].concat()
 }
 
 /// Returns how many jobs are in each phase: `2 running, 1 waiting`.
@@ -97,6 +110,7 @@ impl<'a> Watch<'a> {
             rules,
             story: RefCell::default(),
             begun: state::now(context),
+            followed: RefCell::default(),
             noted: RefCell::default(),
         }
     }
@@ -120,7 +134,7 @@ impl<'a> Watch<'a> {
             turn.events.iter().for_each(|event| story.hear(Told::Event(event)));
             turn.step.actions.iter().for_each(|action| story.hear(Told::Action(action)));
             drop(story);
-            self.print(&turn.seen.notes, &turn.step.state);
+            self.print(&notes(&turn), &turn.step.state);
             Ok(())
         })
         .map(|()| Exit::Done)
@@ -132,48 +146,66 @@ impl<'a> Watch<'a> {
     /// When the state cannot be used; that Slurm does not answer is waited for.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
-        let mut summary = String::new();
+        let (mut summary, mut outage) = (String::new(), None::<Outage>);
         loop {
             match self.turn() {
-                Ok(left) if !left.busy && !self.args.forever => {
-                    print(self.context, &left.table.unwrap_or_default())?;
-                    return Ok(if left.failed { Exit::Failed } else { Exit::Done });
-                }
                 Ok(left) => {
                     pause = self.args.interval;
                     summary = left.summary;
+                    if let Some(outage) = outage.take() {
+                        let length = state::now(self.context).since(outage.since);
+                        self.say(&format!("all is well again, after {}", duration(length)));
+                    }
+                    if !left.busy && !self.args.forever {
+                        print(self.context, &left.table.unwrap_or_default())?;
+                        return Ok(if left.failed { Exit::Failed } else { Exit::Done });
+                    }
                 }
                 // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
-                    self.context.terminal.say(&format!("{}; trying again", failure.message));
+                    if outage.as_ref().is_none_or(|outage| outage.message != failure.message) {
+                        self.say(&format!("{}; goes on trying", failure.message));
+                        let since = outage.map_or_else(|| state::now(self.context), |outage| outage.since);
+                        outage = Some(Outage { since, message: failure.message });
+                    }
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
                 Err(failure) => return Err(failure),
             }
             let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
             let _status = Progress::start(format!("{summary}; looks every {seconds}"));
-            self.context.clock.sleep(pause);
+            if self.context.terminal.loses_reader_within(pause) {
+                // As `head` does it: whoever read it has seen enough.
+                return Ok(Exit::Done);
+            }
         }
     }
 
     fn turn(&self) -> Result<Left, Failure> {
         self.with_world(|world, state, ledger, planner| {
+            let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+            self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
             let mut hear = |told: Told<'_>| self.story.borrow_mut().hear(told);
             let turn =
                 engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
             // What was done is said even where what came after it failed.
-            let notes = turn.as_ref().map(|turn| turn.seen.notes.clone()).unwrap_or_default();
+            let notes = turn.as_ref().map(notes).unwrap_or_default();
             self.print(&notes, state);
             world.directory.looked(turn?.seen.at);
-            let failed = |phase: &Phase| {
-                matches!(phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
-                    && !phase.ended_before(self.begun)
+            let failed = |tracked: &Tracked| {
+                matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
+                    && self.follows(tracked)
             };
-            let failed = state.jobs.iter().any(|tracked| failed(&tracked.phase));
+            let failed = state.jobs.iter().any(failed);
             let busy = !state.is_over();
             let table = (!busy).then(|| self.table(state));
             Ok(Left { busy, failed, summary: summary(state), table })
         })
+    }
+
+    /// Returns whether it has seen the job before its end, whoever noted the end.
+    fn follows(&self, tracked: &Tracked) -> bool {
+        !tracked.phase.ended_before(self.begun) || self.followed.borrow().contains(&tracked.job.name)
     }
 
     /// Does something with the world, the state on disk and its ledger, under the lock.
@@ -199,15 +231,12 @@ impl<'a> Watch<'a> {
             |batch: &engine::Batch, job: usize| -> Option<Seconds> { asked.queue_wait(batch, job) };
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
-        let policy = policy::find(&self.args.policy, Parameters::default()).ok_or_else(|| {
-            Failure::new(Exit::Internal, format!("policy {} is not registered", self.args.policy))
-        })?;
-        let named = Objective::NAMES.iter().find(|(name, _)| *name == self.args.objective);
+        let policy = self.args.policy.find(&self.args.policy.policy)?;
         let run = new_run_id(context.clock.now());
         let planner = Planner {
             policy: policy.as_ref(),
-            objective: named.map_or_else(Objective::default, |&(_, objective)| objective),
-            seed: self.args.seed,
+            objective: self.args.policy.objective(),
+            seed: self.args.policy.seed,
             run: &run,
             begin: &begin,
             stop: &stop,
@@ -225,20 +254,30 @@ impl<'a> Watch<'a> {
             return "no jobs: hsched add JOBS or hsched submit JOBS makes some known\n".into();
         }
         let mut followed = state.clone();
-        followed.jobs.retain(|tracked| !tracked.phase.ended_before(self.begun));
+        followed.jobs.retain(|tracked| self.follows(tracked));
         if followed.jobs.is_empty() {
             return "all jobs have ended: hsched status shows them\n".into();
         }
         status_table(&followed, state::now(self.context), self.context.terminal)
     }
 
+    /// Says something about the watch itself, with the time.
+    fn say(&self, what: &str) {
+        self.context.terminal.say(&format!("{} {what}", self.date()));
+    }
+
+    fn date(&self) -> String {
+        self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
     /// Writes the lines of the log, and notes that are news.
     fn print(&self, notes: &[String], state: &State) {
         let new = self.noted.replace(notes.to_vec());
         notes.iter().filter(|note| !new.contains(note)).for_each(|note| self.context.note(note));
-        let date = self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+        let date = self.date();
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
-        for line in self.story.borrow_mut().lines(state) {
+        let lines = self.story.borrow_mut().lines(state);
+        for line in if self.args.format == Format::Table { merged_story(lines) } else { lines } {
             let text = match self.args.format {
                 Format::Table => line.paint(format!("{date} {}", line.plain()), colour),
                 Format::Json => {

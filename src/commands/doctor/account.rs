@@ -1,0 +1,35 @@
+//! Whether this user may use the account, partition and quality of service of the settings.
+
+use crate::commands::doctor::check::Check;
+use crate::model::JobDefaults;
+use crate::slurm::CommandError;
+use crate::slurm::permission::{Associations, Wanted};
+use crate::slurm::site::PartitionLimits;
+
+const NAME: &str = "accounts";
+
+pub(super) fn check(
+    chosen: &JobDefaults,
+    associations: Result<Associations, CommandError>,
+    partitions: &[PartitionLimits],
+) -> Check {
+    let own = match associations {
+        Ok(own) => own,
+        Err(error) => return Check::note(NAME, format!("what you may use is not known: {error}")),
+    };
+    let wanted = Wanted {
+        account: chosen.account.as_deref(),
+        partition: chosen.partition.as_deref(),
+        qos: chosen.qos.as_deref(),
+        gpus: 1,
+    };
+    let troubles = own.troubles(wanted, partitions);
+    if !troubles.is_empty() {
+        let keys = "set account, partition or qos in the settings, or in the jobs";
+        return Check::problem(NAME, troubles.join("; ")).advise(keys);
+    }
+    match own.accounts().as_slice() {
+        [] => Check::ok(NAME, "Slurm keeps none, or does not tell"),
+        names => Check::ok(NAME, format!("you may charge {}", names.join(", "))),
+    }
+}

@@ -1,0 +1,59 @@
+//! Flags that choose a policy and its parameters: the same wherever hsched plans.
+
+use clap::builder::PossibleValuesParser;
+
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::policy::{self, Objective, Parameters, Policy};
+
+/// A policy, its parameters and what it is to minimise.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Planning")]
+pub(super) struct PolicyArgs {
+    /// The policy that places jobs. All but optimal use every GPU that the jobs can use.
+    #[arg(long, value_name = "NAME", default_value = policy::names()[0],
+          value_parser = PossibleValuesParser::new(policy::names()))]
+    pub policy: String,
+    /// What to minimise.
+    #[arg(long, value_name = "WHAT", default_value = "mean-jct",
+          value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
+    objective: String,
+    /// jps: where its range of categories begins, as a fraction of all.
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.7, value_parser = fraction)]
+    alpha: f64,
+    /// jps: weight of speed against fairness.
+    #[arg(long, value_name = "FRACTION", default_value_t = 1.0, value_parser = fraction)]
+    beta: f64,
+    /// jps: how many categories it draws.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    samples: u32,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// optimal: leave no GPU idle that the jobs can use.
+    #[arg(long)]
+    use_all: bool,
+}
+
+impl PolicyArgs {
+    /// Returns a policy by its name, with these parameters.
+    ///
+    /// # Errors
+    /// Never for a name that the command line takes.
+    pub(super) fn find(&self, name: &str) -> Result<Box<dyn Policy>, Failure> {
+        let Self { alpha, beta, samples, use_all, .. } = *self;
+        policy::find(name, Parameters { alpha, beta, samples, use_all })
+            .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))
+    }
+
+    /// Returns what is to be minimised.
+    pub(super) fn objective(&self) -> Objective {
+        let named = Objective::NAMES.iter().find(|(name, _)| *name == self.objective);
+        named.map_or_else(Objective::default, |&(_, objective)| objective)
+    }
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("must be between 0 and 1".into()) }
+}

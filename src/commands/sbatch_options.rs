@@ -1,0 +1,161 @@
+//! Options that sbatch must not be given by users: those that hsched itself decides, and those that lose a job.
+
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// An option that is refused: its name, its short form, and why or what to use instead.
+type Refused = (&'static str, Option<char>, &'static str);
+
+const GPUS: &str =
+    "which GPUs a job gets is hsched's decision; the job keys min_gpus, max_gpus and gpu_types limit it";
+const CPUS: &str = "use the job key cpus_per_gpu";
+const MEMORY: &str = "use the job key memory_per_gpu";
+const TASKS: &str = "hsched starts one task for each GPU";
+const NODES: &str = "the number of nodes follows from the GPUs of the plan";
+const NAMED: &str = "the plan names the nodes; --pin insists on them";
+
+const REFUSED: &[Refused] = &[
+    ("--account", Some('A'), "use the job key or the setting account"),
+    ("--array", Some('a'), "the tasks of an array would be the same ranks"),
+    ("--chdir", Some('D'), "use the job key workdir"),
+    ("--clusters", Some('M'), "a state directory serves one cluster; run hsched where its controller is"),
+    ("--comment", None, "the comment is how hsched finds its jobs in the queue"),
+    ("--cpus-per-gpu", None, CPUS),
+    ("--cpus-per-task", Some('c'), CPUS),
+    ("--gpu-bind", None, "every rank must see all GPUs that the job has on its node"),
+    ("--gpus", Some('G'), GPUS),
+    ("--gpus-per-node", None, GPUS),
+    ("--gpus-per-socket", None, GPUS),
+    ("--gpus-per-task", None, GPUS),
+    ("--gres", None, GPUS),
+    ("--job-name", Some('J'), "by its name hsched tells a job from others when it ends it; rename the job"),
+    ("--mem", None, MEMORY),
+    ("--mem-per-cpu", None, MEMORY),
+    ("--mem-per-gpu", None, MEMORY),
+    ("--no-requeue", None, "hsched decides what becomes of a failed run; see the job key retries"),
+    ("--nodefile", Some('F'), NAMED),
+    ("--nodelist", Some('w'), NAMED),
+    ("--nodes", Some('N'), NODES),
+    ("--ntasks", Some('n'), TASKS),
+    ("--ntasks-per-core", None, TASKS),
+    ("--ntasks-per-gpu", None, TASKS),
+    ("--ntasks-per-node", None, TASKS),
+    ("--ntasks-per-socket", None, TASKS),
+    ("--open-mode", None, "a run that goes on adds to the output of the one before"),
+    ("--output", Some('o'), "the output is in NAME.out in the job's workdir; --error is free"),
+    ("--parsable", None, "hsched reads what sbatch prints"),
+    ("--partition", Some('p'), "use the job key or the setting partition"),
+    ("--qos", Some('q'), "use the job key or the setting qos"),
+    ("--requeue", None, "hsched submits a job again itself; see the job key retries"),
+    ("--signal", None, "use checkpoint: {grace: …} in the job"),
+    ("--tasks-per-node", None, TASKS),
+    ("--test-only", None, "it submits nothing; try --dry-run"),
+    ("--time", Some('t'), "use the job key time, which caps the predicted time"),
+    ("--time-min", None, "use the job key time, which caps the predicted time"),
+    ("--wait", Some('W'), "hsched does not wait for its jobs"),
+    ("--wrap", None, "the script is hsched's"),
+];
+
+/// Refuses options for sbatch that hsched decides itself, or with which it would lose the job.
+///
+/// # Errors
+/// When there is such an option; the failure says what to use instead.
+pub(super) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
+    for option in options {
+        if let Some((_, _, why)) = REFUSED.iter().find(|refused| is_meant(option, refused)) {
+            let message = format!("sbatch option {option:?} is refused: {why}");
+            return Err(Failure::new(Exit::BadInput, message).hint("leave the option out"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a word is that option; sbatch takes the beginning of a long name for the whole.
+fn is_meant(option: &str, (long, short, _): &Refused) -> bool {
+    let name = option.split_once('=').map_or(option, |(name, _)| name);
+    match name.strip_prefix("--") {
+        Some(rest) => !rest.is_empty() && long.starts_with(name),
+        None => {
+            short.is_some_and(|short| option.strip_prefix('-').is_some_and(|rest| rest.starts_with(short)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hsched_decides_is_refused_in_every_spelling() {
+        let refused = |option: &str| refuse_options([&option.to_owned()]).is_err();
+        for option in [
+            "--gres=gpu:v100:4",
+            "--nodes=5",
+            "-N5",
+            "-N",
+            "--array=1-3",
+            "-a1",
+            "--wrap",
+            "--comm=x",
+            "--time=10",
+            "-t10",
+            "--gpus=4",
+            "-G4",
+            "--gpus-per-task=1",
+            "--mem=4G",
+            "--mem-per-cpu=1G",
+            "-c4",
+            "--cpus-per-task",
+            "-p",
+            "-pgpu",
+            "--partition=gpu",
+            "-Aacct",
+            "-wn1",
+            "--nodelist=n1",
+            "--output=x",
+            "-ox",
+            "-Mother",
+            "--clusters=b",
+            "--signal=USR1",
+            "--no-requeue",
+            "--requeue",
+            "--ntasks-per-node=1",
+            "-n4",
+            "--job-n=x",
+        ] {
+            assert!(refused(option), "{option}");
+        }
+        for option in [
+            "--exclusive",
+            "--reservation=r",
+            "--constraint=ib",
+            "-Cib",
+            "--mail-type=END",
+            "--exclude=n1",
+            "-xn1",
+            "--nice=10",
+            "--begin=now+1h",
+            "--dependency=afterok:1",
+            "-d",
+            "--licenses=a",
+            "-L",
+            "--export=NONE",
+            "--error=x",
+            "-ex",
+            "--hint=nomultithread",
+            "--hold",
+            "-H",
+            "n1",
+            "gpu",
+            "--",
+            "--gres-flags=enforce-binding",
+            "--mem-bind=local",
+            "--wait-all-nodes=1",
+            "--threads-per-core=1",
+            "--switches=1",
+            "--contiguous",
+        ] {
+            assert!(!refused(option), "{option}");
+        }
+    }
+}

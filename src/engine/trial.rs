@@ -1,0 +1,48 @@
+//! GPU types on trial: those that a job's file does not list.
+
+use std::collections::BTreeMap;
+
+use crate::model::GpuType;
+use crate::policy::{Placement, Problem};
+
+/// Why a GPU type is on trial for a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// Nobody has measured the job's model there: its speed is an estimate.
+    Estimated,
+    /// The job's model was measured there, and its file does not list the type.
+    Unlisted,
+}
+
+/// The types on trial of one attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trials(pub BTreeMap<GpuType, Trial>);
+
+impl Trials {
+    /// Returns the types on trial among those of a placement; `job` is its place in the problem.
+    #[must_use]
+    pub fn of(problem: &Problem, job: usize, placement: &Placement) -> Self {
+        let trial = |number: usize| {
+            let model = problem.jobs.get(job)?;
+            let trial = match () {
+                () if model.is_estimated(number) => Trial::Estimated,
+                () if model.unlisted.contains(&number) => Trial::Unlisted,
+                () => return None,
+            };
+            Some((problem.gpu_types[number].clone(), trial))
+        };
+        Self(placement.slots.iter().filter_map(|slot| trial(slot.gpu_type)).collect())
+    }
+
+    /// Returns which speeds are estimated, as the end of a sentence about the attempt; nothing where none is.
+    #[must_use]
+    pub fn clause(&self) -> String {
+        let estimated = self.0.iter().filter(|(_, trial)| **trial == Trial::Estimated);
+        let names: Vec<&str> = estimated.map(|(gpu_type, _)| gpu_type.as_str()).collect();
+        match names.as_slice() {
+            [] => String::new(),
+            [one] => format!(" (estimated: speed on {one} never measured)"),
+            many => format!(" (estimated: speeds on {} never measured)", many.join(", ")),
+        }
+    }
+}

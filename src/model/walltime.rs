@@ -1,0 +1,90 @@
+//! The walltime that a run asks for: what it is predicted to take, with a margin, within the limits.
+
+use crate::model::{Cluster, Job, JobDefaults, Partition, Seconds};
+
+/// A run's walltime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walltime {
+    pub minutes: u64,
+    /// The runs of this length that the training takes at least; 1 where no limit cuts it.
+    pub pieces: u64,
+}
+
+impl Walltime {
+    /// Returns the walltime for what is left of a job: `predicted` times `margin` and the time to save, at most the
+    /// least limit.
+    ///
+    /// Never less than leaves the job a minute beside its `grace`: Slurm would signal it before it began.
+    #[must_use]
+    pub fn of(predicted: Seconds, margin: f64, grace: Seconds, limits: &[Seconds]) -> Self {
+        let wanted = predicted.0 * margin + grace.0 + 60.0;
+        let least = ((grace.0 + 60.0) / 60.0).ceil();
+        let limit = limits.iter().map(|limit| (limit.0 / 60.0).floor()).fold(f64::INFINITY, f64::min);
+        // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
+        let minutes = (wanted / 60.0).ceil().clamp(least, 5_256_000.0).min(limit).max(1.0);
+        let pieces = (predicted.0 / 60.0 / minutes).ceil().clamp(1.0, 1e9);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to a positive range"
+        )]
+        let (minutes, pieces) = (minutes as u64, pieces as u64);
+        Self { minutes, pieces }
+    }
+
+    /// Returns that a limit cuts the training into pieces, if so: `in at least 67 pieces of 3 min`.
+    #[must_use]
+    pub fn in_pieces(self) -> Option<String> {
+        let length = match self.minutes {
+            minutes if minutes >= 1440 && minutes % 1440 == 0 => format!("{} d", minutes / 1440),
+            minutes if minutes >= 60 && minutes % 60 == 0 => format!("{} h", minutes / 60),
+            minutes if minutes > 60 => format!("{} h {} min", minutes / 60, minutes % 60),
+            minutes => format!("{minutes} min"),
+        };
+        (self.pieces > 1).then(|| format!("in at least {} pieces of {length}", self.pieces))
+    }
+}
+
+impl Cluster {
+    /// Returns the least walltime limit of the partitions that a job may go to, where one is known.
+    #[must_use]
+    pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
+        let names: Vec<&str> = self.partition_of(job, defaults)?.split(',').map(str::trim).collect();
+        let own = |partition: &&Partition| names.contains(&partition.name.as_str());
+        let limits = self.partitions.iter().filter(own).filter_map(|partition| partition.max_time);
+        limits.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+impl JobDefaults {
+    /// Returns the walltime of a run that is predicted to take so long, in a partition with this limit.
+    #[must_use]
+    pub fn walltime(&self, job: &Job, predicted: Seconds, partition: Option<Seconds>) -> Walltime {
+        let limits: Vec<Seconds> = job.launch.time.into_iter().chain(partition).collect();
+        let grace = job.launch.checkpoint.grace.unwrap_or(self.grace);
+        Walltime::of(predicted, self.time_margin, grace, &limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_has_a_margin_and_respects_every_limit() {
+        let check = |predicted, limits: &[f64], minutes, said: Option<&str>| {
+            let limits: Vec<Seconds> = limits.iter().map(|&limit| Seconds(limit)).collect();
+            let walltime = Walltime::of(Seconds(predicted), 1.5, Seconds(120.0), &limits);
+            assert_eq!((walltime.minutes, walltime.in_pieces().as_deref()), (minutes, said));
+        };
+        check(3600.0, &[], 93, None);
+        check(3600.0, &[3600.0, 1830.0], 30, Some("in at least 2 pieces of 30 min"));
+        check(12_000.0, &[180.0], 3, Some("in at least 67 pieces of 3 min"));
+        check(1e6, &[43_200.0], 720, Some("in at least 24 pieces of 12 h"));
+        check(1e6, &[259_200.0], 4320, Some("in at least 4 pieces of 3 d"));
+        check(1e5, &[9000.0], 150, Some("in at least 12 pieces of 2 h 30 min"));
+        check(1.0, &[], 4, None);
+        check(f64::INFINITY, &[], 5_256_000, Some("in at least 1000000000 pieces of 3650 d"));
+        check(10.0, &[30.0], 1, None);
+    }
+}
