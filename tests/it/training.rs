@@ -72,7 +72,8 @@ print("done")
 #[test]
 fn the_plan_knows_what_each_rank_takes_of_an_epoch() {
     let mut jobs = String::from("jobs:\n");
-    let cases = [(100_000, 512), (66, 64), (65, 64), (103, 32), (130, 64), (50, 64), (27, 8), (28, 8), (83, 11)];
+    let cases =
+        [(100_000, 512), (66, 64), (65, 64), (103, 32), (130, 64), (50, 64), (27, 8), (28, 8), (83, 11)];
     for (number, (samples, batch)) in cases.into_iter().enumerate() {
         writeln!(
             jobs,
