@@ -171,7 +171,11 @@ def told(passes, reduction="mean", **more):
     return training, [str(warning.message) for warning in caught if warning.filename == "<stdin>"]
 
 training, said = told(parts, count=lambda batch: int((value(batch[1]) != -100).sum()))
+gradient = model.weight.grad / 2
+model.zero_grad()
 right = cross_entropy(model(inputs), labels)
+right.backward()
+assert (gradient - model.weight.grad).norm() < 1e-6 * model.weight.grad.norm(), (gradient, model.weight.grad)
 loss = training._line(1.0)["metrics"]["loss"]
 assert abs(loss - float(right)) < 1e-6 and not said, (loss, right, said)
 for passes in parts, parts[2:] * 3:
