@@ -36,6 +36,8 @@ except ModuleNotFoundError:
 
 SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
 
+Pass = Tuple[Any, int, float]  # a micro-batch, its samples, and what its loss is taken over
+
 _asked_to_stop = False
 _left: Optional[int] = None  # the status with which `leave` ended this program
 
@@ -154,8 +156,8 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
         sliced = "MIG-" in os.environ.get("CUDA_VISIBLE_DEVICES", "") or re.search(r"\dg\.\d+gb", me.gpu_type.lower())
         backend = "nccl" if on_gpu and not sliced and dist.is_nccl_available() else "gloo"
     timeout = datetime.timedelta(seconds=timeout_s)
-    alone = {} if "RANK" in os.environ else {"store": dist.HashStore()}  # nobody to meet, and perhaps no MASTER_ADDR
-    dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, **alone)
+    store = None if "RANK" in os.environ else dist.HashStore()  # nobody to meet, and perhaps no MASTER_ADDR
+    dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
     return me if backend == "gloo" else replace(me, control=dist.new_group(timeout=timeout, backend="gloo"))
 
 
@@ -286,7 +288,7 @@ def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str =
 class Step:
     """One step of the optimizer: iterate over it for this rank's micro-batches; the last one's backward synchronises."""
 
-    def __init__(self, training: Training, number: int, passes: Iterable[Tuple[Any, int, float]], total: float) -> None:
+    def __init__(self, training: Training, number: int, passes: Iterable[Pass], total: float) -> None:
         self.size = training.sampler.block(number)  # samples that all ranks take in this step
         self.is_last = number + 1 == training.sampler.steps  # whether it is the last step of the epoch
         self.total = total  # what the losses of all ranks are taken over: samples, or the sum of the counts
@@ -481,7 +483,7 @@ class Training:
             if self._stop_agreed():
                 self.save()
                 leave(SAVED)
-            passes: Iterable[Tuple[Any, int, float]] = self._passes(batches, self.sampler.parts(number), count)
+            passes: Iterable[Pass] = self._passes(batches, self.sampler.parts(number), count)
             if count or keep:
                 passes = list(passes)
             total = float(self._sum([sum(own for _, _, own in passes)])) if count else float(self.sampler.block(number))
@@ -490,8 +492,8 @@ class Training:
             for _ in passes:  # what the step was left with: the next one begins with its own
                 pass
 
-    def _passes(self, batches: Iterator[Any], sizes: List[int], count: Optional[Callable[[Any], float]]) -> Iterator[Tuple[Any, int, float]]:
-        """Yields micro-batches as they are loaded, with their samples and what their losses are taken over."""
+    def _passes(self, batches: Iterator[Any], sizes: List[int], count: Optional[Callable[[Any], float]]) -> Iterator[Pass]:
+        """Yields the passes of a step as their micro-batches are loaded."""
         missing = object()
         for size in sizes:
             batch = next(batches, missing)
@@ -642,10 +644,12 @@ def _uncompiled(model: Any) -> Any:
     return getattr(model, "_orig_mod", model)
 
 
-def _has_ddp(part: Any) -> bool:
-    """Returns whether something, or what it has as an attribute, contains a model in DistributedDataParallel."""
-    modules = [own for own in (part, *getattr(part, "__dict__", {}).values()) if isinstance(own, torch.nn.Module)]
-    return any(isinstance(inner, DistributedDataParallel) for own in modules for inner in own.modules())
+def _has_ddp(part: Any, depth: int = 2) -> bool:
+    """Returns whether something, or what it holds as attributes or items, contains a model in DistributedDataParallel."""
+    if isinstance(part, torch.nn.Module) and any(isinstance(inner, DistributedDataParallel) for inner in part.modules()):
+        return True
+    held = part if isinstance(part, (list, tuple)) else (part if isinstance(part, dict) else getattr(part, "__dict__", {})).values()
+    return depth > 0 and any(_has_ddp(own, depth - 1) for own in held)
 
 
 def _has_ignored(batch: Any) -> bool:

@@ -225,7 +225,7 @@ with tempfile.TemporaryDirectory() as folder:
     sampler = hsched.BatchSampler(8, me)
     wrapped = lambda: DistributedDataParallel(torch.nn.Linear(3, 1))
     one, two = wrapped(), wrapped()
-    for hidden in two, Pair(two), Net(two), Pair(Net(two)), Net(Net(two)):
+    for hidden in two, Pair(two), Net(two), Pair(Net(two)), Net(Net(two)), Pair([two]), Pair({"a": two}):
         refused("critic has a model in DistributedDataParallel", lambda: hsched.Training(me, sampler, one, critic=hidden))
     refused("model has a model in DistributedDataParallel", lambda: hsched.Training(me, sampler, Net(two)))
     refused("models=[...]", lambda: hsched.Training(me, sampler))
