@@ -29,7 +29,7 @@ use crate::slurm::{CommandError, CommandLine, Runner, System};
 /// leaves nothing behind.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A plan from `hsched plan --format json`: warn of ranks that take one sample at a time, too few for BatchNorm.
+    /// A plan from `hsched plan --format json`: warn of ranks that take one sample at a time, too few for batch norm.
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
     /// The Python that has your torch.
@@ -108,7 +108,9 @@ impl Subcommand for Args {
                 "warnings": warnings,
             }))?,
         };
-        warnings.iter().for_each(|warning| context.note(warning));
+        for warning in &warnings {
+            context.note(warning);
+        }
         print(context, &text)?;
         Ok(if right { Exit::Done } else { Exit::Failed })
     }

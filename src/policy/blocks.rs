@@ -5,7 +5,9 @@ pub(super) fn samples_by_rank(samples: u64, batches: &[u64]) -> Vec<u64> {
     let (whole, last) = blocks(samples, batches);
     let mut sums: Vec<u64> = batches.iter().map(|batch| whole * batch).collect();
     for block in last {
-        sums.iter_mut().zip(parts(block, batches)).for_each(|(sum, part)| *sum += part);
+        for (sum, part) in sums.iter_mut().zip(parts(block, batches)) {
+            *sum += part;
+        }
     }
     sums
 }
