@@ -22,6 +22,7 @@ import re
 import signal
 import sys
 import time
+import warnings
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -34,6 +35,8 @@ except ModuleNotFoundError:
     torch = None  # type: ignore[assignment]
 
 SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
+
+Pass = Tuple[Any, int, float]  # a micro-batch, its samples, and what its loss is taken over
 
 _asked_to_stop = False
 _left: Optional[int] = None  # the status with which `leave` ended this program
@@ -60,6 +63,7 @@ class Rank:
     grace_s: float  # seconds between the request to stop and the end
     device: Any = None  # the torch.device to compute on
     group: Any = None  # the ranks' process group; None is torch's default
+    control: Any = None  # the same ranks' group for agreeing without waiting for a GPU; None is `group`
 
     @property
     def batch(self) -> int:
@@ -74,12 +78,20 @@ class Rank:
     def part(self, block: int) -> Tuple[int, int]:
         """Returns where this rank's part of a block of samples begins, and its size.
 
-        A whole global batch gives `batch`; a shorter block is divided in proportion. The parts of all ranks are the
-        block, without gap or overlap; a part may be empty.
+        A whole global batch gives `batch`; another block is divided in proportion, and no part of it is empty, nor of
+        one sample if that can be avoided. The parts of all ranks are the block, without gap or overlap.
         """
-        before = sum(self.batches[:self.rank])
-        begin, end = (edge * block // self.global_batch for edge in (before, before + self.batch))
-        return begin, end - begin
+        least = [min(batch, 2) for batch in self.batches]
+        if sum(least) > block:
+            least = [1] * self.world_size
+        if sum(least) > block:
+            raise ValueError("%d samples are too few for %d ranks" % (block, self.world_size))
+        edges, edge, before, after = [0], 0, 0, sum(least)
+        for batch, low in zip(self.batches, least):
+            before, after = before + batch, after - low
+            edge = max(edge + low, before * block // self.global_batch)
+            edges.append(min(edge, block - after))
+        return edges[self.rank], edges[self.rank + 1] - edges[self.rank]
 
     def report(self, line: Mapping[str, Any]) -> None:
         """Appends a JSON line to this rank's report, if there is one. Numbers that are not finite become null."""
@@ -110,8 +122,8 @@ def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs
         batches = tuple(int(batch) for batch in env["HSCHED_BATCHES"].split(","))
     else:
         batches = tuple((k + 1) * whole // world_size - k * whole // world_size for k in range(world_size))
-    if len(batches) != world_size or sum(batches) != whole or min(batches) < 0:
-        raise ValueError("the batches %s are not those of %d ranks with %d samples" % (batches, world_size, whole))
+    if len(batches) != world_size or sum(batches) != whole or min(batches) < 1:
+        raise ValueError("the batches %s do not divide %d samples among %d ranks" % (batches, whole, world_size))
     return Rank(
         rank=rank, world_size=world_size,
         local_rank=0 if alone else int(env.get("LOCAL_RANK", 0)),
@@ -128,7 +140,8 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
     """Begins: takes over the stop signal, chooses the device, and lets the ranks meet. Call it once, first.
 
     `global_batch` and `epochs` count where hsched has not said them. The backend is NCCL on GPUs and gloo elsewhere;
-    also on slices of a GPU, with which NCCL forms no ring. Without torch there is no device and nobody meets.
+    also on slices of a GPU, with which NCCL forms no ring. Beside another backend the ranks meet by gloo, too, to agree
+    on stops and counts. Without torch there is no device and nobody meets.
     """
     me = read_rank(os.environ, global_batch, epochs)
     signal.signal(signal.SIGUSR1, _on_stop)  # for threads that were there before
@@ -142,11 +155,10 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
     if backend is None:
         sliced = "MIG-" in os.environ.get("CUDA_VISIBLE_DEVICES", "") or re.search(r"\dg\.\d+gb", me.gpu_type.lower())
         backend = "nccl" if on_gpu and not sliced and dist.is_nccl_available() else "gloo"
-    meeting: Dict[str, Any] = {"timeout": datetime.timedelta(seconds=timeout_s)}
-    if "RANK" not in os.environ:
-        meeting["store"] = dist.HashStore()  # nobody to meet, and perhaps no MASTER_ADDR
-    dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, **meeting)
-    return me
+    timeout = datetime.timedelta(seconds=timeout_s)
+    store = None if "RANK" in os.environ else dist.HashStore()  # nobody to meet, and perhaps no MASTER_ADDR
+    dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
+    return me if backend == "gloo" else replace(me, control=dist.new_group(timeout=timeout, backend="gloo"))
 
 
 def _device(me: Rank) -> Any:
@@ -199,17 +211,26 @@ class BatchSampler:
     """This rank's samples of every global batch, for DataLoader(batch_sampler=...): lists of at most `micro_batch`.
 
     Global batches are consecutive blocks of one permutation of all samples, drawn from the seed and the epoch alone.
-    So the order of samples does not depend on how many ranks there are or how they share, and all ranks make the same
-    number of steps. A shorter last block is divided in proportion. A rank whose part of it is empty gets one sample of
-    the block, so that it takes part in the step; `Training` gives that sample the weight 0.
+    So the order of samples does not depend on how many ranks there are or how they share. All ranks make the same
+    number of steps, with at least one sample each in every step; no sample is taken twice.
+
+    What remains after the last whole global batch is a block of its own. If it is less than a quarter of one, it and the
+    last whole one are divided evenly into two blocks; so they are where it has fewer samples than there are ranks.
+    Where that is still too few for every rank to have one, the two are one block.
     """
 
     def __init__(self, samples: int, me: Rank, seed: int = 0, shuffle: bool = True, drop_last: bool = False) -> None:
-        """`drop_last` leaves out the shorter last block: for models that cannot take a single sample."""
+        """`drop_last` leaves out what remains after the last whole global batch."""
         self.samples, self.me, self.seed, self.shuffle, self.drop_last = samples, me, seed, shuffle, drop_last
-        self.steps = samples // me.global_batch if drop_last else -(-samples // me.global_batch)
+        self._whole, rest = divmod(samples, me.global_batch)  # blocks that are whole global batches
+        self._last = [rest] if rest and not drop_last else []  # sizes of the blocks after those
+        if self._last and self._whole and (4 * rest < me.global_batch or rest < me.world_size):
+            both = me.global_batch + rest
+            self._whole, self._last = self._whole - 1, [both] if both < 2 * me.world_size else [both - both // 2, both // 2]
+        self.steps = self._whole + len(self._last)
         if self.steps < 1:
             raise ValueError("%d samples make no step of %d" % (samples, me.global_batch))
+        self._parts = {block: me.part(block) for block in map(self.block, range(max(0, self._whole - 1), self.steps))}
         self.set_epoch(1)
 
     def set_epoch(self, epoch: int, first_step: int = 0) -> None:
@@ -218,25 +239,30 @@ class BatchSampler:
 
     def block(self, step: int) -> int:
         """Returns the size of a step's block."""
-        return min(self.me.global_batch, self.samples - step * self.me.global_batch)
+        return self.me.global_batch if step < self._whole else self._last[step - self._whole]
 
     def parts(self, step: int) -> List[int]:
-        """Returns the sizes of this rank's micro-batches of a step; [0] stands for one sample without weight."""
-        size = self.me.part(self.block(step))[1]
-        return [min(self.me.micro_batch, size - begin) for begin in range(0, size, self.me.micro_batch)] or [0]
+        """Returns the sizes of this rank's micro-batches of a step."""
+        return _evenly(self._parts[self.block(step)][1], self.me.micro_batch)
 
     def __len__(self) -> int:
         return sum(len(self.parts(step)) for step in range(self.first_step, self.steps))
 
     def __iter__(self) -> Iterator[List[int]]:
         order = _permutation(self.samples, self.seed + self.epoch) if self.shuffle else range(self.samples)
+        block_begin = sum(map(self.block, range(self.first_step)))
         for step in range(self.first_step, self.steps):
-            begin = step * self.me.global_batch + self.me.part(self.block(step))[0]
+            begin = block_begin + self._parts[self.block(step)][0]
             for size in self.parts(step):
-                if size == 0:
-                    begin = step * self.me.global_batch
-                yield [int(index) for index in order[begin:begin + max(1, size)]]
+                yield [int(index) for index in order[begin:begin + size]]
                 begin += size
+            block_begin += self.block(step)
+
+
+def _evenly(samples: int, most: int) -> List[int]:
+    """Returns the sizes of as few parts of at most `most` samples as possible, as even as possible, larger ones first."""
+    parts = -(-samples // most)
+    return [(samples + k) // parts for k in reversed(range(parts))]
 
 
 def _permutation(samples: int, seed: int) -> Sequence[Any]:
@@ -260,26 +286,35 @@ def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str =
 
 
 class Step:
-    """One step of the optimiser: iterate over it for this rank's micro-batches; the last one's backward synchronises."""
+    """One step of the optimizer: iterate over it for this rank's micro-batches; the last one's backward synchronises."""
 
-    def __init__(self, training: Training, batches: List[Any], sizes: List[int], counts: List[float], total: float) -> None:
+    def __init__(self, training: Training, number: int, passes: Iterable[Pass], total: float) -> None:
+        self.size = training.sampler.block(number)  # samples that all ranks take in this step
+        self.is_last = number + 1 == training.sampler.steps  # whether it is the last step of the epoch
         self.total = total  # what the losses of all ranks are taken over: samples, or the sum of the counts
-        self._training, self._batches, self._sizes, self._counts = training, batches, sizes, counts
-        self._count = 0.0
+        self._training, self._passes, self._last = training, passes, len(training.sampler.parts(number)) - 1
+        self._batch, self._count, self._begun = None, 0.0, False
 
     def __iter__(self) -> Iterator[Any]:
-        timer, last = self._training.timer, len(self._batches) - 1
-        for k, (batch, self._count) in enumerate(zip(self._batches, self._counts)):
-            with contextlib.nullcontext() if k == last else self._training._silence():
+        if self._begun and not isinstance(self._passes, list):
+            raise RuntimeError("the micro-batches of this step are gone: to go over them again, use steps(..., keep=True)")
+        self._begun, timer = True, self._training.timer
+        self._training._settle()
+        for k, (self._batch, size, self._count) in enumerate(self._passes):
+            with self._training._pass(exchange=k == self._last):
                 timer.start()
-                yield batch
-                timer.stop(self._sizes[k])
+                yield self._batch
+                timer.stop(size)
 
     def scale(self, loss: Any, reduction: str = "mean") -> Any:
         """Returns the loss of the current micro-batch with the weight that makes the averaged gradient right."""
-        scaled = scale_loss(loss, self._training.me, self._count, self.total, reduction)
-        self._training.loss += scaled.detach().double() * self.total / self._training.me.world_size
-        self._training.counted += self._count
+        training = self._training
+        if reduction == "mean":
+            training._warn_of_ignored(self._batch)
+        scaled = scale_loss(loss, training.me, self._count, self.total, reduction)
+        if self._count > 0:  # the mean of nothing is not a number
+            training.loss += scaled.detach().double() * self.total / training.me.world_size
+            training.counted += self._count
         return scaled
 
 
@@ -352,35 +387,51 @@ class _Sink:
 class Training:
     """The loop over epochs and steps: weights, times, reports, checkpoints, and the end when a stop was asked for."""
 
-    def __init__(self, me: Rank, sampler: BatchSampler, model: Any, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
-                 save_every: int = 1, **stateful: Any) -> None:
-        """`model` is the one in DistributedDataParallel, compiled or not; alone it may be any module.
+    def __init__(self, me: Rank, sampler: BatchSampler, model: Any = None, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
+                 save_every: int = 1, models: Iterable[Any] = (), **stateful: Any) -> None:
+        """`model` is the one in DistributedDataParallel, compiled or not; alone it may be any module. If there are several
+        that are trained together, such as those of a GAN, give all of them in `models`.
 
         `stateful` (optimizer=..., scheduler=..., scaler=...) has whatever else belongs into a checkpoint, each with
         `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and at the
         end. DDP takes one communication hook, which is used here: give your own as `comm_hook`, its state will be None.
         """
-        self.me, self.sampler, self.model, self.save_every = me, sampler, model, save_every
+        self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]
+        if not self.models:
+            raise ValueError("Training needs a model, or several: models=[...]")
+        self.me, self.sampler, self.model, self.save_every = me, sampler, self.models[0], save_every
         self.timer = Timer(me.device)
+        self._group = me.group if me.control is None else me.control
         self.epoch = 0  # epochs done
         self.step = 0  # steps done of the epoch after those
         self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
         # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
         self.loss, self.counted, self._samples = 0.0, 0.0, 0
         self.path = os.path.join(me.checkpoint_dir, "hsched-ddp.pt")
-        whole = _uncompiled(model)
-        self._ddp = whole if isinstance(whole, DistributedDataParallel) else None
-        if self._ddp is None and me.world_size > 1:
-            raise ValueError("several ranks need the model in DistributedDataParallel, not %s" % type(whole).__name__)
-        self._stateful = dict(stateful, model=_uncompiled(self._ddp.module) if self._ddp else whole)
+        self._looks_for_ignored = me.rank == 0  # whether to warn of labels that are not counted
+        whole = [_uncompiled(own) for own in self.models]
+        self._ddp = [own for own in whole if isinstance(own, DistributedDataParallel)]
+        if len(self._ddp) < len(whole) and me.world_size > 1:
+            kinds = ", ".join(type(own).__name__ for own in whole)
+            raise ValueError("several ranks need the model in DistributedDataParallel, not %s" % kinds)
+        self._modules = [_uncompiled(own.module) if isinstance(own, DistributedDataParallel) else own for own in whole]
+        names = ["model"] + ["model %d" % number for number in range(2, len(whole) + 1)]
+        self._stateful = dict(stateful, **dict(zip(names, self._modules)))
+        for name, part in self._stateful.items():
+            if _has_ddp(part):
+                raise ValueError("%s has a model in DistributedDataParallel: give that in models=[...], "
+                                 "or %s its .module, so that the ranks exchange gradients together" % (name, name))
         self._asked = self._sum([0.0], later=True)
-        if self._ddp:
-            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        for own in self._ddp:
+            own.register_comm_hook(None, self._hook(comm_hook))
 
-            def marked(state, bucket):  # type: ignore[no-untyped-def]  # DDP wants no types, or its own
-                self.timer.mark()
-                return comm_hook(state, bucket) if comm_hook else allreduce_hook(me.group, bucket)
-            self._ddp.register_comm_hook(None, marked)
+    def _hook(self, comm_hook: Optional[Callable[[Any, Any], Any]]) -> Any:
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+        def marked(state, bucket):  # type: ignore[no-untyped-def]  # DDP wants no types, or its own
+            self.timer.mark()
+            return comm_hook(state, bucket) if comm_hook else allreduce_hook(self.me.group, bucket)
+        return marked
 
     @property
     def global_step(self) -> int:
@@ -409,15 +460,21 @@ class Training:
             if stopping and self.epoch < self.me.epochs:
                 leave(SAVED)
 
-    def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None) -> Iterator[Step]:
+    def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None, keep: bool = False) -> Iterator[Step]:
         """Yields the steps of the epoch that are still to do; `loader` must go by this training's sampler.
 
         `count` says what the loss of a micro-batch is taken over, where that is not samples: tokens with a label.
-        When a rank was asked to stop, all ranks save after the same step and exit with status 85.
+        With `keep` a step can be iterated over again, as when models are trained in turn; otherwise, without `count`,
+        each micro-batch is loaded when it is its turn. When a rank was asked to stop, all ranks save after the same step
+        and exit with status 85.
         """
+        if getattr(loader, "_is_accelerate_prepared", False) or type(loader).__module__.split(".")[0] == "accelerate":
+            raise ValueError("accelerate has prepared this loader and divides its batches once more: give steps() the DataLoader "
+                             "as it was, and do not prepare it")
         if getattr(loader, "batch_sampler", self.sampler) is not self.sampler:
             raise ValueError("the loader has another sampler than this training: give it batch_sampler=sampler")
         self.sampler.set_epoch(self.epoch + 1, self.step)
+        self._looks_for_ignored &= count is None
         state = _random_state(self.me.device)
         batches = iter(loader)
         if self.step > 0:  # beginning to load draws a random number, which was drawn before the stop
@@ -426,15 +483,29 @@ class Training:
             if self._stop_agreed():
                 self.save()
                 leave(SAVED)
-            sizes = self.sampler.parts(number)
-            held = [batch for _, batch in zip(sizes, batches)]
-            if len(held) < len(sizes):
+            passes: Iterable[Pass] = self._passes(batches, self.sampler.parts(number), count)
+            if count or keep:
+                passes = list(passes)
+            total = float(self._sum([sum(own for _, _, own in passes)])) if count else float(self.sampler.block(number))
+            self._samples, self.step = self._samples + sum(self.sampler.parts(number)), number + 1
+            yield Step(self, number, passes, total)
+            for _ in passes:  # what the step was left with: the next one begins with its own
+                pass
+
+    def _passes(self, batches: Iterator[Any], sizes: List[int], count: Optional[Callable[[Any], float]]) -> Iterator[Pass]:
+        """Yields the passes of a step as their micro-batches are loaded."""
+        missing = object()
+        for size in sizes:
+            batch = next(batches, missing)
+            if batch is missing:
                 raise ValueError("the loader ended before the epoch, which has %d steps" % self.sampler.steps)
-            counts = [float(count(batch)) if count and size else float(size) for batch, size in zip(held, sizes)]
-            total = float(self._sum([sum(counts)])) if count else float(self.sampler.block(number))
-            step = Step(self, held, sizes, counts, total)
-            self._samples, self.step = self._samples + sum(sizes), number + 1
-            yield step
+            yield batch, size, float(count(batch) if count else size)
+
+    def _warn_of_ignored(self, batch: Any) -> None:
+        if self._looks_for_ignored and _has_ignored(batch):
+            self._looks_for_ignored = False
+            warnings.warn("some labels are -100, which losses ignore, but ranks are weighted by their samples: say how many labels "
+                          "count, steps(loader, count=lambda batch: int((batch[1] != -100).sum()))", stacklevel=3)
 
     def probe(self, loss_of: Callable[[Any], Any], loader: Any, times: int = 3) -> List[Tuple[int, float]]:
         """Times passes at two batch sizes, the micro-batch and half of it, and reports them: (samples, seconds) pairs.
@@ -442,26 +513,27 @@ class Training:
         `loss_of` returns the loss of a batch as the loader gives it. Gradients, buffers and random numbers are put
         back, so training goes on as if nothing had been; call it on all ranks, before the epochs.
         """
-        module, state = self._stateful["model"], _random_state(self.me.device)
-        gradients = [parameter.grad for parameter in module.parameters()]
-        buffers = [buffer.clone() for buffer in module.buffers()]
+        state = _random_state(self.me.device)
+        parameters = [parameter for module in self._modules for parameter in module.parameters()]
+        buffers = [buffer for module in self._modules for buffer in module.buffers()]
+        gradients, before = [parameter.grad for parameter in parameters], [buffer.clone() for buffer in buffers]
         pairs = []
         # Two sizes on every rank, if they are the same: some layers exchange statistics in every pass.
         for size in (max(1, self.me.micro_batch // 2), self.me.micro_batch):
             batch = loader.collate_fn([loader.dataset[k % self.sampler.samples] for k in range(size)])
             for again in range(times + 1):
-                for parameter in module.parameters():
+                for parameter in parameters:
                     parameter.grad = None
-                with self._silence():
+                with self._pass(exchange=False):
                     self.timer.flush()
                     self.timer.start()
                     loss_of(batch).backward()
                     self.timer.stop(size)
                 pairs += [(size, round(seconds, 9)) for _, seconds in self.timer.flush()[:again]]  # the first one warms up
-        for parameter, gradient in zip(module.parameters(), gradients):
+        for parameter, gradient in zip(parameters, gradients):
             parameter.grad = gradient
-        for buffer, before in zip(module.buffers(), buffers):
-            buffer.copy_(before)
+        for buffer, value in zip(buffers, before):
+            buffer.copy_(value)
         _set_random_state(state, self.me.device)
         self.me.report({"probe": pairs, "rank": self.me.rank})
         self._sum([0.0])  # so that no epoch begins with the wait for a slower rank's probe
@@ -469,16 +541,31 @@ class Training:
             leave()  # hsched probe wants nothing else
         return pairs
 
-    def _silence(self) -> Any:
-        """Returns the context of passes whose gradients are not exchanged."""
-        if self._ddp and self._ddp.static_graph:
-            raise ValueError("torch has neither micro-batches nor probes with static_graph=True: leave it out")
-        return self._ddp.no_sync() if self._ddp else contextlib.nullcontext()
+    @contextlib.contextmanager
+    def _pass(self, exchange: bool) -> Iterator[None]:
+        """The context of a forward and backward pass in which the models exchange gradients and buffers, or nothing.
+
+        DDP would send buffers in a step's first pass. Where ranks make unequal numbers of passes, several models would
+        then exchange in another order on each rank, and wait for each other for ever.
+        """
+        with contextlib.ExitStack() as stack:
+            for own in self._ddp:
+                own.require_forward_param_sync = exchange
+                if not exchange:
+                    if own.static_graph:
+                        raise ValueError("torch has neither micro-batches nor probes with static_graph=True: leave it out")
+                    stack.enter_context(own.no_sync())
+            yield
+
+    def _settle(self) -> None:
+        """Lets the models agree now on the buckets for their gradients, which DDP would do in some later forward pass."""
+        for own in self._ddp:
+            own.reducer._rebuild_buckets()
 
     def save(self) -> None:
         """Replaces the checkpoint as a whole: rank 0 does, and all ranks call this, between steps. It fails on all or none."""
         states: List[Any] = [None] * self.me.world_size
-        dist.all_gather_object(states, _random_state(self.me.device), group=self.me.group)
+        dist.all_gather_object(states, _random_state(self.me.device), group=self._group)
         problem: Optional[Exception] = None
         if self.me.rank == 0:
             temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
@@ -530,20 +617,20 @@ class Training:
         return dict({name: getattr(self.sampler, name) for name in names}, global_batch=self.me.global_batch)
 
     def _line(self, epoch_s: float) -> Dict[str, Any]:
-        passes = self.timer.flush()
-        whole = [seconds for samples, seconds in passes if samples == self.me.micro_batch]
+        passes, micro_batch = self.timer.flush(), _evenly(self.me.batch, self.me.micro_batch)[0]
+        whole = [seconds for samples, seconds in passes if samples == micro_batch]
         whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one DDP orders its buckets
         loss, count = self._sum([float(self.loss), self.counted]).tolist()
         metrics = dict({"loss": loss / count if count else math.nan}, **self.metrics)
         return {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
                 "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
-                "micro_batch": self.me.micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
+                "micro_batch": micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
                 "metrics": {name: float(value) for name, value in metrics.items()}}
 
     def _sum(self, values: List[float], later: bool = False) -> Any:
         """Returns the sums over all ranks as a tensor; all ranks meet here, unless it is for later."""
-        sums = torch.tensor(values, dtype=torch.float64, device=self.me.device)
-        work = dist.all_reduce(sums, group=self.me.group, async_op=later)
+        sums = torch.tensor(values, dtype=torch.float64, device="cpu")  # a GPU would have to end all its work first
+        work = dist.all_reduce(sums, group=self._group, async_op=later)
         return (work, sums) if later else sums
 
     def _stop_agreed(self) -> bool:
@@ -555,6 +642,22 @@ class Training:
 
 def _uncompiled(model: Any) -> Any:
     return getattr(model, "_orig_mod", model)
+
+
+def _has_ddp(part: Any, depth: int = 2) -> bool:
+    """Returns whether something, or what it holds as attributes or items, contains a model in DistributedDataParallel."""
+    if isinstance(part, torch.nn.Module) and any(isinstance(inner, DistributedDataParallel) for inner in part.modules()):
+        return True
+    held = part if isinstance(part, (list, tuple)) else (part if isinstance(part, dict) else getattr(part, "__dict__", {})).values()
+    return depth > 0 and any(_has_ddp(own, depth - 1) for own in held)
+
+
+def _has_ignored(batch: Any) -> bool:
+    """Returns whether a batch, on the CPU, has labels of -100, which torch's losses ignore."""
+    if isinstance(batch, torch.Tensor):
+        return batch.dtype == torch.int64 and batch.device.type == "cpu" and bool((batch == -100).any())
+    values = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()
+    return any(map(_has_ignored, values))
 
 
 def _random_state(device: Any) -> Dict[str, Any]:

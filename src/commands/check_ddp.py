@@ -3,6 +3,7 @@
 hsched gives this text to Python's standard input, behind two lines that set HELPER (the text of hsched_ddp.py) and
 DEVICE ("cpu" or "cuda"). It prints one JSON object. Nothing is left on the disk.
 """
+import datetime
 import importlib.util
 import itertools
 import json
@@ -17,7 +18,8 @@ import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 RANKS = 4
-LIMITS = {"gradient float64": 1e-6, "gradient float32": 1e-4, "order of samples": 0.0, "stopped and resumed": 1e-9}
+LIMITS = {"gradient float64": 1e-6, "gradient float32": 1e-4, "shared statistics": 1e-6, "order of samples": 0.0,
+          "stopped and resumed": 1e-9}
 """The largest relative error (for the order: number of differences) that is right."""
 PLAIN = "plain DDP"
 """The control: the same batches without weights, where an error must show."""
@@ -25,6 +27,9 @@ PLAIN_AT_LEAST = 1e-2
 
 SHARES = {2: [(31, 1), (1, 31), (20, 12)], 3: [(31, 1, 8), (5, 3, 8)], 4: [(31, 1, 1, 7), (10, 2, 3, 1)]}
 """Batches of the ranks, by their number."""
+
+TIMEOUT_S = 120.0
+"""The longest that a rank waits for another one."""
 
 
 class Worst:
@@ -54,36 +59,66 @@ class Bench:
         self.helper, self.torch, self.worst = helper, torch, Worst()
         on_gpu = DEVICE == "cuda"  # type: ignore[name-defined]
         self.backend = "nccl" if on_gpu and torch.cuda.device_count() >= RANKS else "gloo"
-        self.me = helper.init(global_batch=RANKS, backend=self.backend)
+        self.me = helper.init(global_batch=RANKS, backend=self.backend, timeout_s=TIMEOUT_S)
         if on_gpu and self.me.device.type != "cuda":
             raise RuntimeError("torch sees no GPU")
-        self.groups = {world: torch.distributed.new_group(list(range(world))) for world in SHARES}
+        self.groups = {world: self.group(world, self.backend) for world in SHARES}
+        self.controls = {world: self.group(world, "gloo") for world in SHARES}
+
+    def group(self, world: int, backend: str) -> Any:
+        return self.torch.distributed.new_group(list(range(world)), datetime.timedelta(seconds=TIMEOUT_S), backend)
 
     def ranks(self, batches: Tuple[int, ...], micro_batch: Optional[int], **more: Any) -> Optional[Any]:
         """Returns this process as a rank of a smaller world, if it belongs to it."""
         if self.me.rank >= len(batches):
             return None
-        return self.helper.replace(self.me, world_size=len(batches), batches=batches, group=self.groups[len(batches)],
-                                   micro_batch=micro_batch or batches[self.me.rank], **more)
+        world = len(batches)
+        return self.helper.replace(self.me, world_size=world, batches=batches, group=self.groups[world],
+                                   control=self.controls[world], micro_batch=micro_batch or batches[self.me.rank], **more)
 
     def whole(self, batches: Tuple[int, ...], **more: Any) -> Any:
         """Returns the world of one rank that takes whole batches."""
         size = sum(batches)
         return self.helper.replace(self.me, rank=0, world_size=1, batches=(size,), micro_batch=size, **more)
 
-    def data(self, samples: int, dtype: Any) -> Any:
-        """Inputs and labels of five positions each; some labels do not count, but the first one does."""
+    def data(self, samples: int, dtype: Any, ignored: float = 0.5) -> Any:
+        """Inputs and labels of five positions each; a part of the labels does not count, but the first one does."""
         torch = self.torch
         noise = torch.Generator().manual_seed(7)
         inputs = torch.randn(samples, 6, generator=noise, dtype=torch.float64)
         labels = torch.randint(0, 3, (samples, 5), generator=noise)
-        labels[:, 1:][torch.rand(samples, 4, generator=noise) < 0.5] = -100
+        labels[:, 1:][torch.rand(samples, 4, generator=noise) < ignored] = -100
         return torch.utils.data.TensorDataset(inputs.to(dtype), labels)
 
     def model(self, dtype: Any, dropout: float = 0.0) -> Any:
         nn = self.torch.nn
         self.torch.manual_seed(3)
-        return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(dropout), nn.Linear(16, 15)).to(self.me.device, dtype)
+        model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(dropout), nn.Linear(16, 15))
+        model.register_buffer("sent", self.torch.zeros(1))  # DDP sends buffers from rank 0 to the others
+        return model.to(self.me.device, dtype)
+
+    def normalised(self, group: Any = None) -> Any:
+        """A model that normalises over the samples of all ranks, as SyncBatchNorm does on GPUs; without a group, of this one."""
+        torch, model = self.torch, self.model(self.torch.float64)
+
+        class Total(torch.autograd.Function):  # type: ignore[name-defined,misc]
+            @staticmethod
+            def forward(context: Any, values: Any) -> Any:
+                total = values.clone()
+                torch.distributed.all_reduce(total, group=group)
+                return total
+
+            @staticmethod
+            def backward(context: Any, gradient: Any) -> Any:
+                return Total.forward(context, gradient)
+
+        class Norm(torch.nn.Module):  # type: ignore[name-defined,misc]
+            def forward(self, inputs: Any) -> Any:
+                sums = torch.cat([inputs.sum(0), inputs.square().sum(0), inputs.new_full((1,), len(inputs))])
+                sums = Total.apply(sums) if group else sums
+                means = sums[:-1].reshape(2, -1) / sums[-1]
+                return (inputs - means[0]) / (means[1] - means[0].square() + 1e-5).sqrt()
+        return torch.nn.Sequential(model[0], Norm(), *model[1:])
 
     def loss(self, model: Any, batch: Any, reduction: str) -> Any:
         inputs, labels = (part.to(self.me.device) for part in batch)
@@ -110,18 +145,36 @@ class Bench:
         me = self.ranks(batches, micro_batch)
         if me is None:
             return
-        data = self.data(2 * me.global_batch + 2, dtype)  # the last step has too few samples for all
-        model = self.model(dtype)
+        data = self.data(2 * me.global_batch + 2, dtype)  # the last two steps share what is left
+        models = [self.wrapped(self.model(dtype), me) for _ in range(2)]  # side by side, as those of a GAN
         sampler = self.helper.BatchSampler(len(data), me, seed=5)
-        training = self.helper.Training(me, sampler, self.wrapped(model, me))
+        training = self.helper.Training(me, sampler, models=models)
         loader = self.torch.utils.data.DataLoader(data, batch_sampler=sampler)
         expected = self.expected(self.model(dtype), data, batches)
         steps = training.steps(loader, count=lambda batch: int((batch[1] != -100).sum()))
         for step, wanted in zip(steps, expected):
-            model.zero_grad()
+            for model in models:
+                model.zero_grad()
             for batch in step:
-                step.scale(self.loss(training.model, batch, reduction), reduction).backward()
-            self.worst.add(name, self.error(self.gradient(model), wanted))
+                for model in models:
+                    step.scale(self.loss(model, batch, reduction), reduction).backward()
+            for model in models:
+                self.worst.add(name, self.error(self.gradient(model), wanted))
+
+    def check_statistics(self, batches: Tuple[int, ...]) -> None:
+        """Runs a loop without Training over a model in which each rank's samples count for the others."""
+        me = self.ranks(batches, None)
+        if me is None:
+            return
+        data = self.data(2 * me.global_batch + 2, self.torch.float64, ignored=0.0)
+        model = self.wrapped(self.normalised(me.group), me)
+        sampler = self.helper.BatchSampler(len(data), me, seed=5)
+        expected = self.expected(self.normalised(), data, batches)
+        for step, (indices, wanted) in enumerate(zip(sampler, expected)):
+            model.zero_grad()
+            loss = self.loss(model, data[indices], "mean")
+            self.helper.scale_loss(loss, me, len(indices), sampler.block(step)).backward()
+            self.worst.add("shared statistics", self.error(self.gradient(model), wanted))
 
     def check_plain(self, batches: Tuple[int, ...]) -> None:
         me = self.ranks(batches, None)
@@ -134,20 +187,18 @@ class Bench:
         self.worst.add(PLAIN, self.error(self.gradient(model), wanted))
 
     def check_order(self) -> None:
-        for batches in itertools.chain(*SHARES.values()):
-            samples = 3 * sum(batches) + 5
-            order = [k for block in self.helper.BatchSampler(samples, self.whole(batches), seed=2) for k in block]
+        for batches, left in itertools.product(itertools.chain(*SHARES.values()), (0, 1, 5)):
+            samples = 3 * sum(batches) + left
+            whole = self.helper.BatchSampler(samples, self.whole(batches), seed=2)
             samplers = [self.helper.BatchSampler(samples, self.helper.replace(self.whole(batches), rank=rank, batches=batches,
                                                                               world_size=len(batches), micro_batch=3), seed=2)
                         for rank in range(len(batches))]
-            together = []  # type: List[int]
             rows = [iter(sampler) for sampler in samplers]
-            for step in range(samplers[0].steps):
-                for sampler, row in zip(samplers, rows):
-                    for size in sampler.parts(step):
-                        together += next(row)[:size]
-            wrong = sum(a != b for a, b in zip(order, together)) + abs(len(order) - len(together))
-            self.worst.add("order of samples", float(wrong or sorted(order) != list(range(samples))))
+            wrong = sum(sampler.steps != whole.steps for sampler in samplers)
+            for step, block in enumerate(whole):
+                parts = [[next(row) for _ in sampler.parts(step)] for sampler, row in zip(samplers, rows)]
+                wrong += sum(not all(part) for part in parts) + (list(itertools.chain(*itertools.chain(*parts))) != block)
+            self.worst.add("order of samples", float(wrong + (sorted(itertools.chain(*whole)) != list(range(samples)))))
 
     def curve(self, me: Any, dropout: float, limit: Optional[int] = None) -> List[float]:
         """Trains from the checkpoint, if there is one, and returns the loss after every step; saves after `limit`."""
@@ -201,6 +252,7 @@ class Bench:
             self.check_gradients("gradient float64", self.torch.float64, batches, micro_batch, reduction)
             self.check_gradients("gradient float32", self.torch.float32, batches, micro_batch, reduction)
         for batches in itertools.chain(*SHARES.values()):
+            self.check_statistics(batches)
             self.check_plain(batches)
         self.check_resume(os.path.join(folder, "a"), [((31, 1, 1, 7), None, 4), ((13, 27), 6, 3), ((4, 30, 6), 5, None)])
         # Each rank has random numbers of its own, which must go on where they were, too.

@@ -1,5 +1,7 @@
 //! `hsched check-ddp`: whether the user's torch trains rightly with unequal ranks.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -8,21 +10,28 @@ use serde_json::{Value, json};
 
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
-use crate::commands::input;
+use crate::commands::planning::Planned;
+use crate::commands::{input, planning};
+use crate::engine::named_ranks;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::model::{GpuType, Job, PlacedRank};
 use crate::settings::process_environment;
 use crate::slurm::{CommandError, CommandLine, Runner, System};
 
 /// Check that your torch trains rightly with unequal ranks
 ///
 /// Starts four ranks on this machine with the Python of your training and the module `hsched_ddp` that jobs can import.
-/// With shares as unequal as 1:31, means and sums, whole batches and micro-batches, the averaged gradient must be
-/// that of one process with the whole batch, the order of samples must not depend on the shares, and a training that
-/// is stopped and resumed on other ranks must go on as if nothing had been. Plain DDP must fail the same test.
-/// Needs no Slurm and no GPU, takes a few seconds and leaves nothing behind.
+/// With shares as unequal as 1:31, means and sums, whole batches and micro-batches, one model and two, and layers
+/// that normalise over all ranks, the averaged gradient must be that of one process with the whole batch. The order of
+/// samples must not depend on the shares, and a training that is stopped and resumed on other ranks must go on as if
+/// nothing had happened. Plain DDP must fail the same test. Needs no Slurm and no GPU, takes less than a minute and
+/// leaves nothing behind.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// A plan from `hsched plan --format json`: warn of ranks that take one sample at a time, too few for batch norm.
+    #[arg(value_name = "PLAN")]
+    plan: Option<PathBuf>,
     /// The Python that has your torch.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: String,
@@ -77,6 +86,8 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let planned = self.plan.as_ref().map(|path| planning::read(&input::text(path)?, path)).transpose()?;
+        let warnings = planned.as_ref().map(warnings).unwrap_or_default();
         let helper = input::template(context)?.helper;
         let answer = self.ask(&helper)?;
         let Some(torch) = &answer.torch else {
@@ -94,8 +105,12 @@ impl Subcommand for Args {
                 "device": answer.device,
                 "backend": answer.backend,
                 "checks": answer.checks,
+                "warnings": warnings,
             }))?,
         };
+        for warning in &warnings {
+            context.note(warning);
+        }
         print(context, &text)?;
         Ok(if right { Exit::Done } else { Exit::Failed })
     }
@@ -145,6 +160,35 @@ impl Args {
         }
         failure.hint("activate the environment of your training first, or name its Python: --python PROGRAM")
     }
+}
+
+/// Returns a warning for each placed job and GPU type with ranks that take a single sample in a pass.
+fn warnings(planned: &Planned) -> Vec<String> {
+    let placed = planned.jobs.iter().zip(planned.plan.verdicts());
+    let placed = placed.filter_map(|(job, verdict)| Some((job, verdict.placement()?)));
+    placed
+        .flat_map(|(job, placement)| single_samples(job, &named_ranks(&planned.problem, placement)))
+        .collect()
+}
+
+fn single_samples(job: &Job, ranks: &[PlacedRank]) -> Vec<String> {
+    let mut counts: BTreeMap<&GpuType, u64> = BTreeMap::new();
+    for rank in ranks.iter().filter(|rank| rank.batch / rank.micro_batches(job).1 == 1) {
+        *counts.entry(&rank.gpu_type).or_default() += 1;
+    }
+    let warning = |(gpu_type, count)| {
+        let ranks = if count == 1 { "1 rank takes".into() } else { format!("{count} ranks take") };
+        let remedy = if job.max_batch.get(gpu_type) == Some(&1) {
+            "no more fit by its max_batch; leave the type out with gpu_types"
+        } else {
+            "set batch_quantum: 2"
+        };
+        let name = &job.name;
+        format!(
+            "{name}: on {gpu_type} {ranks} one sample in a pass, which BatchNorm normalises by itself: {remedy}"
+        )
+    };
+    counts.into_iter().map(warning).collect()
 }
 
 /// Returns the line for people.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
+use serde_json::json;
 
 use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
@@ -20,7 +21,7 @@ use crate::model::{Access, Cluster, GpuType, Job, Offer, Seconds};
 use crate::policy::{self, Bound, CheckedPlan, Memory, Problem, Verdict};
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::{PlanFile, Solved};
+use crate::store::{PlanFile, PlanFileError, Solved};
 use crate::ui::Progress;
 
 /// What can be said about how to plan.
@@ -152,6 +153,42 @@ fn pieces(context: &Context, cluster: &Cluster, jobs: &[Job], plan: &CheckedPlan
         Some(format!("{}: a time limit cuts it {pieces}, each waiting in the queue anew", job.name))
     };
     jobs.iter().zip(plan.verdicts()).filter_map(note).collect()
+}
+
+/// Returns the plan of a file, checked again: it may have been made long ago or changed by hand.
+///
+/// # Errors
+/// When the file is no plan, or its plan is not a right one (exit 78).
+pub(super) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
+    let wrong = |what: String| {
+        let message = format!("{}: {what}", input::name(path));
+        Failure::new(Exit::BadInput, message).hint("make the plan anew with hsched plan")
+    };
+    let unusable = |error: PlanFileError| wrong(Failure::from_error(Exit::BadInput, &error).message);
+    let file = PlanFile::parse(text).map_err(unusable)?;
+    let specs: Vec<_> = file.jobs.iter().map(|job| &job.spec).collect();
+    let specs = json!({ "jobs": specs }).to_string();
+    let jobs = spec::jobs::parse(&specs).map_err(|problems| {
+        let list: Vec<String> = problems
+            .as_slice()
+            .iter()
+            .map(|problem| format!("{}: {}", problem.path.replacen(']', "].spec", 1), problem.message))
+            .collect();
+        wrong(list.join("; "))
+    })?;
+    if let Some((job, planned)) =
+        jobs.iter().zip(&file.jobs).find(|(job, planned)| job.name.as_str() != planned.name)
+    {
+        return Err(wrong(format!("job {:?} has the spec of job {:?}", planned.name, job.name.as_str())));
+    }
+    let problem = file.problem(&jobs).map_err(unusable)?;
+    let plan = file.plan(&problem).map_err(unusable)?;
+    let plan = policy::verify(&problem, plan).map_err(|violations| {
+        let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        wrong(format!("the plan breaks rules: {}", list.join("; ")))
+    })?;
+    file.check(&problem, &plan).map_err(unusable)?;
+    Ok(Planned { jobs, problem, plan, proven: None, file })
 }
 
 /// Returns the problem of placing the jobs of a job file.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -19,10 +19,9 @@ use crate::engine::Batch;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, JobName};
-use crate::policy;
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::{PlanFile, PlanFileError, new_run_id};
+use crate::store::{PlanFile, new_run_id};
 
 /// Write a job script for each placed job and give it to sbatch
 ///
@@ -76,7 +75,7 @@ impl Subcommand for Args {
                 let message = "a plan is made already: --pin is the only planning option that it takes";
                 return Err(Failure::new(Exit::Usage, message).hint("give the job file to plan anew"));
             }
-            read_plan(&text, &self.input)?
+            planning::read(&text, &self.input)?
         } else {
             planning::plan(&self.planning, context, &text, &self.input)?
         };
@@ -164,39 +163,6 @@ fn job_json(Answered { job, answer, beginning }: &Answered) -> Value {
         "name": job.as_str(), "state": answer.word(), "job_id": answer.job_id(), "message": answer.message(),
         "epochs_done": beginning.epochs_done(),
     })
-}
-
-/// Returns the plan of a file, checked again: it may have been made long ago or changed by hand.
-fn read_plan(text: &str, path: &Path) -> Result<Planned, Failure> {
-    let wrong = |what: String| {
-        let message = format!("{}: {what}", input::name(path));
-        Failure::new(Exit::BadInput, message).hint("make the plan anew with hsched plan")
-    };
-    let unusable = |error: PlanFileError| wrong(Failure::from_error(Exit::BadInput, &error).message);
-    let file = PlanFile::parse(text).map_err(unusable)?;
-    let specs: Vec<_> = file.jobs.iter().map(|job| &job.spec).collect();
-    let specs = json!({ "jobs": specs }).to_string();
-    let jobs = spec::jobs::parse(&specs).map_err(|problems| {
-        let list: Vec<String> = problems
-            .as_slice()
-            .iter()
-            .map(|problem| format!("{}: {}", problem.path.replacen(']', "].spec", 1), problem.message))
-            .collect();
-        wrong(list.join("; "))
-    })?;
-    if let Some((job, planned)) =
-        jobs.iter().zip(&file.jobs).find(|(job, planned)| job.name.as_str() != planned.name)
-    {
-        return Err(wrong(format!("job {:?} has the spec of job {:?}", planned.name, job.name.as_str())));
-    }
-    let problem = file.problem(&jobs).map_err(unusable)?;
-    let plan = file.plan(&problem).map_err(unusable)?;
-    let plan = policy::verify(&problem, plan).map_err(|violations| {
-        let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        wrong(format!("the plan breaks rules: {}", list.join("; ")))
-    })?;
-    file.check(&problem, &plan).map_err(unusable)?;
-    Ok(Planned { jobs, problem, plan, proven: None, file })
 }
 
 /// Returns the numbers of the jobs that were asked for; all when none was.

@@ -53,7 +53,7 @@ pub(super) fn by_the_whole(tracked: &Tracked, end: &End, ended: Time, cache: &Ca
 fn by_rank(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
     let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
     let job = &tracked.job;
-    let (batch, _) = micro_steps(job, rank);
+    let (batch, _) = rank.micro_batches(job);
     #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
     let mean = Seconds(report.compute.0 * batch as f64 / report.samples.max(1) as f64);
     let step = report.step.unwrap_or(Timed { batch, time: mean });
@@ -97,7 +97,7 @@ fn infer(job: &Job, attempt: &Attempt, epoch: Seconds, at: Time, cache: &Cache) 
         return Vec::new();
     }
     let one = |(rank, time): (&PlacedRank, f64)| {
-        let (batch, passes) = micro_steps(job, rank);
+        let (batch, passes) = rank.micro_batches(job);
         #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
         let time = Seconds(factor * time / passes as f64);
         let count = job.samples_per_epoch.div_ceil(job.global_batch) * passes;
@@ -119,11 +119,4 @@ fn sample(
 /// Returns the samples that fit the memory of a rank's GPU, where the job says it.
 fn memory(job: &Job, rank: &PlacedRank) -> Option<u64> {
     job.max_batch.get(&rank.gpu_type).copied()
-}
-
-/// Returns the size of a rank's (micro-)steps, and how many make a step.
-fn micro_steps(job: &Job, rank: &PlacedRank) -> (u64, u64) {
-    let memory = memory(job, rank).unwrap_or(rank.batch).max(1);
-    let passes = rank.batch.div_ceil(memory).max(1);
-    (rank.batch.div_ceil(passes).max(1), passes)
 }

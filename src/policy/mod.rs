@@ -5,6 +5,7 @@
 mod admission;
 mod advice;
 mod alternative;
+mod blocks;
 mod category;
 mod cost;
 mod dual;

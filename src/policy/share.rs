@@ -6,7 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::policy::{JobModel, Rank, Sharing, Slot, TypeModel, cost};
+use crate::policy::{JobModel, Rank, Sharing, Slot, TypeModel, blocks, cost};
 
 /// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, nodes with
 /// the same GPUs next to each other. `None` where the GPUs cannot hold the batch in whole quanta.
@@ -19,21 +19,11 @@ pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<
         Sharing::Balanced => balanced(job, slots, &bundle)?,
         Sharing::Equal => equal(job, slots)?,
     };
-    let (blocks, rest) = (job.samples_per_epoch / job.global_batch, job.samples_per_epoch % job.global_batch);
-    let mut before = 0;
-    for (rank, batch) in ranks.iter_mut().zip(batches) {
-        rank.batch = batch;
-        rank.samples = blocks * batch + part(rest, before + batch, job) - part(rest, before, job);
-        before += batch;
+    let samples = blocks::samples_by_rank(job.samples_per_epoch, &batches);
+    for ((rank, batch), samples) in ranks.iter_mut().zip(batches).zip(samples) {
+        (rank.batch, rank.samples) = (batch, samples);
     }
     Some(ranks)
-}
-
-/// Returns the samples of the last, shorter block before the rank that begins at `edge` of a whole one: the block is
-/// divided in proportion, as `hsched_ddp.BatchSampler` does.
-fn part(rest: u64, edge: u64, job: &JobModel) -> u64 {
-    let part = u128::from(rest) * u128::from(edge) / u128::from(job.global_batch);
-    u64::try_from(part).unwrap_or(rest)
 }
 
 /// Ranks in order, and each one's samples of a whole batch.
@@ -271,16 +261,6 @@ mod tests {
         let ranks = ranks(&job, &slots, Sharing::Balanced).expect("legal");
         let facts: Vec<_> = ranks.iter().map(|r| (r.node, r.local_rank, r.batch, r.samples)).collect();
         assert_eq!(facts, [(1, 0, 276, 53_906), (0, 0, 118, 23_047), (0, 1, 118, 23_047)]);
-    }
-
-    /// As `hsched_ddp.BatchSampler` divides it, and never more than a rank's part of a whole batch.
-    #[test]
-    fn the_last_shorter_block_is_divided_in_proportion() {
-        let job = JobModel { samples_per_epoch: 999, ..job(vec![linear(100.0)], 100, 4, true) };
-        let slots = [Slot { node: 0, gpu_type: 0, count: 2 }];
-        let ranks = ranks(&job, &slots, Sharing::Balanced).expect("legal");
-        let facts: Vec<_> = ranks.iter().map(|rank| (rank.batch, rank.samples)).collect();
-        assert_eq!(facts, [(52, 9 * 52 + 51), (48, 9 * 48 + 48)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use serde_json::{Value as JsonValue, json};
 use thiserror::Error;
 
-use crate::model::{Command, GpuType, Job, NodeName, PlacedRank};
+use crate::model::{Command, GpuType, NodeName, PlacedRank};
 use crate::render::{Batch, Component, quote};
 
 /// The texts of which job scripts are made, and the one that goes beside them.
@@ -92,7 +92,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     };
     let nodes: Vec<&NodeName> = batch.components.iter().flat_map(|(own, _)| &own.nodes).collect();
     let rank = |(number, rank): (usize, &PlacedRank)| {
-        let (micro_batch, accumulation) = micro_batches(job, rank);
+        let (micro_batch, accumulation) = rank.micro_batches(job);
         json!({
             "rank": number,
             "node": nodes.iter().position(|node| **node == rank.node),
@@ -132,11 +132,4 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         "grace_s": batch.grace_s,
         "device_order": facts.device_order.iter().map(device_order).collect::<Vec<_>>(),
     })
-}
-
-/// Returns the size of a rank's micro-batches and how many make its batch: as even as its memory allows.
-fn micro_batches(job: &Job, rank: &PlacedRank) -> (u64, u64) {
-    let memory = job.max_batch.get(&rank.gpu_type).copied().unwrap_or(rank.batch).max(1);
-    let accumulation = rank.batch.div_ceil(memory).max(1);
-    (rank.batch.div_ceil(accumulation), accumulation)
 }

@@ -40,6 +40,40 @@ fn a_helper_that_does_not_weight_is_wrong() {
     );
 }
 
+/// A rank with one sample in a pass is named with the remedy; two samples in one pass are enough.
+#[test]
+fn a_plan_with_too_few_samples_for_batch_norm_is_warned_of() {
+    let answer = r#"{"python": "3.9.1", "torch": "2.0", "checks": []}"#;
+    let keys =
+        "samples_per_epoch: 100, epochs: 1, model_size: 0, command: x, throughput: {v100: 900, t4: 75}";
+    let jobs = format!(
+        "jobs:\n  - {{name: small, global_batch: 32, min_gpus: 4, {keys}}}\n  \
+         - {{name: memory, global_batch: 9, gpu_types: [t4], max_gpus: 1, max_batch: {{t4: 2}}, {keys}}}\n  \
+         - {{name: one, global_batch: 9, gpu_types: [t4], max_gpus: 1, max_batch: {{t4: 1}}, {keys}}}\n  \
+         - {{name: even, global_batch: 10, gpu_types: [t4], max_gpus: 1, max_batch: {{t4: 3}}, {keys}}}\n"
+    );
+    let cluster = "nodes: [{name: a, gpus: {v100: 2}}, {name: b, gpus: {t4: 5}}]";
+    let sandbox = Sandbox::new()
+        .program("python3", &format!("echo '{answer}'"))
+        .file("jobs.yaml", jobs)
+        .file("cluster.yaml", cluster);
+    let plan = sandbox.run("plan jobs.yaml --cluster cluster.yaml --format json").exits(0).stdout;
+    let sandbox = sandbox.file("plan.json", plan);
+    let ran = sandbox.run("check-ddp plan.json --format json").exits(0);
+    let warnings = [
+        "small: on t4 2 ranks take one sample in a pass, which BatchNorm normalises by itself: set batch_quantum: 2",
+        "memory: on t4 1 rank takes one sample in a pass, which BatchNorm normalises by itself: set batch_quantum: 2",
+        "one: on t4 1 rank takes one sample in a pass, which BatchNorm normalises by itself: no more fit by its \
+         max_batch; leave the type out with gpu_types",
+    ];
+    let said: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(said["warnings"], serde_json::json!(warnings));
+    assert_eq!(ran.stderr.lines().filter(|line| line.starts_with("note: ")).count(), 3, "{}", ran.stderr);
+
+    let problem = sandbox.run("check-ddp jobs.yaml").fails(78);
+    assert!(problem.contains("jobs.yaml: "), "{problem}");
+}
+
 #[test]
 fn a_python_without_torch_is_told_from_one_that_is_missing() {
     let script = "exec /usr/bin/env python3 -S -c 'import sys; sys.path = sys.path[:0] + \

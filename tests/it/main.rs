@@ -70,3 +70,4 @@ mod status_table;
 mod story;
 mod story_lines;
 mod throughput_names;
+mod training;

@@ -83,16 +83,16 @@ me = hsched.read_rank(planned, global_batch=99, epochs=7)
 assert (me.batch, me.global_batch, me.micro_batch, me.epochs) == (3, 12, 2, 5), me
 in_setup = {key: value for key, value in planned.items() if key != "RANK"}
 assert hsched.read_rank(in_setup).batches == (12,)
-for wrong in ({"HSCHED_BATCHES": "8,3"}, {"HSCHED_BATCHES": "8,3,2"}, {"HSCHED_BATCHES": "13,-1,0"}):
+for wrong in ({"HSCHED_BATCHES": "8,3"}, {"HSCHED_BATCHES": "8,3,2"}, {"HSCHED_BATCHES": "9,3,0"}, {"HSCHED_BATCHES": "14,-1,-1"}):
     try:
         hsched.read_rank(dict(planned, **wrong))
         raise SystemExit("%s was taken" % wrong)
     except ValueError as error:
         assert "batches" in str(error)
 
-# 26 samples: two whole blocks and one of two samples, of which this rank's part is empty.
+# 26 samples: a whole block and two of seven samples.
 sampler = hsched.BatchSampler(26, me, seed=1)
-assert [sampler.parts(step) for step in range(3)] == [[2, 1], [2, 1], [0]]
+assert [sampler.parts(step) for step in range(3)] == [[2, 1], [2], [2]]
 first, again = list(sampler), list(hsched.BatchSampler(26, me, seed=1))
 assert first == again and len(first) == len(sampler)
 sampler.set_epoch(1, 1)
