@@ -92,8 +92,8 @@ impl Associations {
             let known = self.accounts().join(", ");
             return vec![format!("account {account:?} is none that you may charge; those are {known}")];
         }
-        let mut names: Vec<&str> = wanted.partition.map_or(Vec::new(), |names| names.split(',').collect());
-        names.iter_mut().for_each(|name| *name = name.trim());
+        let names: Vec<&str> =
+            wanted.partition.map_or(Vec::new(), |names| names.split(',').map(str::trim).collect());
         for &name in &names {
             let Some(partition) = partitions.iter().find(|known| known.name == name) else { continue };
             troubles.extend(refusal(partition, wanted));
@@ -101,17 +101,17 @@ impl Associations {
         if !names.is_empty() {
             let serves =
                 |own: &&Association| own.partition.as_deref().is_none_or(|only| names.contains(&only));
-            if !own.is_empty() && !own.iter().any(|own| serves(&own)) {
+            if !own.is_empty() && !own.iter().any(serves) {
                 let only: Vec<&str> = own.iter().filter_map(|own| own.partition.as_deref()).collect();
                 let account =
                     wanted.account.map_or("your account".to_owned(), |name| format!("account {name}"));
                 troubles.push(format!("{account} is for partition {} alone", only.join(", ")));
             }
-            own.retain(|own| serves(&own));
+            own.retain(serves);
         }
         if let Some(qos) = wanted.qos {
             let allows = |own: &&Association| own.qos.is_empty() || own.qos.contains(qos);
-            if !own.is_empty() && !own.iter().any(|own| allows(&own)) {
+            if !own.is_empty() && !own.iter().any(allows) {
                 let known: BTreeSet<&str> = own.iter().flat_map(|own| &own.qos).map(String::as_str).collect();
                 let known: Vec<&str> = known.into_iter().collect();
                 troubles

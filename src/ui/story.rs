@@ -205,7 +205,7 @@ const NAMED: usize = 3;
 
 /// Returns lines for people: what is true of several jobs in a row is said once, of all of them.
 #[must_use]
-pub fn merged(lines: Vec<StoryLine>) -> Vec<StoryLine> {
+pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
     let same = |a: &StoryLine, b: &StoryLine| {
         a.job.is_some()
             && b.job.is_some()

@@ -277,7 +277,7 @@ impl<'a> Watch<'a> {
         let date = self.date();
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let lines = self.story.borrow_mut().lines(state);
-        for line in if self.args.format == Format::Table { merged_story(lines) } else { lines } {
+        for line in if self.args.format == Format::Table { merged_story(&lines) } else { lines } {
             let text = match self.args.format {
                 Format::Table => line.paint(format!("{date} {}", line.plain()), colour),
                 Format::Json => {
