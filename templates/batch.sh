@@ -89,19 +89,22 @@ hs_list_hosts() {
 
 # Rank 0 is on node 0. Its name may be known to Slurm alone.
 hs_find_master() {
-  local try
+  local try seed
   hs_master_addr=${hs_hosts[0]}
   if command -v getent >/dev/null && ! getent hosts "$hs_master_addr" >/dev/null; then
     if [[ $(scontrol show node "$hs_master_addr") =~ NodeAddr=([^[:space:]]+) ]]; then
       hs_master_addr=${BASH_REMATCH[1]}
     fi
   fi
-  # Below the ports that Linux gives to outgoing connections. Two jobs on the node may fall on the same.
-  hs_master_port=$((20000 + SLURM_JOB_ID % 12000))
+  # Below the ports that Linux gives to outgoing connections. By the run, not only by the job's number: two clusters on
+  # one host number their jobs alike. Two jobs on the node may fall on the same.
+  seed=$(cksum <<<"$hs_run $SLURM_JOB_ID")
+  seed=${seed%% *}
+  hs_master_port=$((20000 + seed % 12000))
   if [[ ${SLURMD_NODENAME-} == "${hs_hosts[0]}" ]]; then
     for ((try = 0; try < 50; try++)); do
       (exec 3<>"/dev/tcp/127.0.0.1/$hs_master_port") 2>/dev/null || break
-      hs_master_port=$((20000 + (SLURM_JOB_ID + 997 * (try + 1)) % 12000))
+      hs_master_port=$((20000 + (seed + 997 * (try + 1)) % 12000))
     done
   fi
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The cluster's directory: where it is, who may touch it, what it remembers, its ports, and its view of the host name.
 
-readonly LAYOUT=1 LONGEST_DIRECTORY=70 FIRST_PORT=10000 LAST_PORT=31000 PORT_STEP=64
+readonly LAYOUT=1 LONGEST_DIRECTORY=70 FIRST_PORT=10000 LAST_PORT=19900 PORT_STEP=64
 
 # Sets DIR to the absolute path of the wanted or the default directory.
 resolve_directory() {
