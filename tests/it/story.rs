@@ -111,12 +111,32 @@ pub fn ends(journal: &str) -> BTreeMap<String, f64> {
     lines.iter().filter_map(end).collect()
 }
 
-/// Returns how long Slurm took to notice that the node was dead, which differs from time to time.
-pub fn node_down(journal: &str) -> Seconds {
-    let lines = || journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let dies = lines().find(|line| line["job"] == "long" && line["epoch"] == FATAL_EPOCH).expect("an epoch");
-    let ended = lines().find(|line| line["job"] == "long" && line["end"] == "lost a node").expect("an end");
-    Seconds(ended["end_time"].as_f64().expect("a time") - dies["at"].as_f64().expect("a time"))
+/// Returns how long things took on a real cluster, as its journal says: they differ from machine to machine, and with
+/// what else it does.
+pub fn delays(journal: &str) -> Delays {
+    let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let of = |run: &Value, event: &str| -> Vec<&Value> {
+        lines.iter().filter(|line| line["run"] == *run && line["event"] == event).collect()
+    };
+    let number = |value: &Value| value.as_f64().expect("a number");
+    // What a whole submission took beside its epochs: its way into the queue, its start and its end.
+    let around =
+        lines.iter().filter(|line| line["event"] == "ended" && line["end"] == "completed").map(|ended| {
+            let own = |event: &str| -> Vec<&Value> {
+                of(&ended["run"], event).into_iter().filter(|line| line["job"] == ended["job"]).collect()
+            };
+            let epochs: f64 = own("epoch").iter().map(|line| number(&line["epoch_s"])).sum();
+            number(&ended["end_time"]) - number(&own("submitted")[0]["at"]) - epochs
+        });
+    let around: Vec<f64> = around.collect();
+    #[expect(clippy::cast_precision_loss, reason = "three jobs")]
+    let around = around.iter().sum::<f64>() / around.len() as f64;
+    let start = Seconds((around - DELAYS.setup.0 - DELAYS.end.0).max(0.1));
+    let long = |line: &&Value| line["job"] == "long";
+    let dies = lines.iter().filter(long).find(|line| line["epoch"] == FATAL_EPOCH).expect("an epoch");
+    let lost = lines.iter().filter(long).find(|line| line["end"] == "lost a node").expect("an end");
+    let node_down = Seconds(number(&lost["end_time"]) - number(&dies["at"]));
+    Delays { start, node_down, ..DELAYS }
 }
 
 /// Plays the story in the simulated cluster; returns what was done, and when each job ended.
