@@ -47,9 +47,9 @@ fn what_sbatch_refuses_is_told_and_recorded() {
     picky["sbatch"] = json!(["--constraint=no-such-feature"]);
     let _ = desk.plan_over(&["b1 {v100: 2}"], &[picky, job("plain", 1, "sleep 60")]);
     for (options, message) in [
-        ("--partition=nope", "Invalid partition name specified"),
+        ("--reservation=nope", "Requested reservation is invalid"),
         ("--no-such-option", "unrecognized option '--no-such-option'"),
-        ("--gres=gpu:nope:1", "Requested node configuration is not available"),
+        ("--licenses=nope:1", "Invalid license specification"),
     ] {
         let done = desk.hsched(&["submit", "plan.json", "-j", "plain", "--", options]);
         assert_eq!(done.code, Some(1), "{options}: {}{}", done.stdout, done.stderr);
