@@ -48,6 +48,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
         'hsched;inventory' {
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--columns', '--columns', [CompletionResultType]::ParameterName, 'The format of the table of --from, where it has no header line')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print it')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('--local', '--local', [CompletionResultType]::ParameterName, 'Show this machine''s own GPUs instead of asking Slurm: types, memory, links, who computes on them')
@@ -63,6 +64,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Say why instead: the GPUs'' prices and all jobs in short, or one job in full')
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--columns', '--columns', [CompletionResultType]::ParameterName, 'The format of the table of --from, where it has no header line')
             [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The policy that places jobs. All but optimal use every GPU that the jobs can use')
             [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'What to minimise')
             [CompletionResult]::new('--alpha', '--alpha', [CompletionResultType]::ParameterName, 'jps: where its range of categories begins, as a fraction of all')
@@ -91,6 +93,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what was submitted')
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--columns', '--columns', [CompletionResultType]::ParameterName, 'The format of the table of --from, where it has no header line')
             [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'The policy that places jobs. All but optimal use every GPU that the jobs can use')
             [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'What to minimise')
             [CompletionResult]::new('--alpha', '--alpha', [CompletionResultType]::ParameterName, 'jps: where its range of categories begins, as a fraction of all')
@@ -266,6 +269,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
         'hsched;init' {
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--columns', '--columns', [CompletionResultType]::ParameterName, 'The format of the table of --from, where it has no header line')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Set a key for this command, over all files and variables (see `hsched config show`)')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Overwrite files that exist')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files instead of writing them')

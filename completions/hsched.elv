@@ -44,6 +44,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
         &'hsched;inventory'= {
             cand --cluster 'Read a cluster file instead of asking Slurm'
             cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --columns 'The format of the table of --from, where it has no header line'
             cand --format 'How to print it'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --local 'Show this machine''s own GPUs instead of asking Slurm: types, memory, links, who computes on them'
@@ -58,6 +59,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --explain 'Say why instead: the GPUs'' prices and all jobs in short, or one job in full'
             cand --cluster 'Read a cluster file instead of asking Slurm'
             cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --columns 'The format of the table of --from, where it has no header line'
             cand --policy 'The policy that places jobs. All but optimal use every GPU that the jobs can use'
             cand --objective 'What to minimise'
             cand --alpha 'jps: where its range of categories begins, as a fraction of all'
@@ -85,6 +87,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --format 'How to print what was submitted'
             cand --cluster 'Read a cluster file instead of asking Slurm'
             cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --columns 'The format of the table of --from, where it has no header line'
             cand --policy 'The policy that places jobs. All but optimal use every GPU that the jobs can use'
             cand --objective 'What to minimise'
             cand --alpha 'jps: where its range of categories begins, as a fraction of all'
@@ -243,6 +246,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
         &'hsched;init'= {
             cand --cluster 'Read a cluster file instead of asking Slurm'
             cand --from 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input'
+            cand --columns 'The format of the table of --from, where it has no header line'
             cand --set 'Set a key for this command, over all files and variables (see `hsched config show`)'
             cand --force 'Overwrite files that exist'
             cand --dry-run 'Print the files instead of writing them'

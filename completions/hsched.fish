@@ -46,6 +46,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'See what hs
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your torch trains rightly with unequal ranks'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l columns -d 'The format of the table of --from, where it has no header line' -r
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
 json\t'One JSON value'
 yaml\t'A cluster file'"
@@ -65,6 +66,7 @@ all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Say why instead: the GPUs\' prices and all jobs in short, or one job in full' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l columns -d 'The format of the table of --from, where it has no header line' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
@@ -100,6 +102,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'How 
 json\t'One JSON value'"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l columns -d 'The format of the table of --from, where it has no header line' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
@@ -239,6 +242,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l set -d 'Set a k
 complete -c hsched -n "__fish_hsched_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l columns -d 'The format of the table of --from, where it has no header line' -r
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite files that exist'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'

@@ -1,14 +1,18 @@
 //! Saved output of any kind: recognised, read, and written as a cluster file that reads back.
 #![no_main]
 
-use hsched::slurm::saved::{Kind, recognise};
+use hsched::slurm::saved::{Columns, Saved, read};
 use hsched::spec;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let cluster = match recognise(text) {
-        Ok(Kind::Printed(printed)) => printed.parse(text).ok().map(|(cluster, _)| cluster),
-        Ok(Kind::Inventory) => spec::inventory::parse(text).ok().map(|(cluster, _)| cluster),
-        Ok(Kind::ClusterFile) | Err(_) => None,
+    // A first line that is a format of sinfo says what the columns of the others are.
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let columns: Option<Columns> = first.parse().ok();
+    let saved = if columns.is_some() { read(rest, columns.as_ref()) } else { read(text, None) };
+    let cluster = match saved {
+        Ok(Saved::Printed(cluster, _)) => Some(cluster),
+        Ok(Saved::Inventory(json)) => spec::inventory::parse(&json).ok().map(|(cluster, _)| cluster),
+        Ok(Saved::ClusterFile) | Err(_) => None,
     };
     // A line may stand for thousands of nodes; those take long and show nothing new.
     if let Some(cluster) = cluster.filter(|cluster| cluster.nodes.len() < 2000) {

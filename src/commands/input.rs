@@ -11,12 +11,15 @@ use crate::exit::Exit;
 use crate::live::HELPER;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
-use crate::slurm::saved::{self, Kind};
+use crate::slurm::saved::{self, Columns, Saved};
 use crate::slurm::{self, QueuedJob, sinfo, squeue};
 use crate::spec;
 
 /// What some editors and shells put before the text of a file: the byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// What stands before UTF-16 text, the lower bytes first.
+const UTF16_MARK: &[u8] = &[0xff, 0xfe];
 
 /// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
 const LENGTH_LIMIT: u64 = 256 << 20;
@@ -30,9 +33,14 @@ pub(super) struct ClusterArgs {
     /// Read what somebody saved of a cluster instead of asking Slurm; - reads standard input.
     ///
     /// Taken are `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, tables of `sinfo`
-    /// with or without their header line, cluster files and `hsched inventory --format json`.
+    /// that name or count nodes, cluster files and `hsched inventory --format json`.
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     from: Option<PathBuf>,
+    /// The format of the table of --from, where it has no header line.
+    ///
+    /// It is what `sinfo -o` or `-O` was given, such as '%N|%G|%T' or 'NodeList:|,Gres:|,StateLong:|'.
+    #[arg(long, value_name = "FORMAT", requires = "from")]
+    columns: Option<Columns>,
 }
 
 impl ClusterArgs {
@@ -63,7 +71,7 @@ pub(super) struct Seen {
 pub(super) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Failure> {
     let seen = match (&args.cluster, &args.from) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
-        (None, Some(path)) => saved_cluster(path)?,
+        (None, Some(path)) => saved_cluster(path, args.columns.as_ref())?,
         (None, None) => return printed_cluster(context, &context.ask(&sinfo::command())?),
     };
     Ok(completed(seen, context))
@@ -106,9 +114,10 @@ fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {
 }
 
 /// Returns the cluster of a file of any kind that shows one.
-fn saved_cluster(path: &Path) -> Result<Seen, Failure> {
+fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure> {
     let (text, mut notes) = match String::from_utf8(bytes(path)?) {
         Ok(text) => (text, Vec::new()),
+        Err(error) if error.as_bytes().starts_with(UTF16_MARK) => (utf16(error.as_bytes()), Vec::new()),
         Err(error) => {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
             (text, vec![format!("{}: is not all UTF-8; other characters show as \u{fffd}", name(path))])
@@ -117,15 +126,22 @@ fn saved_cluster(path: &Path) -> Result<Seen, Failure> {
     let wrong = |error: &dyn Error| {
         let failure = Failure::from_error(Exit::BadInput, error);
         Failure { message: format!("{} {}", name(path), failure.message), ..failure }
-            .hint(format!("read are {}", saved::READABLE))
     };
-    let (cluster, said) = match saved::recognise(&text).map_err(|error| wrong(&error))? {
-        Kind::ClusterFile => return cluster_file(&text, path),
-        Kind::Inventory => spec::inventory::parse(&text).map_err(|error| wrong(&error))?,
-        Kind::Printed(printed) => printed.parse(&text).map_err(|error| wrong(&error))?,
+    let (cluster, said) = match saved::read(&text, columns) {
+        Ok(Saved::ClusterFile) => return cluster_file(&text, path),
+        Ok(Saved::Inventory(json)) => spec::inventory::parse(&json).map_err(|error| wrong(&error))?,
+        Ok(Saved::Printed(cluster, notes)) => (cluster, notes),
+        Err(error) if error.is_of_another_kind() => return Err(wrong(&error).hint(saved::READABLE)),
+        Err(error) => return Err(wrong(&error)),
     };
     notes.extend(said);
     Ok(Seen { cluster, notes })
+}
+
+/// Returns a text that a shell of Windows wrote.
+fn utf16(bytes: &[u8]) -> String {
+    let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    String::from_utf16_lossy(&units)
 }
 
 /// Returns the user's jobs in Slurm's queue, and notes on what could not be read.

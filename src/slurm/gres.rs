@@ -92,6 +92,15 @@ impl Gres {
     }
 }
 
+/// Returns the first part that names GPUs without their number, as a column cuts it off: `gpu:rtx208`, `gp`.
+pub(super) fn uncounted(text: &str) -> Option<&str> {
+    let count =
+        |part| without_location(part).rsplit_once([':', '=']).and_then(|(_, count)| amount::count(count));
+    let is_of_gpus =
+        |part: &str| part.starts_with("gpu:") || part.starts_with("gpu(") || "gpu".starts_with(part);
+    parts(text).find(|part| is_of_gpus(part) && (gpu(part).is_none() || count(part).is_none()))
+}
+
 /// Splits at the commas outside parentheses and leaves out the words for nothing.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_u32;

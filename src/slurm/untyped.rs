@@ -18,8 +18,9 @@ struct Found {
 /// Gives a type to the GPUs of nodes that have only untyped ones, and returns notes on guesses.
 ///
 /// `table` says types by node names (hostlists), features or partitions, in this order. Where it is
-/// silent, a feature or else a partition that names exactly one GPU model does. GPUs that stay without a
-/// type are asked for by node where the cluster has others, too: to Slurm every GPU is one without a type.
+/// silent, a feature that names exactly one GPU model does, or else a partition, or else the node's name
+/// (`gpu-h200-01`). GPUs that stay without a type are asked for by node where the cluster has others, too:
+/// to Slurm every GPU is one without a type.
 pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> Vec<String> {
     let names = |key: &String| hostlist::expand(key).unwrap_or_default().into_iter().collect::<BTreeSet<_>>();
     let by_name: Vec<(BTreeSet<String>, &GpuType)> =
@@ -89,9 +90,12 @@ fn told(node: &Node, table: &BTreeMap<String, GpuType>) -> Option<(GpuType, Sele
     feature.or_else(partition)
 }
 
-/// Returns the one model that the features, or else the partitions, name; `Err` has several.
+/// Returns the one model that the features, or else the partitions or the name, name; `Err` has several.
 fn guessed(node: &Node) -> Result<Option<Found>, BTreeSet<String>> {
-    for (what, words) in [("feature", &node.features), ("partition", &node.partitions)] {
+    // Short models may be numbers of nodes and racks: a40, t4.
+    let in_name = node.name.as_str().split(|c: char| !c.is_ascii_alphanumeric());
+    let in_name = in_name.filter(|word| word.len() > 3).map(str::to_owned).collect();
+    for (what, words) in [("feature", &node.features), ("partition", &node.partitions), ("name", &in_name)] {
         let named = || words.iter().filter_map(|word| Some((word, gpu_word(word)?)));
         // Of `v100` and `v100-32gb` the one that leaves least open counts.
         let Some((word, narrowest)) = named().min_by_key(|(_, known)| known.gpus.len()) else { continue };
@@ -155,8 +159,12 @@ mod tests {
             "n7|gpu|gpu:2,gpu:k80:2|v100",
             "n8|gpu|gpu:1|v100(2)",
             "n9|gpu|gpu:1|v100,v100-32gb,nvlink",
+            "gpu-h200-01|gpu|gpu:8|ib",
+            "gpu-a40-01|gpu|gpu:8|ib",
         ];
         assert_snapshot!(check(&nodes, &[]), @r"
+        gpu-a40-01 gpu:8 by name
+        gpu-h200-01 h200:8 by name
         n1 v100:4 by feature v100
         n2 v100:4 by feature v100
         n3 a100:8 by name
@@ -166,6 +174,7 @@ mod tests {
         n7 gpu:2 k80:2
         n8 v100:1 by name
         n9 v100-32gb:1 by feature v100-32gb
+        gpu-h200-01: its untyped GPUs are taken as h200, from its name h200; the setting untyped_gpus can say otherwise
         n[1-2]: its untyped GPUs are taken as v100, from its feature v100; the setting untyped_gpus can say otherwise
         n3: its untyped GPUs are taken as a100, from its partition gpu_a100; the setting untyped_gpus can say otherwise
         n4: its GPUs have no type, and its features or partitions name several: t4, v100; the setting untyped_gpus can say which

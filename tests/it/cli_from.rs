@@ -27,7 +27,7 @@ fn slurm_is_not_asked_and_what_was_not_read_is_named() {
     t1     IDLE   gpu         t4 2/2                 8       62 GiB
     v1     MIXED  gpu         v100 1/2               6       60 GiB
     ");
-    assert_snapshot!(ran.stderr, @r#"note: line 3 ("NodeName=t2") was not read: it says no State"#);
+    assert_snapshot!(ran.stderr, @r#"note: 1 line was left out: line 3 "NodeName=t2" (it says no State)"#);
     assert_eq!((sandbox.calls("sinfo").len(), sandbox.calls("squeue").len()), (0, 0));
 }
 
@@ -42,6 +42,47 @@ fn plans_and_submissions_take_it() {
 }
 
 #[test]
+fn the_user_says_how_a_table_without_a_header_was_printed() {
+    let sandbox = sandbox().file("table.txt", "v1|4|gpu:v100:2|idle\nt1|4|gpu:t4:2|idle\n");
+    assert_snapshot!(sandbox.run("inventory --from table.txt").fails(78), @"error: table.txt cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
+    let columns = "--from table.txt --columns %N|%c|%G|%t";
+    let inventory = sandbox.run(&format!("inventory {columns} --format json")).json();
+    assert_eq!(
+        (&inventory["gpus"]["v100"]["free"], &inventory["gpus"]["t4"]["free"]),
+        (&2.into(), &2.into())
+    );
+    let plan = sandbox.run(&format!("plan jobs.yaml {columns} --format json")).json();
+    assert_eq!(plan["jobs"].as_array().map(Vec::len), Some(2));
+    assert!(
+        sandbox.run(&format!("submit jobs.yaml {columns} --dry-run")).exits(0).stdout.contains("#SBATCH")
+    );
+    assert_snapshot!(sandbox.run("inventory --from table.txt --columns %N|%y").fails(2), @r#"
+    error: invalid value '%N|%y' for '--columns <FORMAT>': sinfo has no field "%y"
+
+    For more information, try '--help'.
+    "#);
+    assert_snapshot!(sandbox.run("inventory --columns %N").fails(2), @r"
+    error: the following required arguments were not provided:
+      --from <FILE>
+
+    Usage: hsched inventory --from <FILE> --columns <FORMAT>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn files_of_other_systems_are_read() {
+    // As a shell of Windows writes them.
+    let wide: Vec<u8> = "\u{feff}NODELIST STATE GRES\r\na1 idle gpu:t4:2\r\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let sandbox = sandbox().file("wide.txt", wide);
+    assert_eq!(sandbox.run("inventory --from wide.txt --format json").json()["gpus"]["t4"]["free"], 2);
+}
+
+#[test]
 fn an_inventory_comes_back_as_it_was() {
     let sandbox = sandbox();
     for format in ["json", "yaml"] {
@@ -53,7 +94,7 @@ fn an_inventory_comes_back_as_it_was() {
 
 #[test]
 fn untyped_gpus_are_asked_for_by_what_tells_their_type() {
-    let table = "v1 gpu idle gpu:4 v100\nv2 gpu idle gpu:4 v100\nx1 gpu idle gpu:4 ib\n";
+    let table = "NODELIST PARTITION STATE GRES AVAIL_FEATURES\nv1 gpu idle gpu:4 v100\nv2 gpu idle gpu:4 v100\nx1 gpu idle gpu:4 ib\n";
     let jobs = "jobs: [{name: a, samples_per_epoch: 8, epochs: 1, global_batch: 8, model_size: 1MB, \
         min_gpus: 8, throughput: {v100: 1, t4: 1}, command: 'true'}]";
     let sandbox = Sandbox::with_slurm().file("table.txt", table).file("jobs.yaml", jobs);
@@ -91,11 +132,11 @@ fn files_of_another_kind_are_refused() {
         .file("latin.txt", b"NODELIST STATE REASON\na1 down f\xfcr immer\n");
     assert_snapshot!(sandbox.run("inventory --from queue.txt").fails(78), @r#"
     error: queue.txt cannot be read: it looks like jobs (squeue); it begins with "JOBID PARTITION NAME USER ST"
-    hint: read are saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, or `hsched inventory --format json`
+    hint: hsched reads saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, or `hsched inventory --format json`
     "#);
     assert_snapshot!(sandbox.run("inventory --from latin.txt").exits(0).stderr, @r"
     note: latin.txt: is not all UTF-8; other characters show as �
-    note: no column GRES: its nodes have no GPUs here; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
+    note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     ");
     assert_snapshot!(sandbox.run("inventory --from nodes.txt --cluster cluster.yaml").fails(2), @r"
     error: the argument '--from <FILE>' cannot be used with '--cluster <FILE>'

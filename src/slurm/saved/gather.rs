@@ -1,15 +1,18 @@
 //! What a saved text says of each node, gathered from all its places, and the cluster made of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use super::error::SavedError;
+use super::error::{ASK, SavedError};
+use super::facts::Facts;
 use crate::model::hostlist::{self, natural_order};
-use crate::model::{Bytes, Cluster, GpuStock, Node, NodeName, NodeState, Partition, Usage};
+use crate::model::{Cluster, Node, NodeName, Partition};
+use crate::slurm::amount;
 use crate::slurm::notes::Notes;
-use crate::slurm::record::{excerpt, one_line, partition, value};
-use crate::slurm::stock::stocks;
-use crate::slurm::{Gres, Tres, amount};
+use crate::slurm::record::{excerpt, partition, value};
+
+/// What tables are called: they tell themselves whether they have a column of GPUs.
+pub(super) const TABLE: &str = "a table of sinfo";
 
 /// Most nodes of a cluster: a hostlist writes many in a few characters.
 const NODE_LIMIT: usize = 100_000;
@@ -17,37 +20,26 @@ const NODE_LIMIT: usize = 100_000;
 const NAMED_LIMIT: usize = 10_000_000;
 /// Most GPUs of a cluster; more are no count but a fault.
 const GPU_LIMIT: u64 = 1_000_000;
-
-/// What one place says of a node; `None` where it says nothing.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
-    pub state: Option<String>,
-    pub reason: Option<String>,
-    /// The node's GRES and what of it is in use.
-    pub gres: Option<String>,
-    pub gres_used: Option<String>,
-    /// The node's TRES and what of them is in use.
-    pub tres: Option<String>,
-    pub tres_used: Option<String>,
-    pub cpus: Option<u64>,
-    pub cpus_used: Option<u64>,
-    pub memory: Option<Bytes>,
-    pub memory_used: Option<Bytes>,
-    pub features: Option<BTreeSet<String>>,
-    pub partitions: BTreeSet<String>,
-}
+/// Most lines that a note repeats.
+const LINES_SHOWN: usize = 3;
 
 /// All that was said so far.
 #[derive(Default)]
 pub(super) struct Gathering {
     pub notes: Notes,
+    /// What shows nodes.
+    what: Option<&'static str>,
     nodes: BTreeMap<NodeName, Facts>,
     partitions: BTreeMap<String, Limits>,
+    /// Lines of which nothing was read, by number, and why where that helps.
+    left_out: BTreeMap<usize, (String, String)>,
+    /// Why what was read must not be believed.
+    fault: Option<SavedError>,
+    cluster: Option<String>,
     /// How many of the nodes have no name in the text.
     unnamed: u64,
     /// How often nodes were named.
     named: usize,
-    too_many: bool,
 }
 
 /// What is known of a partition.
@@ -56,59 +48,82 @@ struct Limits {
     default: bool,
     /// The time limit as printed.
     time: Option<String>,
+    /// Why no job can start there: its state, where that is not `up`.
+    closed: Option<String>,
 }
 
 impl Gathering {
     /// Adds what `place` says of the nodes that a hostlist names, and returns their names.
     ///
-    /// What came first stays. Names that cannot be read become notes.
-    pub(super) fn add(&mut self, names: &str, place: &str, facts: &Facts) -> Vec<NodeName> {
-        let unread = |error: &dyn Display| format!("{place} was not read: {error}");
-        let names = match hostlist::expand(names) {
-            _ if self.too_many => return Vec::new(),
-            Ok(names) => names,
-            Err(error) => {
-                self.notes.say(unread(&error));
-                return Vec::new();
-            }
-        };
+    /// Names that cannot be read are an error for people.
+    pub(super) fn add(&mut self, names: &str, facts: &Facts) -> Result<Vec<NodeName>, String> {
+        let text = |error: &dyn Display| error.to_string();
+        let names = hostlist::expand(names).map_err(|error| text(&error))?;
+        let names: Vec<NodeName> = names
+            .iter()
+            .map(|name| NodeName::new(name))
+            .collect::<Result<_, _>>()
+            .map_err(|error| text(&error))?;
         self.named += names.len();
         // Most are known already where a line names many and is one of many.
         let grows = names.len() <= NODE_LIMIT && self.nodes.len() <= NODE_LIMIT;
-        self.too_many = !grows || self.named > NAMED_LIMIT;
-        if self.too_many {
-            return Vec::new();
+        if !grows || self.named > NAMED_LIMIT {
+            self.fail(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
+            return Ok(Vec::new());
         }
-        let mut added = Vec::new();
         for name in &names {
-            match NodeName::new(name) {
-                Ok(name) => {
-                    self.nodes.entry(name.clone()).or_default().fill(facts);
-                    added.push(name);
-                }
-                Err(error) => self.notes.say(unread(&error)),
+            for note in self.nodes.entry(name.clone()).or_default().fill(facts) {
+                self.notes.of(name, note.to_owned());
             }
         }
-        added
+        Ok(names)
     }
 
     /// Adds what is said of that many nodes without names, and returns the names that they get here.
     pub(super) fn add_unnamed(&mut self, count: u64, facts: &Facts) -> Vec<NodeName> {
-        if count == 0 {
-            return Vec::new();
-        }
         let (first, last) = (self.unnamed.saturating_add(1), self.unnamed.saturating_add(count));
         if last > NODE_LIMIT as u64 {
-            self.too_many = true;
+            self.fail(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
+        }
+        if count == 0 || self.fault.is_some() {
             return Vec::new();
         }
         self.unnamed = last;
-        self.add(&format!("unnamed[{first}-{last}]"), "a line without names", facts)
+        self.add(&format!("unnamed[{first}-{last}]"), facts).unwrap_or_default()
     }
 
-    /// Returns whether no node was added.
+    /// Remembers the name of the cluster of which is spoken: there must be one alone.
+    pub(super) fn cluster(&mut self, name: &str) {
+        let first = self.cluster.get_or_insert_with(|| excerpt(name)).clone();
+        if first != excerpt(name) {
+            self.fail(SavedError::Clusters { clusters: format!("{first}, {}", excerpt(name)) });
+        }
+    }
+
+    /// Remembers why what is read must not be believed; the first reason stays.
+    pub(super) fn fail(&mut self, fault: SavedError) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Remembers a line of which nothing was read.
+    pub(super) fn leave_out(&mut self, number: usize, line: &str, why: &str) {
+        self.left_out.insert(number, (excerpt(line), why.to_owned()));
+    }
+
+    /// Remembers that the text has records or tables of nodes, of this kind.
+    pub(super) fn found(&mut self, what: &'static str) {
+        self.what.get_or_insert(what);
+    }
+
+    /// Returns whether nothing was found that could be nodes.
     pub(super) fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.what.is_none()
+    }
+
+    /// Returns whether a node with GPUs was added.
+    pub(super) fn has_gpus(&self) -> bool {
+        let says = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains("gpu"));
+        self.nodes.values().any(|facts| says(&facts.gres) || says(&facts.tres))
     }
 
     /// Returns whether a node of that name was added.
@@ -122,7 +137,14 @@ impl Gathering {
     }
 
     /// Remembers a partition as printed (`gpu*` is the default), and returns its name.
-    pub(super) fn partition(&mut self, printed: &str, time: Option<&str>) -> Option<String> {
+    ///
+    /// `state` is the partition's: `up`, or why no job starts there.
+    pub(super) fn partition(
+        &mut self,
+        printed: &str,
+        time: Option<&str>,
+        state: Option<&str>,
+    ) -> Option<String> {
         let Some((name, is_default)) = partition(printed) else {
             if let Some(printed) = value(printed) {
                 self.notes.say(format!("{:?} is no partition's name", excerpt(printed)));
@@ -134,19 +156,31 @@ impl Gathering {
         if limits.time.is_none() {
             limits.time = time.and_then(value).map(str::to_owned);
         }
+        let closed = state.and_then(value).filter(|state| !state.eq_ignore_ascii_case("up"));
+        limits.closed = limits.closed.take().or(closed.map(excerpt));
         Some(name.to_owned())
     }
 
-    /// Returns the cluster and the notes; `what` names the kind of text.
+    /// Returns the cluster and the notes.
     ///
     /// # Errors
-    /// When there is no node, or more than can be meant.
-    pub(super) fn finish(mut self, what: &'static str) -> Result<(Cluster, Vec<String>), SavedError> {
-        if self.too_many || self.nodes.len() > NODE_LIMIT {
+    /// When there is no node, or what was read must not be believed.
+    pub(super) fn finish(mut self) -> Result<(Cluster, Vec<String>), SavedError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        self.note_left_out();
+        self.note_without_gres();
+        self.close_partitions();
+        let mut all: Vec<(NodeName, Facts)> = std::mem::take(&mut self.nodes).into_iter().collect();
+        if all.len() > NODE_LIMIT {
             return Err(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
         }
-        let mut all: Vec<(NodeName, Facts)> = std::mem::take(&mut self.nodes).into_iter().collect();
         all.sort_by(|(a, _), (b, _)| natural_order(a.as_str(), b.as_str()));
+        let used_alone = all.iter().find(|(_, facts)| facts.says_only_use());
+        if let Some((name, _)) = used_alone {
+            return Err(SavedError::UsedAlone { node: name.to_string() });
+        }
         let nodes: Vec<Node> =
             all.into_iter().map(|(name, facts)| facts.node(name, &mut self.notes)).collect();
         let totals = nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.total));
@@ -156,9 +190,50 @@ impl Gathering {
         let partitions = self.read_partitions();
         let notes = self.notes.into_lines();
         if nodes.is_empty() {
-            return Err(SavedError::NoNode { what, notes });
+            return Err(SavedError::NoNode { what: self.what.unwrap_or("output of Slurm"), notes });
         }
         Ok((Cluster { nodes, partitions, ..Cluster::default() }, notes))
+    }
+
+    /// Says how many lines were left out, and which: first those that may have been rows.
+    fn note_left_out(&mut self) {
+        let count = self.left_out.len();
+        let (rows, others): (Vec<_>, Vec<_>) =
+            self.left_out.iter().partition(|(_, (_, why))| !why.is_empty());
+        let shown = rows.into_iter().chain(others).take(LINES_SHOWN).map(|(number, (line, why))| {
+            let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+            format!("line {number} {line:?}{why}")
+        });
+        let shown: Vec<String> = shown.collect();
+        let lines = if count == 1 { "1 line was".to_owned() } else { format!("{count} lines were") };
+        let more = if count > LINES_SHOWN { ", …" } else { "" };
+        if count > 0 {
+            self.notes.say(format!("{lines} left out: {}{more}", shown.join(", ")));
+        }
+    }
+
+    /// Says that nothing tells of GPUs, unless every node says that it has none.
+    fn note_without_gres(&mut self) {
+        let is_silent = |facts: &Facts| facts.gres.is_none() && facts.tres.is_none();
+        if !self.nodes.is_empty() && self.what != Some(TABLE) && self.nodes.values().all(is_silent) {
+            self.notes.say(format!("no GRES: nodes count as having no GPUs; {ASK} prints them"));
+        }
+    }
+
+    /// Takes the nodes down of which all partitions are closed: no job starts there.
+    fn close_partitions(&mut self) {
+        let closed = |name: &String| self.partitions.get(name).is_some_and(|limits| limits.closed.is_some());
+        for facts in self.nodes.values_mut() {
+            if !facts.partitions.is_empty() && facts.partitions.iter().all(closed) {
+                facts.take_down();
+            }
+        }
+        for (name, limits) in &self.partitions {
+            if let Some(state) = &limits.closed {
+                self.notes
+                    .say(format!("partition {name} is {state}: nodes that are in no other count as down"));
+            }
+        }
     }
 
     /// Returns the partitions of which more than the name is known, the default first.
@@ -185,107 +260,5 @@ impl Gathering {
         }
         partitions.sort_by(|a, b| b.default.cmp(&a.default).then_with(|| natural_order(&a.name, &b.name)));
         partitions
-    }
-}
-
-impl Facts {
-    /// Takes over what is not known yet.
-    fn fill(&mut self, other: &Self) {
-        let text = |own: &mut Option<String>, other: &Option<String>| {
-            if own.is_none() {
-                own.clone_from(other);
-            }
-        };
-        text(&mut self.state, &other.state);
-        text(&mut self.reason, &other.reason);
-        text(&mut self.gres, &other.gres);
-        text(&mut self.gres_used, &other.gres_used);
-        text(&mut self.tres, &other.tres);
-        text(&mut self.tres_used, &other.tres_used);
-        self.cpus = self.cpus.or(other.cpus);
-        self.cpus_used = self.cpus_used.or(other.cpus_used);
-        self.memory = self.memory.or(other.memory);
-        self.memory_used = self.memory_used.or(other.memory_used);
-        if self.features.is_none() {
-            self.features.clone_from(&other.features);
-        }
-        self.partitions.extend(other.partitions.iter().cloned());
-    }
-
-    fn node(self, name: NodeName, notes: &mut Notes) -> Node {
-        let (gpus, other_gres) = self.gpus(&name, notes);
-        if self.state.is_none() {
-            notes.of(&name, "no state is said; counted as idle".to_owned());
-        }
-        let features = self.features.unwrap_or_default();
-        let memory = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
-        Node {
-            state: self
-                .state
-                .as_deref()
-                .map_or_else(NodeState::idle, |state| NodeState::parse(&one_line(state))),
-            reason: self.reason.as_deref().and_then(value).map(one_line),
-            gpus,
-            other_gres,
-            cpus: self.cpus.map(|total| Usage { total, used: self.cpus_used.unwrap_or(0) }),
-            memory: self.memory.map(|total| Usage { total: total.0, used: memory(self.memory_used) }),
-            features,
-            partitions: self.partitions,
-            ..Node::new(name)
-        }
-    }
-
-    /// Returns the GPUs with their use, and other resources.
-    fn gpus(&self, name: &NodeName, notes: &mut Notes) -> (Vec<GpuStock>, Vec<String>) {
-        let gres = |text: &Option<String>| Gres::parse(text.as_deref().unwrap_or_default());
-        let tres = |text: &Option<String>| Tres::parse(text.as_deref().unwrap_or_default()).gres;
-        let Gres { mut gpus, other } = gres(&self.gres);
-        let configured = tres(&self.tres);
-        if gpus.iter().all(|(_, count)| *count == 0) && configured.gpu_total() > 0 {
-            notes.of(name, "no GPU in its GRES; counted as its TRES say".to_owned());
-            gpus.clone_from(&configured.gpus);
-        }
-        let held = gres(&self.gres_used);
-        if self.gres.is_none() && gpus.is_empty() && held.gpu_total() > 0 {
-            notes.of(name, "how many GPUs it has is not said; counted are those in use".to_owned());
-            gpus.clone_from(&held.gpus);
-        }
-        let tracked = tres(&self.tres_used);
-        // TRES name GPUs only where the site tracks them; then silence about their use is a zero.
-        let used = if !held.gpus.is_empty() {
-            Some(held.gpus)
-        } else if tracked.gpu_total() > 0 || (configured.gpu_total() > 0 && self.tres_used.is_some()) {
-            Some(tracked.gpus)
-        } else {
-            None
-        };
-        if gpus.iter().any(|(_, count)| *count > 0) && !self.is_without_work() {
-            self.note_unsaid(name, used.is_some(), notes);
-        }
-        let (stocks, unclear) = stocks(gpus, used.unwrap_or_default());
-        for note in unclear {
-            notes.of(name, note);
-        }
-        (stocks, other.iter().map(|part| one_line(part)).collect())
-    }
-
-    /// Notes what a node with work does not say of its use.
-    fn note_unsaid(&self, name: &NodeName, says_gpus: bool, notes: &mut Notes) {
-        let cpus = self.cpus.is_none() || self.cpus_used.is_some();
-        let memory = self.memory.is_none() || self.memory_used.is_some();
-        let unsaid: Vec<&str> = [("GPUs", says_gpus), ("CPUs", cpus), ("memory", memory)]
-            .into_iter()
-            .filter_map(|(what, said)| (!said).then_some(what))
-            .collect();
-        if !unsaid.is_empty() {
-            let note = format!("the use of its {} is not said; all count as free", unsaid.join(", "));
-            notes.of(name, note);
-        }
-    }
-
-    /// Returns whether the node has surely no job.
-    fn is_without_work(&self) -> bool {
-        let idle = |state: &String| state.to_ascii_lowercase().starts_with("idle");
-        self.cpus_used == Some(0) || self.state.as_ref().is_some_and(idle)
     }
 }

@@ -1,328 +1,387 @@
-//! Tables without a header line (`sinfo -h`): what each column holds, by what its values look like.
+//! Tables without a header line (`sinfo -h`): read where the values of each column leave no doubt what it holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use super::looks::{Looks, amounts, is_bracketed, is_job_state, looks, work};
-use super::table_columns::{Column, Header, Layout, What};
+use super::cells::words;
+use super::fields::{What, of_what};
+use super::header::{Column, Header, Layout};
+use super::looks;
+use super::series::{is_series, longest_run, series};
 use crate::model::{NodeName, hostlist};
-use crate::slurm::gpu_words::gpu_word;
 use crate::slurm::record::value;
+use crate::slurm::{Gres, amount};
 
-/// Width of the columns of `sinfo -O`, where nobody asked for another.
-const WIDTH: usize = 20;
-/// Most names that are looked at to tell what a column holds.
+/// Most names of a line that are looked at to tell what a column holds.
 const NAME_LIMIT: usize = 10_000;
-/// Numbers from here on are no CPUs but memory in MiB.
-const LEAST_MEMORY: u64 = 4096;
+/// Most nodes of one line; larger numbers are amounts of memory.
+const MOST_NODES: u64 = 20_000;
+/// How many names numbered in a row are surely nodes: nobody numbers so many partitions.
+const SURELY_NODES: usize = 5;
+
+/// Why lines were not read: what is not certain, or nothing where they are no table of nodes.
+type Doubt = Option<String>;
+
+/// Returns the header that lines without one would have.
+///
+/// # Errors
+/// When they are no table of nodes, or it is not certain what its columns hold.
+pub(super) fn identify(lines: &[&str]) -> Result<Header, Doubt> {
+    let separated = ['|', ';', '\t', ','].map(Layout::Separated);
+    let mut doubt = None;
+    for layout in separated.into_iter().chain([Layout::Blanks]) {
+        let table = shape(lines, layout).ok_or(None).and_then(|header| Table::of(header, lines));
+        match table.and_then(Table::identify) {
+            Ok(header) => return Ok(header),
+            Err(own) => doubt = doubt.or(own),
+        }
+    }
+    Err(doubt)
+}
+
+/// Returns columns without names, as many as most lines have. Where others have more words, the last column is
+/// free text.
+fn shape(lines: &[&str], layout: Layout) -> Option<Header> {
+    let count = |line: &&str| match layout {
+        Layout::Separated(mark) => line.trim().trim_matches('|').split(mark).count(),
+        _ => line.split_whitespace().count(),
+    };
+    let mut of_count: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for line in lines {
+        of_count.entry(count(line)).or_default().push(line);
+    }
+    let (&count, usual) = of_count.iter().rev().max_by_key(|(_, lines)| lines.len())?;
+    let last: Vec<&str> = usual.iter().filter_map(|line| line.split_whitespace().next_back()).collect();
+    let is_text = matches!(look(&last), Looks::Word | Looks::Other);
+    let has_text = layout == Layout::Blanks && is_text && of_count.keys().any(|&own| own > count);
+    let column = |index| {
+        let field = (has_text && index + 1 == count).then(|| of_what(What::Reason)).flatten();
+        Column { field, word: (0, 0), width: None }
+    };
+    (count > 1).then(|| Header { columns: (0..count).map(column).collect(), layout })
+}
+
+/// What all values of a column look like; words for nothing look like anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    State,
+    /// Whether a partition is up.
+    Avail,
+    Gres,
+    /// Four counts: allocated/idle/other/total.
+    Counts,
+    Integer,
+    Word,
+    /// Nothing, or what is none of these.
+    Other,
+}
 
 /// The values of a table, column by column.
 struct Table<'a> {
+    header: Header,
     columns: Vec<Vec<&'a str>>,
     looks: Vec<Looks>,
     what: Vec<What>,
 }
 
-/// Returns the header that lines without one would have under a header, or `None` where they are no
-/// table of nodes: they must say the nodes' names or their number, and a state or resources.
-pub(super) fn guess(lines: &[&str]) -> Option<Header> {
-    let separated = ['|', ';', '\t', ','].map(Layout::Separated);
-    separated.into_iter().chain([Layout::Words, Layout::Fixed]).find_map(|layout| of_layout(lines, layout))
-}
-
-fn of_layout(lines: &[&str], layout: Layout) -> Option<Header> {
-    let (count, free_end) = column_count(lines, &layout)?;
-    let column = |index| Column {
-        what: if free_end && index + 1 == count { What::Reason } else { What::Other },
-        name: "",
-        start: index * WIDTH,
-        width: (layout == Layout::Fixed).then_some(WIDTH),
-    };
-    let mut header = Header { columns: (0..count).map(column).collect(), layout };
-    let rows: Vec<Vec<&str>> = lines.iter().map(|line| header.cells(line)).collect::<Option<_>>()?;
-    let is_whole = |cell: &&str| !cell.trim().contains(char::is_whitespace);
-    if header.layout == Layout::Fixed && !rows.iter().flatten().all(is_whole) {
-        return None;
-    }
-    let columns: Vec<Vec<&str>> =
-        (0..count).map(|index| rows.iter().map(|row| row[index]).collect()).collect();
-    let looks = columns.iter().map(|values| looks(values)).collect();
-    let mut table = Table { columns, looks, what: vec![What::Other; count] };
-    table.assign();
-    if free_end && !matches!(table.what[count - 1], What::Other | What::Reason) {
-        return None;
-    }
-    if !table.is_of_nodes() {
-        return None;
-    }
-    for (column, what) in header.columns.iter_mut().zip(table.what) {
-        // A free text stays one where nothing better is known.
-        column.what = if what == What::Other { column.what } else { what };
-        column.name = column.what.name();
-    }
-    Some(header)
-}
-
-/// Returns how many columns the lines have, and whether the last is free text with blanks.
-fn column_count(lines: &[&str], layout: &Layout) -> Option<(usize, bool)> {
-    let count = |line: &&str| match *layout {
-        Layout::Separated(separator) => {
-            let line = line.trim_end();
-            line.strip_suffix(separator).unwrap_or(line).split(separator).count()
+impl<'a> Table<'a> {
+    /// Returns the table of the lines that fall into the columns: three of four must.
+    fn of(header: Header, lines: &[&'a str]) -> Result<Self, Doubt> {
+        let fitting = || lines.iter().filter_map(|line| Some((*line, header.cells(line)?)));
+        let rows: Vec<Vec<&str>> = fitting().map(|(_, cells)| cells).collect();
+        let count = header.columns.len();
+        if rows.is_empty() || rows.len() * 4 < lines.len() * 3 {
+            return Err(None);
         }
-        Layout::Words => line.split_whitespace().count(),
-        Layout::Fixed => line.trim_end().len().div_ceil(WIDTH),
-    };
-    let (least, most) = (lines.iter().map(count).min()?, lines.iter().map(count).max()?);
-    match layout {
-        Layout::Fixed => (most > 1).then_some((most, false)),
-        Layout::Words => (least > 1).then_some((least, least < most)),
-        Layout::Separated(_) => (least > 1 && least == most).then_some((least, false)),
-    }
-}
-
-impl Table<'_> {
-    /// Finds out what each column holds.
-    fn assign(&mut self) {
-        self.first(Looks::State, What::State);
-        self.first(Looks::TimeLimit, What::TimeLimit);
-        self.assign_gres();
-        self.assign_cpus_state();
-        if let Some(names) = self.find_names() {
-            self.what[names] = What::Nodes;
+        if header.layout == Layout::Blanks && !are_aligned(fitting().map(|(line, _)| line), count) {
+            return Err(Some("its columns are not aligned: some may touch".to_owned()));
         }
-        self.assign_numbers();
-        self.assign_words();
+        let columns: Vec<Vec<&str>> =
+            (0..count).map(|index| rows.iter().map(|row| row[index].trim()).collect()).collect();
+        let mut looks: Vec<Looks> = columns.iter().map(|values| look(values)).collect();
+        if header.position(What::Reason).is_some() {
+            if columns[count - 1].iter().any(|text| text.contains("gpu:")) {
+                return Err(Some("its lines have different numbers of columns, some with GPUs".to_owned()));
+            }
+            looks[count - 1] = Looks::Other;
+        }
+        let is_of_jobs = columns.iter().any(|values| values.iter().all(|text| looks::is_job_state(text)));
+        if is_of_jobs {
+            Err(None)
+        } else {
+            Ok(Self { header, what: vec![What::Other; count], columns, looks })
+        }
     }
 
-    fn with(&self, look: Looks) -> impl Iterator<Item = usize> {
-        (0..self.what.len())
-            .filter(move |&index| self.looks[index] == look && self.what[index] == What::Other)
+    fn identify(mut self) -> Result<Header, Doubt> {
+        self.assign(self.with(Looks::State).next(), What::State);
+        self.assign(self.with(Looks::Avail).next(), What::Avail);
+        self.identify_gres()?;
+        let names = self.find_names()?;
+        self.assign(names, What::Nodes);
+        self.identify_counts()?;
+        let is_starred = |index: &usize| self.columns[*index].iter().any(|text| text.ends_with('*'));
+        self.assign(self.with(Looks::Word).find(is_starred), What::Partition);
+        if names.is_none() {
+            // A lone number may count nodes or CPUs, or be a weight.
+            let is_table = self.what.iter().any(|what| *what != What::Other)
+                || self.with(Looks::Counts).next().is_some();
+            return Err(is_table.then(|| {
+                "no column certainly holds node names, and a number may count nodes or CPUs".to_owned()
+            }));
+        }
+        let telling = [What::Gres, What::State, What::CpusState, What::NodesState, What::Partition];
+        if !telling.iter().any(|what| self.what.contains(what)) {
+            return Err(None);
+        }
+        let has_gpus = |index: &usize| {
+            self.what[*index] == What::Other && self.columns[*index].iter().any(|text| text.contains("gpu:"))
+        };
+        if let Some(index) = (0..self.what.len()).find(has_gpus) {
+            return Err(Some(format!(
+                "its column {} names GPUs in some lines and something else in others",
+                index + 1
+            )));
+        }
+        for (column, what) in self.header.columns.iter_mut().zip(self.what) {
+            column.field = if what == What::Other { column.field } else { of_what(what) };
+        }
+        Ok(self.header)
+    }
+
+    /// Returns the columns of which is not known yet what they hold, and which look like this.
+    fn with(&self, look: Looks) -> impl Iterator<Item = usize> + use<'a> {
+        let found = |&index: &usize| self.looks[index] == look && self.what[index] == What::Other;
+        (0..self.what.len()).filter(found).collect::<Vec<_>>().into_iter()
+    }
+
+    fn assign(&mut self, index: Option<usize>, what: What) {
+        if let Some(index) = index {
+            self.what[index] = what;
+        }
     }
 
     fn position(&self, what: What) -> Option<usize> {
         self.what.iter().position(|own| *own == what)
     }
 
-    fn first(&mut self, look: Looks, what: What) {
-        let first = self.with(look).next();
-        if let Some(index) = first {
-            self.what[index] = what;
-        }
+    fn rows(&self) -> std::ops::Range<usize> {
+        0..self.columns[0].len()
     }
 
-    /// Tells what nodes have from what is in use there: only the latter has `(IDX:…)`, or nothing.
-    fn assign_gres(&mut self) {
-        let found: Vec<usize> = self.with(Looks::Gres).collect();
+    /// Returns the GPUs that a column says of a row.
+    fn gpus(&self, index: usize, row: usize) -> u64 {
+        Gres::parse(self.columns[index][row]).gpu_total().into()
+    }
+
+    /// Tells what nodes have from what is in use there.
+    fn identify_gres(&mut self) -> Result<(), Doubt> {
         let shows = |index: usize, mark: &str| self.columns[index].iter().any(|text| text.contains(mark));
-        let is_use = |index| shows(index, "(IDX:") || (shows(index, "gpu:0") && !shows(index, "(S:"));
-        let (all, used) = match *found {
-            [one] if is_use(one) => (None, Some(one)),
-            [one] => (Some(one), None),
-            [one, two, ..] if shows(one, "(IDX:") && !shows(two, "(IDX:") => (Some(two), Some(one)),
-            [one, two, ..] => (Some(one), Some(two)),
-            [] => (None, None),
-        };
-        for (index, what) in [(all, What::Gres), (used, What::GresUsed)] {
-            if let Some(index) = index {
-                self.what[index] = what;
+        let covers = |one, other| self.rows().all(|row| self.gpus(one, row) >= self.gpus(other, row));
+        // Nodes without GPUs have nothing here, and 0 in use; idle nodes have nothing in use.
+        let has_none = |index: usize| self.columns[index].iter().any(|text| matches!(*text, "" | "(null)"));
+        let state = self.position(What::State);
+        let idle = |row: usize| state.is_some_and(|state| self.columns[state][row] == "idle");
+        let has_idle = |index| self.rows().any(|row| idle(row) && self.gpus(index, row) > 0);
+        let (gres, used) = match *self.with(Looks::Gres).collect::<Vec<_>>() {
+            [] => return Ok(()),
+            [one, _, ..] if self.header.layout == Layout::Separated(',') => {
+                let why = format!("its column {} may be cut in two at a comma", one + 1);
+                return Err(Some(why));
             }
+            [one] if shows(one, "(IDX:") || shows(one, "gpu:0") => {
+                let why = format!(
+                    "its column {} shows GPUs in use, while all there are (GRES) are missing",
+                    one + 1
+                );
+                return Err(Some(why));
+            }
+            [one] if shows(one, "(S:") || has_none(one) || has_idle(one) => (one, None),
+            [one] => return Err(Some(format!("its column {} may be GRES or GRES_USED", one + 1))),
+            [one, two] if shows(two, "(IDX:") || (covers(one, two) && !shows(one, "(IDX:")) => {
+                (one, Some(two))
+            }
+            [one, two] if shows(one, "(IDX:") || covers(two, one) => (two, Some(one)),
+            [one, ..] => return Err(Some(format!("its column {} and others look like GRES", one + 1))),
+        };
+        self.assign(Some(gres), What::Gres);
+        self.assign(used, What::GresUsed);
+        Ok(())
+    }
+
+    /// Returns the column of node names: partitions and features have neither brackets nor are they numbered
+    /// in a row.
+    fn find_names(&self) -> Result<Option<usize>, Doubt> {
+        let are_names =
+            |index: &usize| self.columns[*index].iter().all(|text| value(text).is_none_or(are_names));
+        let lists = |index: &usize| self.columns[*index].iter().any(|text| text.contains('['));
+        let mut found: Vec<usize> = self.with(Looks::Word).filter(are_names).collect();
+        let are_lists = found.iter().any(lists);
+        if are_lists {
+            found.retain(lists);
+        } else {
+            found.retain(|&index| is_series(&self.columns[index]) && self.agrees(index));
+        }
+        let is_joined = |index: &usize| {
+            self.columns[*index].iter().any(|text| text.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        if let Some(index) = found.iter().find(|index| is_joined(index)) {
+            return Err(Some(format!("its column {} may be a number and names that touch", index + 1)));
+        }
+        // Host names stand beside the names that they are.
+        found.dedup_by(|one, other| self.columns[*one] == self.columns[*other]);
+        match *found {
+            [one, two, ..] => {
+                Err(Some(format!("its columns {} and {} may both be node names", one + 1, two + 1)))
+            }
+            [one] if !are_lists && self.may_be_partitions(one) => {
+                Err(Some(format!("its column {} may name nodes or partitions", one + 1)))
+            }
+            _ => Ok(found.first().copied()),
         }
     }
 
-    /// Nodes are counted in the same way as CPUs; there are fewer of them.
-    fn assign_cpus_state(&mut self) {
-        let sum = |index: &usize| {
-            self.columns[*index].iter().filter_map(|text| work(text)).map(|(_, all)| all).max()
+    /// Returns whether single names may be those of partitions with several nodes each: partitions are sometimes
+    /// numbered too.
+    fn may_be_partitions(&self, index: usize) -> bool {
+        let names = &self.columns[index];
+        let is_starred = |other: usize| self.columns[other].iter().any(|text| text.ends_with('*'));
+        let is_clear = names.iter().any(|name| name.contains('.'))
+            || series(names).values().any(|own| longest_run(own) >= SURELY_NODES)
+            || self.with(Looks::Word).any(is_starred);
+        !is_clear
+            && (self.position(What::Avail).is_some()
+                || self.with(Looks::Integer).any(|column| self.may_count_nodes(column))
+                || self.with(Looks::Counts).any(|column| self.may_split_nodes(column))
+                || self.has_two_states(index))
+    }
+
+    /// Returns whether numbers may say how many nodes each line stands for.
+    fn may_count_nodes(&self, column: usize) -> bool {
+        let state = self.position(What::State);
+        let is_without = |row: usize| state.is_some_and(|state| self.columns[state][row] == "n/a");
+        let numbers = || self.rows().filter_map(|row| Some((row, number(self.columns[column][row])?)));
+        numbers().any(|(_, count)| count > 1)
+            && numbers().all(|(row, count)| count <= MOST_NODES && (count > 0 || is_without(row)))
+    }
+
+    /// Returns whether counts may be of nodes: lines of one state have no nodes of several kinds, while the CPUs
+    /// of a node may be partly in use.
+    fn may_split_nodes(&self, column: usize) -> bool {
+        let counts = || self.columns[column].iter().filter_map(|text| looks::counts(text));
+        let is_mixed = |counts: Vec<u64>| matches!(*counts, [used, idle, ..] if used > 0 && idle > 0);
+        counts().any(|counts| counts.last().is_some_and(|&total| total > 1))
+            && (self.position(What::State).is_none() || !counts().any(is_mixed))
+    }
+
+    /// Returns whether a name stands in lines of different states, and nothing else tells that it is one node.
+    fn has_two_states(&self, index: usize) -> bool {
+        let Some(state) = self.position(What::State) else { return false };
+        let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+        let differs = |row: usize| {
+            let own = self.columns[state][row];
+            *known.entry(self.columns[index][row]).or_insert(own) != own
         };
-        if let Some(index) = self.with(Looks::CpusState).max_by_key(sum) {
-            self.what[index] = What::CpusState;
-        }
-    }
-
-    /// Returns the column of node names.
-    fn find_names(&self) -> Option<usize> {
-        let named = self.with(Looks::Word).filter(|&index| self.may_be_names(index));
-        let score = |&index: &usize| {
-            let values = &self.columns[index];
-            let bracketed = values.iter().any(|text| is_bracketed(text));
-            let distinct = values.iter().collect::<BTreeSet<_>>().len();
-            (bracketed, self.is_numbered(index), distinct, std::cmp::Reverse(index))
-        };
-        named.max_by_key(score)
-    }
-
-    fn is_numbered(&self, index: usize) -> bool {
-        let values = &self.columns[index];
-        values.iter().filter(|text| text.contains(|c: char| c.is_ascii_digit())).count() * 2 > values.len()
-    }
-
-    fn may_be_names(&self, index: usize) -> bool {
-        let values = &self.columns[index];
-        let bracketed = values.iter().any(|text| is_bracketed(text));
-        // Where one line stands for several nodes, their names are in brackets or behind commas.
-        let numbers: Vec<Vec<u64>> =
-            self.with(Looks::Integer).filter_map(|column| amounts(&self.columns[column])).collect();
-        let has_memory = numbers.iter().any(|all| all.iter().any(|&number| number >= LEAST_MEMORY));
-        let counts = |all: &Vec<u64>| all.iter().any(|&number| number > 1) && !(has_memory && are_fours(all));
-        let distinct = values.iter().collect::<BTreeSet<_>>().len() == values.len();
-        let unlike_counts = self.is_numbered(index) || (distinct && !numbers.iter().any(counts));
-        let mut seen = 0;
-        let readable = |text: &&str| {
-            if seen > NAME_LIMIT || value(text).is_none() {
-                return true;
-            }
-            hostlist::expand(text).is_ok_and(|names| {
-                seen += names.len();
-                let looked_at = || names.iter().take(NAME_LIMIT);
-                looked_at().all(|name| NodeName::new(name).is_ok())
-                    && looked_at().any(|name| gpu_word(name).is_none())
-            })
-        };
-        // Words behind commas are features, unless something counts them.
-        let single = bracketed || self.are_counted(index) || !values.iter().any(|text| text.contains(','));
-        single && (bracketed || (unlike_counts && self.agrees(index))) && values.iter().all(readable)
-    }
-
-    /// Returns whether another column says how many names there are in each row of this one.
-    fn are_counted(&self, index: usize) -> bool {
-        let expected: Vec<u64> = self.columns[index].iter().map(|text| name_count(text)).collect();
-        self.with(Looks::Integer)
-            .any(|column| amounts(&self.columns[column]).is_some_and(|all| all == expected))
+        self.with(Looks::Counts).next().is_none() && self.rows().any(differs)
     }
 
     /// Returns whether rows of the same value have the same resources, as rows of one node have.
     fn agrees(&self, index: usize) -> bool {
-        let mut known: BTreeMap<&str, (Option<&str>, Option<u64>)> = BTreeMap::new();
-        let cell = |what, row: usize| Some(self.columns[self.position(what)?][row].trim());
-        (0..self.columns[index].len()).all(|row| {
-            let cpus = cell(What::CpusState, row).and_then(work).map(|(_, all)| all);
-            let own = (cell(What::Gres, row), cpus);
-            *known.entry(self.columns[index][row].trim()).or_insert(own) == own
+        let mut known: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let resources: Vec<usize> = self.with(Looks::Counts).chain(self.position(What::Gres)).collect();
+        let total = |text: &'a str| text.rsplit('/').next().unwrap_or(text);
+        self.rows().all(|row| {
+            let own: Vec<&str> = resources.iter().map(|&index| total(self.columns[index][row])).collect();
+            *known.entry(self.columns[index][row]).or_insert_with(|| own.clone()) == own
         })
     }
 
-    /// Tells the number of nodes, CPUs and memory apart.
-    fn assign_numbers(&mut self) {
-        let found: Vec<(usize, Vec<u64>)> = self
-            .with(Looks::Integer)
-            .filter_map(|index| Some((index, amounts(&self.columns[index])?)))
-            .collect();
-        if let ([(only, all)], None) = (found.as_slice(), self.position(What::Nodes))
-            && self.have_cpus(all)
-        {
-            self.what[*only] = What::Count;
-            return;
-        }
-        let (large, mut small): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|(_, all)| all.iter().any(|&number| number >= LEAST_MEMORY));
-        self.assign_memory(&large);
-        let count = match self.position(What::Nodes) {
-            Some(names) => {
-                let expanded: Vec<u64> = self.columns[names].iter().map(|text| name_count(text)).collect();
-                small.iter().position(|(_, all)| *all == expanded)
+    /// Tells counts of nodes from counts of CPUs by how many nodes a line stands for.
+    fn identify_counts(&mut self) -> Result<(), Doubt> {
+        let Some(names) = self.position(What::Nodes) else { return Ok(()) };
+        let count = |text: &&str| hostlist::expand(text).ok().map(|names| names.len() as u64);
+        let nodes: Vec<Option<u64>> = self.columns[names].iter().map(count).collect();
+        for index in self.with(Looks::Counts) {
+            let compared: Vec<Ordering> = self
+                .rows()
+                .filter_map(|row| Some(nodes[row]?.cmp(looks::counts(self.columns[index][row])?.last()?)))
+                .collect();
+            let what =
+                if compared.iter().all(|order| order.is_eq()) { What::NodesState } else { What::CpusState };
+            if compared.iter().any(|order| order.is_gt()) || self.position(what).is_some() {
+                let why =
+                    format!("its column {} counts neither the nodes of its lines nor their CPUs", index + 1);
+                return Err(Some(why));
             }
-            None => node_count(&small),
-        };
-        if let Some(count) = count {
-            self.what[small.remove(count).0] = What::Count;
+            self.assign(Some(index), what);
         }
-        if let ([(index, _)], None) = (small.as_slice(), self.position(What::CpusState)) {
-            self.what[*index] = What::Cpus;
-        }
-    }
-
-    /// Returns whether each row has at least a CPU for each of so many nodes, as far as it says.
-    fn have_cpus(&self, nodes: &[u64]) -> bool {
-        let Some(cpus) = self.position(What::CpusState) else { return true };
-        let enough = |(text, &nodes): (&&str, &u64)| work(text).is_none_or(|(_, all)| all >= nodes);
-        self.columns[cpus].iter().zip(nodes).all(enough)
-    }
-
-    /// A node has more memory than is in use or free there. In use is none of it where no CPU is.
-    fn assign_memory(&mut self, found: &[(usize, Vec<u64>)]) {
-        let above = |one: &[u64], other: &[u64]| one.iter().zip(other).all(|(one, other)| one >= other);
-        let Some((all, _)) = found.iter().find(|(_, all)| found.iter().all(|(_, other)| above(all, other)))
-        else {
-            return;
-        };
-        self.what[*all] = What::Memory;
-        let idle: Vec<bool> = match self.position(What::CpusState) {
-            Some(cpus) => {
-                self.columns[cpus].iter().map(|text| work(text).is_some_and(|(used, _)| used == 0)).collect()
-            }
-            None => return,
-        };
-        let in_use = |(index, numbers): &&(usize, Vec<u64>)| {
-            index != all && numbers.iter().zip(&idle).all(|(&number, &idle)| !idle || number == 0)
-        };
-        if let Some((index, _)) = found.iter().find(in_use) {
-            self.what[*index] = What::AllocMemory;
-        }
-    }
-
-    fn assign_words(&mut self) {
-        let words: Vec<usize> = self.with(Looks::Word).collect();
-        let any = |index: usize, found: &dyn Fn(&str) -> bool| {
-            self.columns[index].iter().any(|text| found(text.trim()))
-        };
-        let is_text =
-            |index: usize| any(index, &|text| text.contains(char::is_whitespace) || text.contains('='));
-        let (texts, words): (Vec<usize>, Vec<usize>) = words.into_iter().partition(|&index| is_text(index));
-        let listed = |index: usize| any(index, &|text| text.contains(','));
-        let always = |index: usize| !any(index, &|text| value(text).is_none());
-        let starred = words.iter().copied().find(|&index| any(index, &|text| text.ends_with('*')));
-        let partition =
-            starred.or_else(|| words.iter().copied().find(|&index| always(index) && !listed(index)));
-        // Who wrote a reason stands beside it.
-        let features = words.iter().copied().find(|&index| Some(index) != partition && texts.is_empty());
-        let found = [
-            (partition, What::Partition),
-            (features, What::ActiveFeatures),
-            (texts.first().copied(), What::Reason),
-        ];
-        for (index, what) in found {
-            if let Some(index) = index {
-                self.what[index] = what;
-            }
-        }
-    }
-
-    /// Returns whether enough is known to speak of nodes, and nothing speaks of jobs.
-    fn is_of_nodes(&self) -> bool {
-        let jobs = self.columns.iter().any(|values| values.iter().all(|text| is_job_state(text)));
-        let has = |what| self.position(what).is_some();
-        let gres = has(What::Gres) || has(What::GresUsed);
-        let names = self.position(What::Nodes);
-        let lists = names.is_some_and(|names| self.columns[names].iter().any(|text| is_bracketed(text)));
-        // Two words in a row may be anything.
-        let several = self.columns.first().is_some_and(|values| values.len() > 1);
-        let numbered = names.is_some_and(|names| self.is_numbered(names));
-        // Partitions have sums of CPUs too.
-        let resources = gres || (has(What::CpusState) && numbered);
-        let sure = resources || (has(What::State) && (several || numbered || has(What::Count)));
-        let shares = lists && has(What::Partition) && self.what.len() <= 3;
-        !jobs && ((names.is_some() && (sure || shares)) || (has(What::Count) && (gres || has(What::State))))
+        Ok(())
     }
 }
 
-fn name_count(text: &str) -> u64 {
-    let several = text.contains([',', '[']);
-    if several { hostlist::expand(text).map_or(0, |names| names.len() as u64) } else { 1 }
-}
-
-fn are_fours(numbers: &[u64]) -> bool {
-    numbers.iter().all(|&number| number >= 4 && number.is_multiple_of(4))
-}
-
-/// Returns which of several numbers says how many nodes a line stands for; CPUs come in fours.
-fn node_count(numbers: &[(usize, Vec<u64>)]) -> Option<usize> {
-    let fours = |(_, all): &&(usize, Vec<u64>)| are_fours(all);
-    match numbers {
-        [] => None,
-        [_] => Some(0),
-        several => {
-            let others = several.iter().filter(|column| !fours(column)).count();
-            (others == 1).then(|| several.iter().position(|column| !fours(&column)))?
+/// Returns whether the words of lines, but for the last, begin or end below each other, or stand equally far apart;
+/// one line of ten may differ.
+fn are_aligned<'a>(lines: impl Iterator<Item = &'a str>, count: usize) -> bool {
+    // Where each word begins and ends.
+    let ends = |(start, word): (usize, &str)| (start, start + word.len());
+    let rows: Vec<Vec<(usize, usize)>> =
+        lines.map(|line| words(line).into_iter().map(ends).collect()).collect();
+    let same = |places: Vec<Option<usize>>| {
+        let mut known: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+        for place in places {
+            *known.entry(place).or_default() += 1;
         }
+        let most = known.values().max().copied().unwrap_or(0);
+        rows.len() - most <= (rows.len() / 10).max(1)
+    };
+    (1..count.saturating_sub(1)).all(|index| {
+        let gap = |row: &Vec<(usize, usize)>| Some(row.get(index)?.0 - row.get(index - 1)?.1);
+        same(rows.iter().map(|row| row.get(index).map(|&(start, _)| start)).collect())
+            || same(rows.iter().map(|row| row.get(index).map(|&(_, end)| end)).collect())
+            || same(rows.iter().map(gap).collect())
+    })
+}
+
+/// Tells whether a value is of some kind.
+type Fits<'a> = &'a dyn Fn(&str) -> bool;
+
+/// Returns what the values of a column look like.
+fn look(values: &[&str]) -> Looks {
+    let said = || values.iter().filter_map(|text| value(text));
+    // One line of ten may be no row of the table.
+    let odd = (values.len() / 10).max(usize::from(values.len() > 3));
+    let all = |fits: Fits<'_>| {
+        let others = said().filter(|text| !fits(text)).count();
+        others == 0 || (others <= odd && others * 2 < said().count())
+    };
+    let is_avail = |text: &str| ["up", "down", "drain", "inact", "inactive"].contains(&text);
+    if said().next().is_none() {
+        return Looks::Other;
     }
+    if all(&is_avail) && said().any(|text| text == "up" || text.starts_with("inact")) {
+        return Looks::Avail;
+    }
+    let is_word = |text: &str| {
+        text.contains(|c: char| c.is_ascii_alphabetic())
+            && !text.contains(|c: char| c.is_whitespace() || c == '=')
+    };
+    let kinds: [(Fits<'_>, Looks); 5] = [
+        (&|text| number(text).is_some(), Looks::Integer),
+        (&looks::is_state, Looks::State),
+        // Those of jobs begin otherwise.
+        (&|text| looks::is_gres(text) && !text.starts_with("gres"), Looks::Gres),
+        (&|text| looks::counts(text).is_some_and(|counts| counts.len() == 4), Looks::Counts),
+        (&is_word, Looks::Word),
+    ];
+    kinds.into_iter().find(|(fits, _)| all(fits)).map_or(Looks::Other, |(_, looks)| looks)
+}
+
+/// Returns a whole number, which may be the least of several (`64+`).
+fn number(text: &str) -> Option<u64> {
+    amount::count(text.strip_suffix('+').unwrap_or(text))
+}
+
+fn are_names(text: &str) -> bool {
+    let is_name = |name: &String| NodeName::new(name).is_ok();
+    hostlist::expand(text).is_ok_and(|names| names.iter().take(NAME_LIMIT).all(is_name))
 }

@@ -1,38 +1,34 @@
 //! Nodes in Slurm's JSON: `sinfo --json` of all versions, `scontrol show nodes --json`, slurmrestd.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::error::SavedError;
-use super::gather::{Facts, Gathering};
+use super::facts::Facts;
+use super::gather::Gathering;
 use super::json::{number, set, text, words};
-use crate::model::{Bytes, Cluster};
+use crate::model::Bytes;
 use crate::slurm::record::excerpt;
 
-/// Returns the cluster of a value that holds nodes one by one (`nodes`) or in groups (`sinfo`).
-///
-/// # Errors
-/// When no node can be read.
-pub(super) fn parse(value: &Value) -> Result<(Cluster, Vec<String>), SavedError> {
-    let mut gathering = Gathering::default();
+/// Adds what a value says that holds nodes one by one (`nodes`) or in groups (`sinfo`).
+pub(super) fn read(value: &Value, gathering: &mut Gathering) {
+    gathering.found("Slurm's nodes as JSON");
     let of = |key: &str| value.get(key).and_then(Value::as_array);
     for (index, group) in of("sinfo").into_iter().flatten().enumerate() {
-        read_group(group, &format!("sinfo[{index}]"), &mut gathering);
+        read_group(group, &format!("sinfo[{index}]"), gathering);
     }
     for (index, node) in of("nodes").or(value.as_array()).into_iter().flatten().enumerate() {
-        read_node(node, &format!("nodes[{index}]"), &mut gathering);
+        read_node(node, &format!("nodes[{index}]"), gathering);
     }
     for key in ["errors", "warnings"] {
         for said in of(key).into_iter().flatten() {
             gathering.notes.say(format!("Slurm's {key}: {}", excerpt(&said.to_string())));
         }
     }
-    gathering.finish("Slurm's nodes as JSON")
 }
 
 fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
     let name = ["name", "hostname"].iter().find_map(|key| text(&node[*key]).filter(|name| !name.is_empty()));
     let (Some(name), true) = (name, node.is_object()) else {
-        return unread(place, node, gathering);
+        return unread(place, node, "it has no name", gathering);
     };
     let place = format!("{place} ({name:?})");
     if gathering.knows(&name) {
@@ -53,11 +49,14 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
         memory_used: count("alloc_memory").map(mebibytes),
         features: set(&node["active_features"]).or_else(|| set(&node["features"])),
         partitions: set(&node["partitions"]).unwrap_or_default(),
+        ..Facts::default()
     };
     if facts.state.is_none() && facts.cpus.is_none() && facts.gres.is_none() {
-        return unread(&place, node, gathering);
+        return unread(&place, node, "it says none of state, cpus and gres", gathering);
     }
-    gathering.add(&name, &place, &facts);
+    if let Err(why) = gathering.add(&name, &facts) {
+        gathering.notes.say(format!("{place} was not read: {why}"));
+    }
 }
 
 /// Reads an entry of `sinfo --json` since 23.11, which stands for all nodes that look the same.
@@ -66,7 +65,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     let Some(names) = lists.into_iter().find(|names| !names.is_empty()) else {
         // A partition without nodes has an entry too.
         if number(&group["nodes"]["total"]) != Some(0) {
-            unread(place, group, gathering);
+            unread(place, group, "it names no nodes", gathering);
         }
         return;
     };
@@ -97,7 +96,9 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
         gathering.notes.say(note.to_owned());
     }
     for name in names {
-        gathering.add(&name, &format!("{place} ({name:?})"), &facts);
+        if let Err(why) = gathering.add(&name, &facts) {
+            gathering.notes.say(format!("{place} ({name:?}) was not read: {why}"));
+        }
     }
 }
 
@@ -109,7 +110,8 @@ fn partition(partition: &Value, gathering: &mut Gathering) -> Option<String> {
     let minutes =
         number(time).map(|minutes| format!("{}-{}:{}", minutes / 1440, minutes / 60 % 24, minutes % 60));
     let limit = if infinite { Some("infinite".to_owned()) } else { minutes };
-    gathering.partition(&name, limit.as_deref())
+    let state = words(&partition["partition"]["state"]).map(|words| words.join("+"));
+    gathering.partition(&name, limit.as_deref(), state.as_deref())
 }
 
 /// Returns the state: a list, or a text beside a list of flags.
@@ -126,12 +128,25 @@ fn mebibytes(count: u64) -> Bytes {
     Bytes(count.saturating_mul(1 << 20))
 }
 
-fn unread(place: &str, value: &Value, gathering: &mut Gathering) {
-    gathering.notes.say(format!("{place} was not read: {}", excerpt(&value.to_string())));
+fn unread(place: &str, value: &Value, why: &str, gathering: &mut Gathering) {
+    gathering.notes.say(format!("{place} was not read: {why}: {}", excerpt(&value.to_string())));
 }
 
-/// Returns whether an entry of a list `nodes` is one of Slurm's, and not of a cluster file in JSON.
-pub(super) fn is_slurms(node: &Map<String, Value>) -> bool {
-    const KEYS: [&str; 6] = ["gres", "real_memory", "tres", "architecture", "hostname", "alloc_cpus"];
-    KEYS.iter().any(|key| node.contains_key(*key))
+/// Returns whether an entry of a list `nodes`, or a value alone, is a node of Slurm's.
+pub(super) fn is_node(value: &Value) -> bool {
+    const KEYS: [&str; 7] =
+        ["gres", "real_memory", "tres", "architecture", "alloc_cpus", "gres_used", "state"];
+    let named = value.get("name").or(value.get("hostname")).is_some_and(Value::is_string);
+    let known = KEYS.iter().any(|key| value.get(*key).is_some());
+    named && known && value.get("gpus").is_none() && !is_foreign(value)
+}
+
+/// Returns whether a node says its GPUs neither as Slurm does (`gres`) nor as a cluster file does (a map `gpus`).
+pub(super) fn is_foreign(node: &Value) -> bool {
+    let names_gpus =
+        || node.as_object().is_some_and(|node| node.keys().any(|key| key.to_lowercase().contains("gpu")));
+    match node.get("gpus") {
+        Some(gpus) => !gpus.is_object(),
+        None => node.get("gres").is_none() && names_gpus(),
+    }
 }

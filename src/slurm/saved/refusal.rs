@@ -2,28 +2,34 @@
 
 use serde_json::Value;
 
+use super::clean::Line;
 use super::error::SavedError;
-use crate::slurm::record::excerpt;
+use super::fields::{begins_field, in_header};
+use super::looks::{is_job_state, is_state};
+use crate::slurm::record::{excerpt, one_line};
 
 /// Keys of JSON values and what they come from.
-const JSON: [(&str, &str); 9] = [
+const JSON: [(&str, &str); 11] = [
     ("jobs", "jobs (squeue, sacct or scontrol show jobs, as JSON)"),
-    ("partitions", "partitions (scontrol show partitions --json)"),
-    ("partition", "partitions (scontrol show partitions --json)"),
+    ("job_id", "a job (as JSON)"),
+    ("pbs_version", "nodes of PBS (pbsnodes -F json); hsched knows Slurm"),
+    ("apiVersion", "an answer of Kubernetes; hsched knows Slurm"),
     ("reservations", "reservations (scontrol show reservations --json)"),
     ("statistics", "the controller's statistics (sdiag --json)"),
     ("licenses", "licenses (scontrol show licenses --json)"),
     ("associations", "accounting (sacctmgr --json)"),
     ("pings", "the controller's ping (scontrol ping --json)"),
+    ("partitions", "partitions (scontrol show partitions --json)"),
     ("schema", "a file of hsched that holds no cluster"),
 ];
 
 /// Beginnings of lines and what they come from.
-const TEXTS: [(&str, &str); 14] = [
+const TEXTS: [(&str, &str); 31] = [
     ("JobId=", "jobs (scontrol show job)"),
     ("PartitionName=", "partitions (scontrol show partition)"),
     ("ReservationName=", "reservations (scontrol show reservation)"),
     ("No reservations", "reservations (scontrol show reservation)"),
+    ("RESV_NAME", "reservations (sinfo -T)"),
     ("sdiag output", "the controller's statistics (sdiag)"),
     ("Configuration data as of", "the configuration (scontrol show config)"),
     ("Slurmctld(primary)", "the controller's ping (scontrol ping)"),
@@ -31,65 +37,133 @@ const TEXTS: [(&str, &str); 14] = [
     ("#SBATCH", "a job script"),
     ("#!/", "a script"),
     ("jobs:", "a job file of hsched"),
+    ("GPU TOTAL", "a table of hsched; its --format json and yaml are read"),
+    ("NODES STATE PARTITIONS", "a table of hsched; its --format json and yaml are read"),
     ("sinfo:", "an error of sinfo"),
     ("slurm_load", "an error of Slurm"),
     ("scontrol:", "an error of scontrol"),
+    ("bash:", "an error of the shell"),
+    ("-bash:", "an error of the shell"),
+    ("zsh:", "an error of the shell"),
+    ("ssh:", "an error of ssh"),
+    ("| NVIDIA-SMI", "output of nvidia-smi on one machine"),
+    ("GPU 0:", "output of nvidia-smi on one machine"),
+    ("Hostname Partition", "output of pestat; hsched reads what sinfo prints"),
+    ("Mom = ", "nodes of PBS (pbsnodes); hsched knows Slurm"),
+    ("HOST_NAME", "hosts of LSF (bhosts); hsched knows Slurm"),
+    ("HOSTNAME ARCH", "hosts of Grid Engine (qhost); hsched knows Slurm"),
+    ("NAME STATUS", "nodes of Kubernetes (kubectl get nodes); hsched knows Slurm"),
+    ("# HELP", "metrics for Prometheus"),
+    ("<!DOCTYPE", "a page of HTML"),
+    ("<html", "a page of HTML"),
 ];
 
-/// Words in headers of tables and what they come from.
-const HEADERS: [(&str, &str); 8] = [
+/// Words in headers of other tables and what they come from.
+const HEADERS: [(&str, &str); 11] = [
     ("JOBID", "jobs (squeue)"),
     ("NODELIST(REASON)", "jobs (squeue)"),
+    ("TRES_PER_NODE", "jobs (squeue)"),
+    ("ST", "jobs (squeue)"),
     ("JobID", "jobs (sacct)"),
     ("JobIDRaw", "jobs (sacct)"),
+    ("JobName", "jobs (sacct)"),
     ("TIMESTAMP", "the reasons of nodes (sinfo -R)"),
-    ("PARTITION", "a table of partitions (sinfo without NODELIST)"),
+    ("EffectvUsage", "shares (sshare)"),
+    ("ControlHost", "accounting (sacctmgr)"),
     ("QUEUE", "a table of partitions (spart)"),
-    ("NODELIST", "a table of sinfo with column names that are cut off or not known"),
 ];
 
 /// What stands between words.
-const SEPARATORS: [char; 6] = ['|', ' ', '\t', ',', '\u{1f}', '\u{1e}'];
+const SEPARATORS: [char; 6] = ['|', ' ', '\t', ',', ';', '\u{1f}'];
 
-/// States of jobs that no node has.
-const JOB_STATES: [&str; 8] =
-    ["RUNNING", "PENDING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "PREEMPTED", "NODE_FAIL"];
+/// Most lines that are looked at.
+const HEAD: usize = 20;
 
-/// Returns why a text is refused.
-pub(super) fn of_text(text: &str) -> SavedError {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first_line = excerpt(lines().next().unwrap_or_default());
-    let named = || {
-        if is_configuration(text) {
-            return Some("slurm.conf or gres.conf");
-        }
-        let head = || lines().take(10);
-        let text = TEXTS.iter().find(|(start, _)| head().any(|line| line.starts_with(start)));
-        let words = || head().flat_map(|line| line.split(SEPARATORS));
-        let header = || HEADERS.iter().find(|(word, _)| words().any(|own| own == *word));
-        let lines = || head().collect::<Vec<_>>();
-        let known = text.or_else(header).map(|(_, what)| *what).or_else(|| headerless(&lines()));
-        known.or_else(|| shape(&lines()))
+/// Returns whether a line names the columns of a table of jobs.
+pub(super) fn is_header_of_jobs(line: &str) -> bool {
+    let named = |word: &str| HEADERS.iter().any(|(own, what)| *own == word && what.starts_with("jobs"));
+    let words = || line.split(SEPARATORS).filter(|word| !word.is_empty());
+    words().count() > 1 && words().any(named)
+}
+
+/// The lines by which a text is told: those that nobody typed, or what a program complained of.
+fn told<'a>(lines: &'a [Line<'_>], noise: &'a [Line<'_>]) -> Vec<&'a str> {
+    let printed = lines.iter().filter(|line| line.command.is_none() || line.text.starts_with('#'));
+    let told: Vec<&str> = printed.take(HEAD).map(|line| line.text.trim()).collect();
+    if told.is_empty() { noise.iter().take(HEAD).map(|line| line.text.trim()).collect() } else { told }
+}
+
+/// Returns why lines are refused that surely are of another kind.
+pub(super) fn known(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<SavedError> {
+    let all = told(lines, noise);
+    let words = |line: &&'_ str| -> Vec<String> { line.split(SEPARATORS).map(str::to_owned).collect() };
+    let is_state = |word: &String| is_job_state(word);
+    let numbered = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
+    let begins = TEXTS.iter().find(|(start, _)| all.iter().any(|line| one_line(line).starts_with(start)));
+    let header =
+        || HEADERS.iter().find(|(own, _)| all.iter().any(|line| words(line).iter().any(|word| word == own)));
+    // R may be a job's state, and anything else.
+    let in_words = || all.iter().any(|line| words(line).iter().any(|word| word.len() > 3 && is_state(word)));
+    let in_letters = || all.iter().all(|line| numbered(line) && words(line).iter().any(is_state));
+    let what = if lines.iter().any(|line| is_configuration(&line.text)) {
+        "slurm.conf or gres.conf"
+    } else if let Some((_, what)) = begins.or_else(header) {
+        what
+    } else if in_words() || in_letters() {
+        "jobs without a header line (squeue or sacct)"
+    } else {
+        return None;
     };
-    match named() {
-        Some(what) => SavedError::Other { what, first_line },
-        None => SavedError::Unknown { first_line },
+    let first_line = excerpt(all.first().copied().unwrap_or_default());
+    Some(SavedError::Other { what: what.to_owned(), first_line })
+}
+
+/// Returns why lines are refused that are of no kind that is surely known.
+pub(super) fn of_text(lines: &[Line<'_>], noise: &[Line<'_>]) -> SavedError {
+    let all = told(lines, noise);
+    let words = || all.iter().flat_map(|line| line.split(SEPARATORS));
+    let header = HEADERS.iter().find(|(word, _)| words().any(|own| own == *word));
+    let what =
+        header.map(|(_, what)| (*what).to_owned()).or_else(|| all.iter().find_map(|line| of_sinfo(line)));
+    let what = what.or_else(|| headerless(&all).or_else(|| shape(&all)).map(str::to_owned));
+    let first_line = excerpt(all.first().copied().unwrap_or_default());
+    what.map_or(SavedError::Unknown { first_line: first_line.clone() }, |what| SavedError::Other {
+        what,
+        first_line,
+    })
+}
+
+/// Returns whether a line has a word that begins as a field does in header lines of sinfo.
+pub(super) fn has_field(line: &str) -> bool {
+    line.split(SEPARATORS).any(begins_field)
+}
+
+/// Returns what a header line lacks that has fields of sinfo.
+fn of_sinfo(line: &str) -> Option<String> {
+    if !has_field(line) {
+        return None;
     }
+    let words = line.split(SEPARATORS).filter(|word| !word.is_empty());
+    let unknown: Vec<&str> = words.filter(|word| in_header(word).is_none()).collect();
+    Some(if unknown.is_empty() {
+        "a table of sinfo in which the names of nodes (NODELIST) or their number (NODES) are missing"
+            .to_owned()
+    } else {
+        format!("a table of sinfo with columns that touch, are cut off or not known: {}", unknown.join(", "))
+    })
+}
+
+/// Returns why a text with characters that no text has is refused.
+pub(super) fn of_binary(text: &str) -> SavedError {
+    SavedError::Other { what: "no text".to_owned(), first_line: excerpt(text) }
 }
 
 /// Returns what a table without a header line seems to be.
 fn headerless(lines: &[&str]) -> Option<&'static str> {
     let words = || lines.iter().flat_map(|line| line.split(SEPARATORS)).map(str::trim);
-    if words().any(|word| JOB_STATES.contains(&word.trim_end_matches('+'))) {
-        return Some("jobs without a header line (squeue or sacct)");
-    }
     let is_gres = |word: &str| word.starts_with("gpu:") || word == "(null)";
-    let is_state = |word: &str| {
-        let word = word.trim_end_matches(['*', '-', '~', '#', '@', '$', '!', '%', '^', '+']);
-        ["idle", "mix", "mixed", "alloc", "allocated", "down", "drain", "drained", "draining"].contains(&word)
-    };
     let several = lines.iter().any(|line| line.contains(SEPARATORS));
-    (several && words().any(|word| is_gres(word) || is_state(word)))
+    (several && words().any(|word| is_gres(word) || (word.len() > 2 && is_state(word))))
         .then_some("sinfo without its header line, and nothing in it names nodes or counts them")
 }
 
@@ -111,26 +185,45 @@ fn shape(lines: &[&str]) -> Option<&'static str> {
     match () {
         () if all(&is_total) => Some("sums over all nodes (sinfo -o '%F %C'), which name no kind of GPU"),
         () if lines.iter().any(|line| is_step(line)) => Some("jobs and their steps (sacct)"),
-        () if lines.len() > 1 && all(&is_word) => Some("a list of words without any state or resources"),
+        () if all(&is_word) => Some("a list of words without any state or resources"),
         () if is_csv => Some("a table with commas whose columns are none of sinfo's"),
         () => None,
     }
 }
 
-/// Returns whether the text is a configuration file: such lines name nodes too.
-pub(super) fn is_configuration(text: &str) -> bool {
-    let starts = |keys: &[&str]| text.lines().any(|line| keys.iter().any(|key| line.trim().starts_with(key)));
-    let node = |line: &str| line.trim().starts_with("NodeName=");
-    let gres = |line: &str| node(line) && line.contains(" Name=");
-    starts(&["ClusterName=", "SlurmctldHost=", "ControlMachine=", "SlurmdPort="]) || text.lines().any(gres)
+/// Returns whether a line is one of a configuration file: such lines name nodes too.
+pub(super) fn is_configuration(line: &str) -> bool {
+    const KEYS: [&str; 5] =
+        ["ClusterName=", "SlurmctldHost=", "ControlMachine=", "SlurmdPort=", "AutoDetect="];
+    const OF_NODES: [&str; 4] = [" Name=", " CPUs=", " Procs=", " File="];
+    let line = line.trim();
+    let is_node = line.strip_prefix("NodeName=").is_some_and(|rest| {
+        let name = rest.split_whitespace().next().unwrap_or("");
+        name.contains('[') || OF_NODES.iter().any(|key| line.contains(key))
+    });
+    is_node
+        || KEYS.iter().any(|key| line.starts_with(key))
+        || (line.starts_with("Name=") && line.contains("File="))
 }
 
 /// Returns why a JSON value is refused.
 pub(super) fn of_json(value: &Value, text: &str) -> SavedError {
     let first_line = excerpt(&text.chars().take(200).collect::<String>());
-    let named = JSON.iter().find(|(key, _)| value.get(*key).is_some()).map(|(_, what)| *what);
-    let what = named.unwrap_or("JSON without nodes");
-    SavedError::Other { what, first_line }
+    let known = JSON.iter().find(|(key, _)| value.get(*key).is_some()).map(|(_, what)| (*what).to_owned());
+    let nodes = value.get("nodes").unwrap_or(value);
+    let first =
+        nodes.as_array().and_then(|nodes| nodes.first()).or_else(|| nodes.as_object()?.values().next());
+    let keys = first.and_then(Value::as_object).map(|node| node.keys().take(8).cloned().collect::<Vec<_>>());
+    let what = known.unwrap_or_else(|| match keys {
+        Some(keys) if !keys.is_empty() => {
+            format!(
+                "JSON of another program: Slurm's nodes have name, state and gres, these have {}",
+                keys.join(", ")
+            )
+        }
+        _ => "JSON without nodes".to_owned(),
+    });
+    SavedError::Other { what: excerpt(&what), first_line }
 }
 
 /// Returns why a file of hsched is refused.
@@ -141,5 +234,5 @@ pub(super) fn of_schema(schema: &str, text: &str) -> SavedError {
     } else {
         "a file of hsched, or another program, that holds no cluster"
     };
-    SavedError::Other { what, first_line }
+    SavedError::Other { what: what.to_owned(), first_line }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Kind, SavedError, recognise};
+use super::{Saved, SavedError};
 use crate::model::Cluster;
 
 /// Parts of the names of files that show a cluster.
@@ -29,38 +29,21 @@ const READ: [&str; 12] = [
 
 /// Nodes and GPUs of tables, counted by scripts that know each file's columns.
 ///
-/// A table by partition counts a node in each; where only the GPUs in use are told, those count.
-const TABLES: [(&str, usize, u64); 30] = [
+/// Others have no header line and name no nodes: what their numbers count is not certain.
+const TABLES: [(&str, usize, u64); 13] = [
     ("bih_sinfo_na_partitions.txt", 4, 0),
     ("gsi_sinfo.txt", 709, 0),
     ("gsi_sinfo_mem.txt", 8, 0),
-    ("ibex_sinfo_gpu_partitions.txt", 272, 1534),
     ("osc_sinfo_gres_long_hostnames.txt", 3, 24),
     ("osc_sinfo_gres_unique.txt", 22, 60),
-    ("sckyzo_gpus_snapshot.txt", 122, 64),
-    ("sckyzo_gpus_snapshot_long_gres.txt", 6, 52),
     ("sckyzo_node_detail_default_partition.txt", 2, 0),
-    ("sckyzo_slurm-20.11.8_sinfo_gpus_allocated.txt", 102, 7),
-    ("sckyzo_slurm-20.11.8_sinfo_gpus_total.txt", 125, 48),
-    ("sckyzo_slurm-21.08.5_sinfo_gpus_idle.txt", 2, 16),
-    ("sckyzo_slurm-23.11.10-2_sinfo_gpus_allocated.txt", 5, 6),
-    ("sckyzo_slurm-23.11.10-2_sinfo_gpus_idle.txt", 75, 10),
-    ("sckyzo_slurm-23.11.10-2_sinfo_gpus_total.txt", 75, 10),
-    ("sckyzo_slurm-23.11.10_sinfo_gpus_total.txt", 102, 232),
     ("sckyzo_slurm-24.11.7_drain_reason.txt", 20, 0),
-    ("sckyzo_slurm-25.05_sinfo_gpus_allocated.txt", 1058, 4226),
-    ("sckyzo_slurm-25.11.1-1_partitions_gpu.txt", 565, 101),
-    ("sckyzo_slurm-25.11.1-1_sinfo_gpus_allocated.txt", 1414, 78),
-    ("sckyzo_slurm-25.11.1-1_sinfo_gpus_idle.txt", 1595, 101),
-    ("sckyzo_slurm-26.05.2_nodes_global.txt", 25, 0),
-    ("sckyzo_slurm-26.05.2_partitions_gpu.txt", 25, 40),
     ("snoato_sinfo_shard.txt", 12, 28),
     ("superdom_sinfo.txt", 4, 0),
     ("superdom_sinfo_gres.txt", 4, 4),
     ("treydock_sinfo_gpus.txt", 16, 28),
     ("uchicago-dsi_sinfo.txt", 10, 56),
     ("uio-fox_partition_output.txt", 42, 0),
-    ("zabbix_sinfo_gresused.txt", 8, 10),
 ];
 
 /// Parts of the names of files that show something else, which the refusal names.
@@ -81,9 +64,8 @@ const NAMED: [&str; 10] = [
 const NOTES: [&str; 1] = ["provenance"];
 
 fn read(bytes: &[u8]) -> Result<Cluster, SavedError> {
-    let text = String::from_utf8_lossy(bytes);
-    match recognise(&text)? {
-        Kind::Printed(printed) => printed.parse(&text).map(|(cluster, _)| cluster),
+    match super::read(&String::from_utf8_lossy(bytes), None)? {
+        Saved::Printed(cluster, _) => Ok(cluster),
         other => Err(SavedError::Unknown { first_line: format!("{other:?}") }),
     }
 }
@@ -141,7 +123,8 @@ fn real_outputs_are_read_in_full_or_refused_by_name() {
                 let found = cluster.nodes.iter().map(|node| u64::from(node.gpu_total())).sum();
                 assert_eq!((cluster.nodes.len(), found), (*nodes, *gpus), "{name}");
             } else if is_one_of(&NAMED) || (folder.ends_with("slurm-samples") && !is_one_of(&NOTES)) {
-                assert!(matches!(result, Err(SavedError::Other { .. })), "{name}: {result:?}");
+                let named = matches!(result, Err(SavedError::Other { .. } | SavedError::Unsure { .. }));
+                assert!(named, "{name}: {result:?}");
             }
         }
     }

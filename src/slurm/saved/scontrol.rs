@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::error::SavedError;
-use super::gather::{Facts, Gathering};
-use super::recognise::is_prompt;
-use crate::model::Cluster;
+use super::clean::Line;
+use super::facts::Facts;
+use super::gather::Gathering;
 use crate::slurm::amount;
 use crate::slurm::record::{excerpt, value};
 
@@ -16,37 +15,48 @@ const FREE: [(&str, &[&str]); 4] =
 const BEHIND_TEXT: &[&str] =
     &["Reason=", "Comment=", "Extra=", "ReservationName=", "InstanceId=", "InstanceType="];
 
-/// Returns the cluster of the records `NodeName=…`; those `PartitionName=…` between them say time limits.
+/// What begins records that say nothing of nodes.
+const OTHERS: [&str; 6] =
+    ["JobId=", "ReservationName=", "StepId=", "LicenseName=", "FrontendName=", "UserName="];
+
+/// Adds what the records `NodeName=…` say; those `PartitionName=…` between them say time limits and states.
 ///
-/// # Errors
-/// When no node can be read.
-pub(super) fn parse(text: &str) -> Result<(Cluster, Vec<String>), SavedError> {
-    let mut gathering = Gathering::default();
-    for record in records(text, &mut gathering) {
-        let line = record.line;
-        let fields = fields(&record.text);
-        if let Some(partition) = fields.get("PartitionName") {
-            let default = fields.get("Default").is_some_and(|word| word == "YES");
-            let printed = format!("{partition}{}", if default { "*" } else { "" });
-            gathering.partition(&printed, fields.get("MaxTime").map(String::as_str));
+/// Returns the lines outside of the records.
+pub(super) fn read<'a>(lines: &[Line<'a>], gathering: &mut Gathering) -> Vec<Line<'a>> {
+    let (records, rest) = records(lines);
+    let records: Vec<(usize, BTreeMap<String, String>)> =
+        records.iter().map(|record| (record.line, fields(&record.text))).collect();
+    let says_states =
+        records.iter().any(|(_, fields)| fields.contains_key("NodeName") && fields.contains_key("State"));
+    for (line, fields) in records {
+        let get = |key: &str| fields.get(key).map(String::as_str);
+        if let Some(partition) = get("PartitionName") {
+            let default = if get("Default") == Some("YES") { "*" } else { "" };
+            gathering.partition(&format!("{partition}{default}"), get("MaxTime"), get("State"));
             continue;
         }
-        let name = fields.get("NodeName").map_or("", String::as_str);
-        let place = format!("line {line} ({:?})", excerpt(&format!("NodeName={name}")));
-        if gathering.knows(name) {
-            gathering.notes.say(format!("{place} was not read: the node is named above"));
-        } else if fields.contains_key("State") {
-            let added = gathering.add(name, &place, &facts(&fields));
-            for (key, text) in unreadable(&fields) {
-                for node in &added {
-                    gathering.notes.of(node, format!("its {key} {:?} could not be read", excerpt(text)));
+        gathering.found("scontrol show node");
+        let name = get("NodeName").unwrap_or_default();
+        // Where others have a state, one without is cut off.
+        let needed = if says_states { "State" } else { "Gres" };
+        let added = match () {
+            () if gathering.knows(name) => Err("the node is named above".to_owned()),
+            () if get(needed).is_none() => Err(format!("it says no {needed}")),
+            () => gathering.add(name, &facts(&fields)),
+        };
+        match added {
+            Err(why) => gathering.leave_out(line, &format!("NodeName={name}"), &why),
+            Ok(added) => {
+                for (key, text) in unreadable(&fields) {
+                    let note = format!("its {key} {:?} could not be read", excerpt(text));
+                    for node in &added {
+                        gathering.notes.of(node, note.clone());
+                    }
                 }
             }
-        } else {
-            gathering.notes.say(format!("{place} was not read: it says no State"));
         }
     }
-    gathering.finish("scontrol show node")
+    rest
 }
 
 /// The lines of one node or partition.
@@ -56,33 +66,46 @@ struct Record {
     text: String,
 }
 
-/// Returns the records; lines outside of them become a note.
-fn records(text: &str, gathering: &mut Gathering) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
-    let (mut open, mut outside) = (false, Vec::new());
-    for (index, line) in text.lines().enumerate() {
-        let begins = ["NodeName=", "PartitionName="].iter().any(|key| line.trim_start().starts_with(key));
-        let indented = line.starts_with([' ', '\t']);
-        if begins {
-            records.push(Record { line: index + 1, text: line.trim().to_owned() });
-            open = true;
-        } else if line.trim().is_empty() || is_prompt(line) {
-            open = false;
-        } else if let (true, true, Some(record)) =
-            (open, indented || starts_with_key(line), records.last_mut())
+impl Record {
+    /// Returns whether its last line is free text, which may go on.
+    fn ends_in_text(&self) -> bool {
+        let last = self.text.lines().next_back().unwrap_or("");
+        FREE.iter().any(|(key, _)| last.starts_with(key)) || !starts_with_key(last)
+    }
+}
+
+/// Returns the records, and the lines outside of them.
+fn records<'a>(lines: &[Line<'a>]) -> (Vec<Record>, Vec<Line<'a>>) {
+    let (mut records, mut rest): (Vec<Record>, Vec<Line<'a>>) = (Vec::new(), Vec::new());
+    let mut is_open = false;
+    // A terminal breaks the long lines of -o at its width, in the middle of words.
+    let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
+    let mut is_broken = false;
+    for line in lines {
+        let text = line.text.trim();
+        let begins = |key: &&str| text.starts_with(*key);
+        let indented = line.text.starts_with([' ', '\t']);
+        let goes_on = |record: &Record| starts_with_key(text) || (indented && record.ends_in_text());
+        if ["NodeName=", "PartitionName="].iter().any(begins) {
+            records.push(Record { line: line.number, text: text.to_owned() });
+            (is_open, is_broken) = (true, line.text.len() == width);
+        } else if let Some(record) =
+            records.last_mut().filter(|_| is_broken && line.command.is_none() && !starts_with_key(text))
         {
+            record.text.push_str(&line.text);
+            is_broken = line.text.len() == width;
+        } else if line.command.is_some() || OTHERS.iter().any(begins) {
+            is_open = false;
+            rest.push(line.clone());
+        } else if let Some(record) = records.last_mut().filter(|record| is_open && goes_on(record)) {
             record.text.push('\n');
-            record.text.push_str(line.trim());
+            record.text.push_str(text);
+            is_broken &= line.text.len() == width;
         } else {
-            open = false;
-            outside.push((index + 1, line));
+            rest.push(line.clone());
         }
     }
-    for (number, line) in outside {
-        let line = excerpt(line);
-        gathering.notes.say(format!("line {number} was not read: it belongs to no node: {line:?}"));
-    }
-    records
+    (records, rest)
 }
 
 fn starts_with_key(line: &str) -> bool {
@@ -173,6 +196,7 @@ fn facts(fields: &BTreeMap<String, String>) -> Facts {
         memory_used: memory("AllocMem"),
         features: list("ActiveFeatures").or_else(|| list("AvailableFeatures")).or_else(|| list("Features")),
         partitions: list("Partitions").unwrap_or_default(),
+        ..Facts::default()
     }
 }
 

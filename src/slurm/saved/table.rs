@@ -1,277 +1,275 @@
 //! Tables of `sinfo`: by partition, by node (`-N`), long (`-l`), or as asked for with `-o` and `-O`; with
 //! their header lines or without.
 
-use super::error::SavedError;
-use super::gather::{Facts, Gathering};
-use super::headerless;
-use super::recognise::is_prompt;
-use super::table_columns::{Header, Layout, What};
-use crate::model::{Cluster, hostlist};
-use crate::slurm::amount;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::clean::Line;
+use super::columns::Columns;
+use super::error::{ASK, SavedError};
+use super::fields::What;
+use super::gather::{Gathering, TABLE};
+use super::header::{Header, Layout};
+use super::rows::{read_reason, read_row};
+use super::{headerless, looks, refusal};
 use crate::slurm::record::{excerpt, value};
 
-/// A header with the lines below it, each with its number.
+/// Most lines of a small table that may be none of its rows.
+const ODD_LINES: usize = 5;
+
+/// Columns that say something of partitions, not of nodes.
+const OF_PARTITIONS: [&str; 15] = [
+    "PARTITION",
+    "ALLOCNODES",
+    "AVAIL",
+    "DEFAULTTIME",
+    "GROUPS",
+    "JOB_SIZE",
+    "MAX_CPUS_PER_NODE",
+    "OVERSUBSCRIBE",
+    "PREEMPT_MODE",
+    "PRIORITY",
+    "PRIO_JOB_FACTOR",
+    "PRIO_TIER",
+    "ROOT",
+    "SHARE",
+    "TIMELIMIT",
+];
+
+/// A header with the lines below it.
 struct Section<'a> {
     header: Header,
-    /// Whether the text has no such line.
-    guessed: bool,
-    lines: Vec<(usize, &'a str)>,
+    /// Whether the text has no such line, and nobody said what it would be.
+    is_guessed: bool,
+    lines: Vec<&'a Line<'a>>,
 }
 
-/// Returns the cluster of all tables of the text: what one of them leaves out another may say.
+/// What tables a text has.
+#[derive(Default)]
+struct Tables<'a> {
+    sections: Vec<Section<'a>>,
+    /// Lines in no table.
+    rest: Vec<&'a Line<'a>>,
+    /// Why tables without a header line were not read.
+    doubts: Vec<String>,
+}
+
+/// Adds what all tables among the lines say: what one of them leaves out another may say.
 ///
-/// # Errors
-/// When no node can be read.
-pub(super) fn parse(text: &str) -> Result<(Cluster, Vec<String>), SavedError> {
-    let mut gathering = Gathering::default();
-    let (sections, outside) = sections(text);
-    for (number, line) in outside {
-        gathering
-            .notes
-            .say(format!("line {number} was not read: it belongs to no table of nodes: {:?}", excerpt(line)));
-    }
-    for section in sections.iter().filter(|section| shows_nodes(&section.header)) {
-        section.note(&mut gathering);
-        section.lines.iter().for_each(|&line| read_line(&section.header, line, &mut gathering));
-    }
-    for section in sections.iter().filter(|section| !shows_nodes(&section.header)) {
-        section.lines.iter().for_each(|&line| read_reason(&section.header, line, &mut gathering));
-    }
-    let has = |what| sections.iter().any(|section| section.header.position(what).is_some());
-    if !gathering.is_empty() && !has(What::Gres) && !has(What::GresUsed) {
-        gathering.notes.say(
-            "no column GRES: its nodes have no GPUs here; `sinfo -N -O \
-             'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them"
-                .to_owned(),
-        );
-    }
-    gathering.finish("a table of sinfo")
-}
-
-/// Returns whether the text has a table that says what nodes there are.
-pub(super) fn has_nodes(text: &str) -> bool {
-    text.lines().filter_map(Header::read).any(|header| shows_nodes(&header))
-}
-
-/// Returns whether the text has a table without a header line that says what nodes there are.
-pub(super) fn has_headerless_nodes(text: &str) -> bool {
-    sections(text).0.iter().any(|section| section.guessed)
-}
-
-impl Section<'_> {
-    /// Notes what the columns were taken as, where no header line names them, and what is lost.
-    fn note(&self, gathering: &mut Gathering) {
-        let columns = || self.header.columns.iter().zip(1..);
-        if self.guessed {
-            let first = self.lines.first().map_or(0, |(number, _)| *number);
-            let known = columns().filter(|(column, _)| column.what != What::Other);
-            let names: Vec<String> =
-                known.map(|(column, number)| format!("{number} {}", column.name)).collect();
-            let rest = columns().filter(|(column, _)| column.what == What::Other);
-            let rest: Vec<String> = rest.map(|(_, number)| number.to_string()).collect();
-            let rest =
-                if rest.is_empty() { String::new() } else { format!("; not read: {}", rest.join(", ")) };
-            let names = names.join(", ");
-            gathering.notes.say(format!(
-                "line {first} begins a table without a header; its columns are taken as {names}{rest}"
-            ));
-        }
-        if self.header.names().is_none() {
-            let by = self.header.position(What::Partition);
-            let twice = by.map_or("", |_| "; one in several partitions counts in each of them");
-            gathering
-                .notes
-                .say(format!("the nodes have no names in this table and are numbered here{twice}"));
-        }
-    }
-}
-
-/// Returns whether a table says what nodes there are, and not only why some are down (`sinfo -R`).
-fn shows_nodes(header: &Header) -> bool {
-    use What::{Cpus, CpusState, Gres, GresUsed, Memory, Partition, State};
-    let says = [State, Gres, GresUsed, Partition, Cpus, CpusState, Memory];
-    let counted = header.position(What::Count).is_some();
-    (header.names().is_some() || counted) && says.iter().any(|&what| header.position(what).is_some())
-}
-
-/// Returns the tables and the lines outside of them.
-fn sections(text: &str) -> (Vec<Section<'_>>, Vec<(usize, &str)>) {
-    let (mut sections, mut outside): (Vec<Section<'_>>, Vec<_>) = (Vec::new(), Vec::new());
-    let (mut open, mut run) = (false, Vec::new());
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim_start_matches('\u{feff}').trim_end_matches('\r');
-        let header = Header::read(line).filter(|header| header.columns.len() > 1 && is_header(header));
-        let ends = header.is_some() || line.trim().is_empty() || is_prompt(line);
-        if ends {
-            close_run(&mut run, &mut sections, &mut outside);
-        }
-        if let Some(header) = header {
-            sections.push(Section { header, guessed: false, lines: Vec::new() });
-            open = true;
-        } else if ends {
-            open = false;
-        } else if let (true, Some(section)) = (open, sections.last_mut()) {
-            section.lines.push((index + 1, line));
-        } else if !is_date(line) {
-            run.push((index + 1, line));
-        }
-    }
-    close_run(&mut run, &mut sections, &mut outside);
-    for Section { header, lines, .. } in sections.iter_mut().filter(|section| !section.guessed) {
-        let lines: Vec<&str> = lines.iter().map(|(_, line)| *line).collect();
-        if header.fits(&lines) {
-            header.layout = Layout::Fixed;
-        }
-    }
-    (sections, outside)
-}
-
-/// Makes a table of neighbouring lines that are under no header, where they look like one.
-fn close_run<'a>(
-    run: &mut Vec<(usize, &'a str)>,
-    sections: &mut Vec<Section<'a>>,
-    outside: &mut Vec<(usize, &'a str)>,
-) {
-    let lines = std::mem::take(run);
-    let texts: Vec<&str> = lines.iter().map(|(_, line)| *line).collect();
-    match headerless::guess(&texts) {
-        Some(header) => sections.push(Section { header, guessed: true, lines }),
-        None => outside.extend(lines),
-    }
-}
-
-/// Returns whether a line of known columns' names begins a table that says something of nodes.
-fn is_header(header: &Header) -> bool {
-    header.names().is_some() || shows_nodes(header)
-}
-
-/// Returns whether the line is the time that `sinfo -l` prints first.
-fn is_date(line: &str) -> bool {
-    let days = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
-    days.iter().any(|day| line.starts_with(day)) && line.contains(':')
-}
-
-fn read_line(header: &Header, (number, line): (usize, &str), gathering: &mut Gathering) {
-    let place = format!("line {number} ({:?})", excerpt(line));
-    let Some(cells) = header.cells(line) else {
-        let count = header.columns.len();
-        return gathering.notes.say(format!("{place} was not read: it does not fall into {count} columns"));
+/// Returns why tables without a header line were not read.
+pub(super) fn read(lines: &[Line<'_>], columns: Option<&Columns>, gathering: &mut Gathering) -> Vec<String> {
+    let mut tables = match columns {
+        Some(columns) => Tables::of_columns(lines, columns),
+        None => Tables::find(lines, gathering),
     };
-    let cell = |what| header.position(what).and_then(|index| cells.get(index)).copied();
-    let get = |what| cell(what).and_then(value);
-    let partition =
-        get(What::Partition).and_then(|printed| gathering.partition(printed, get(What::TimeLimit)));
-    let names = header.names().and_then(|index| cells.get(index)).and_then(|names| value(names));
-    let count = get(What::Count).and_then(amount::count);
-    if names.is_none() && count == Some(0) {
-        return;
-    }
-    // A line's CPUs are sums over its nodes, counted or not.
-    let listed =
-        || names.and_then(|names| hostlist::expand(names).ok()).map_or(1, |names| names.len() as u64);
-    let several = count.unwrap_or_else(listed).max(1);
-    let mut facts = facts(&get, several);
-    facts.partitions.extend(partition);
-    let state = cell(What::State).map(str::trim).filter(|state| !matches!(*state, "" | "n/a"));
-    facts.state = state.map(str::to_owned);
-    let added = match (names, count, header.names()) {
-        (Some(names), ..) => gathering.add(names, &place, &facts),
-        (None, Some(count), None) => gathering.add_unnamed(count, &facts),
-        _ => return gathering.notes.say(format!("{place} was not read: it names no node")),
-    };
-    for (name, text) in unreadable(&get, &facts) {
-        for node in &added {
-            gathering.notes.of(node, format!("its {name} {:?} could not be read", excerpt(text)));
+    tables.find_touching();
+    let has_gres = |sections: &[&Section<'_>]| sections.iter().any(|section| section.header.has(What::Gres));
+    let (nodes, reasons): (Vec<_>, Vec<_>) =
+        tables.sections.iter().partition(|section| section.header.shows_nodes());
+    let (named, counted): (Vec<_>, Vec<_>) =
+        nodes.into_iter().partition(|section| section.header.names().is_some());
+    // Nodes without names may be those that have one elsewhere.
+    let by_count = named.is_empty() || (has_gres(&counted) && !has_gres(&named));
+    let (read, unread) = if by_count && gathering.is_empty() { (counted, named) } else { (named, counted) };
+    if !read.is_empty() {
+        gathering.found(TABLE);
+        if !has_gres(&read) && !read.iter().any(|section| section.header.has(What::GresUsed)) {
+            gathering.notes.say(format!("no GRES column: nodes count as having no GPUs; {ASK} prints them"));
         }
     }
-    if let Some(count) = count
-        && !added.is_empty()
-        && added.len() as u64 != count
-    {
-        gathering.notes.say(format!("{place} names {} nodes and counts {count}", added.len()));
+    let unnamed = read.iter().filter(|section| section.header.names().is_none()).count();
+    if unnamed > 1 {
+        gathering.fail(SavedError::Counted);
     }
-    for (index, column) in header.columns.iter().enumerate() {
-        let text = cells.get(index).copied().unwrap_or_default();
-        let kept = [
-            What::Nodes,
-            What::Partition,
-            What::Gres,
-            What::GresUsed,
-            What::ActiveFeatures,
-            What::AvailableFeatures,
-            What::Reason,
-        ];
-        if kept.contains(&column.what) && (header.is_full(index, text) || is_cut(text)) {
-            let (name, text) = (column.name, excerpt(text));
-            let note = format!(
-                "{name} {text:?} fills its column and may be cut off; then what it says is too little"
-            );
-            for node in &added {
-                gathering.notes.of(node, note.clone());
+    for section in &read {
+        section.read(gathering);
+    }
+    for line in unread.iter().flat_map(|section| &section.lines) {
+        gathering.leave_out(line.number, &line.text, "another table shows the nodes");
+    }
+    for section in &reasons {
+        section.lines.iter().for_each(|line| read_reason(&section.header, line, gathering));
+    }
+    tables.rest.iter().for_each(|line| gathering.leave_out(line.number, &line.text, ""));
+    tables.doubts
+}
+
+impl<'a> Tables<'a> {
+    /// Returns all lines as one table.
+    fn of_columns(lines: &'a [Line<'a>], columns: &Columns) -> Self {
+        let is_row = |line: &&Line<'_>| line.command.is_none() && Header::read(&line.text).is_none();
+        let (lines, rest) = lines.iter().partition(is_row);
+        let section = Section { header: columns.header().clone(), is_guessed: false, lines };
+        Self { sections: vec![section], rest, doubts: Vec::new() }
+    }
+
+    fn find(lines: &'a [Line<'a>], gathering: &mut Gathering) -> Self {
+        let mut tables = Self::default();
+        // Lines below no header line, and what a prompt says of their columns.
+        let (mut run, mut asked): (Vec<&Line<'_>>, Option<Header>) = (Vec::new(), None);
+        let mut is_open = false;
+        for line in lines {
+            let header = Header::read(&line.text)
+                .filter(|header| header.columns.len() > 1 || header.names().is_some());
+            if let Some(name) = line.text.trim().strip_prefix("CLUSTER: ") {
+                gathering.cluster(name.trim());
+            } else if let Some(command) = &line.command {
+                tables.close(&mut run, asked.take());
+                asked = Columns::of_command(command).map(|columns| columns.header().clone());
+                is_open = false;
+            } else if let Some(header) = header {
+                // A program that sorts its lines leaves the header line anywhere among them.
+                let lines = if fits(&header, &run) { std::mem::take(&mut run) } else { Vec::new() };
+                tables.close(&mut run, asked.take());
+                tables.sections.push(Section { header, is_guessed: false, lines });
+                is_open = true;
+            } else if refusal::is_header_of_jobs(&line.text) {
+                tables.close(&mut run, asked.take());
+                tables.rest.push(line);
+                is_open = false;
+            } else if let (true, Some(section)) = (is_open, tables.sections.last_mut()) {
+                section.lines.push(line);
+            } else {
+                run.push(line);
+            }
+        }
+        tables.close(&mut run, asked);
+        // Tables of jobs may have no other columns than those of nodes.
+        for section in std::mem::take(&mut tables.sections) {
+            if section.is_of_jobs() {
+                tables.rest.extend(section.lines);
+            } else {
+                tables.sections.push(section);
+            }
+        }
+        tables
+    }
+
+    /// Makes a table of neighbouring lines that are under no header line, where their columns are certain.
+    fn close(&mut self, run: &mut Vec<&'a Line<'a>>, asked: Option<Header>) {
+        let lines = std::mem::take(run);
+        // What was typed may not be what printed these lines.
+        if let Some(header) = asked.filter(|header| fits(header, &lines)) {
+            return self.sections.push(Section { header, is_guessed: false, lines });
+        }
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_ref()).collect();
+        // A header line that was not understood is no row, and those below are not without one.
+        let is_headed = texts.iter().any(|text| refusal::has_field(text));
+        match if is_headed { Err(None) } else { headerless::identify(&texts) } {
+            Ok(header) => self.sections.push(Section { header, is_guessed: true, lines }),
+            Err(doubt) => {
+                self.doubts.extend(doubt);
+                self.rest.extend(lines);
+            }
+        }
+    }
+
+    /// Finds tables whose columns touch: their lines have fewer words, and lie as the header line does.
+    fn find_touching(&mut self) {
+        for Section { header, lines, .. } in &mut self.sections {
+            let has_places = header.columns.get(1).is_some_and(|column| column.word.0 > 0);
+            let words = |line: &Line<'_>| line.text.split_whitespace().count();
+            let touching = lines.iter().any(|line| words(line) < header.columns.len());
+            // One odd line does not tell how the others are laid out.
+            let fitting = lines.iter().filter(|line| header.slices(&line.text).is_some()).count();
+            if header.layout == Layout::Blanks && has_places && touching && fitting * 2 > lines.len() {
+                header.layout = Layout::Fixed;
             }
         }
     }
 }
 
-/// Returns the amounts of a line that are none, with their columns' names.
-fn unreadable<'a>(get: &impl Fn(What) -> Option<&'a str>, facts: &Facts) -> Vec<(&'static str, &'a str)> {
-    [
-        ("CPUS", What::CpusState, facts.cpus.is_some()),
-        ("CPUS", What::Cpus, facts.cpus.is_some()),
-        ("MEMORY", What::Memory, facts.memory.is_some()),
-        ("ALLOCMEM", What::AllocMemory, facts.memory_used.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(name, what, read)| Some((name, get(what).filter(|_| !read)?)))
-    .collect()
+/// Returns whether most lines fall into the columns.
+fn fits(header: &Header, lines: &[&Line<'_>]) -> bool {
+    let fitting = lines.iter().filter(|line| header.cells(&line.text).is_some()).count();
+    fitting > 0 && fitting * 2 >= lines.len()
 }
 
-/// Returns whether a value ends in the middle.
-fn is_cut(text: &str) -> bool {
-    let text = text.trim();
-    let open = |start: char, end: char| text.matches(start).count() > text.matches(end).count();
-    open('(', ')') || open('[', ']') || text.ends_with([',', ':'])
-}
-
-/// Returns what a line says of each of its `several` nodes.
-fn facts<'a>(get: &impl Fn(What) -> Option<&'a str>, several: u64) -> Facts {
-    let owned = |what| get(what).map(str::to_owned);
-    // A plus marks the least of several nodes.
-    let least = |what| get(what).map(|text| text.trim_end_matches('+'));
-    let list = |what| {
-        Some(
-            get(what)?.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect(),
-        )
-    };
-    let counts = get(What::CpusState).map(|text| text.split('/').map(amount::count).collect::<Vec<_>>());
-    // These are sums over the line's nodes.
-    let (used, total) = match counts.as_deref() {
-        Some(&[Some(used), _, _, Some(total)]) => (Some(used.div_ceil(several)), Some(total / several)),
-        _ => (None, None),
-    };
-    Facts {
-        reason: owned(What::Reason),
-        gres: owned(What::Gres),
-        gres_used: owned(What::GresUsed),
-        cpus: total.or_else(|| least(What::Cpus).and_then(amount::count)),
-        cpus_used: used,
-        memory: least(What::Memory).and_then(amount::memory),
-        memory_used: least(What::AllocMemory).and_then(amount::memory),
-        features: list(What::ActiveFeatures).or_else(|| list(What::AvailableFeatures)),
-        ..Facts::default()
-    }
-}
-
-/// Reads a line of `sinfo -R`: it adds a reason to nodes that another table has.
-fn read_reason(header: &Header, (number, line): (usize, &str), gathering: &mut Gathering) {
-    let cells = header.cells(line);
-    let get = |index: Option<usize>| Some(value(cells.as_ref()?.get(index?)?)?.to_owned());
-    let (names, reason) = (get(header.names()), get(header.position(What::Reason)));
-    let place = format!("line {number} ({:?})", excerpt(line));
-    match names {
-        Some(names) if gathering.knows_all(&names) => {
-            gathering.add(&names, &place, &Facts { reason, ..Facts::default() });
+impl Section<'_> {
+    fn read(&self, gathering: &mut Gathering) {
+        if self.is_guessed {
+            gathering.notes.say(self.guess());
         }
-        _ => gathering.notes.say(format!("{place} was not read: it names no node of another table")),
+        if self.header.names().is_none() {
+            gathering.notes.say("the nodes have no names in this table and are numbered here".to_owned());
+            self.check_repeats(gathering);
+        }
+        let lines = self.lines.len();
+        let (rows, others): (Vec<&Line<'_>>, Vec<_>) =
+            self.lines.iter().partition(|line| read_row(&self.header, line, gathering));
+        let read = rows.len();
+        // A few odd lines are what stands around a table; many, or those that are rows, are nodes that are lost.
+        let has_digit = |line: &Line<'_>| line.text.contains(|c: char| c.is_ascii_digit());
+        let is_row =
+            |line: &Line<'_>| self.header.is_meant(&line.text) || (self.is_guessed && has_digit(line));
+        let is_lost = others.iter().any(|line| is_row(line));
+        if is_lost || read * 2 < lines || (others.len() > ODD_LINES && read * 4 < lines * 3) {
+            gathering.fail(SavedError::Columns { read, lines, columns: self.header.columns.len() });
+        }
+        self.check_names(gathering);
+    }
+
+    fn is_of_jobs(&self) -> bool {
+        let of_job = |line: &&Line<'_>| line.text.split(['|', ' ', '\t', ',', ';']).any(looks::is_job_state);
+        !self.lines.is_empty() && self.lines.iter().all(of_job)
+    }
+
+    /// Returns what the columns were taken as, where no header line names them.
+    fn guess(&self) -> String {
+        let (mut known, mut unread) = (Vec::new(), Vec::new());
+        for (column, number) in self.header.columns.iter().zip(1..) {
+            match column.field {
+                Some(field) => known.push(format!("{number} {}", field.header)),
+                None => unread.push(number.to_string()),
+            }
+        }
+        let unread = match unread.join(", ") {
+            none if none.is_empty() => none,
+            some => format!("; not read: {some} (--columns says what they are)"),
+        };
+        let first = self.lines.first().map_or(0, |line| line.number);
+        let known = known.join(", ");
+        format!("line {first} begins a table without a header; its columns are taken as {known}{unread}")
+    }
+
+    /// Refuses names that stand twice in a partition, or of which lines say different things: sinfo prints each
+    /// node once in a partition, and of all the same, so that these are the beginnings of several names.
+    fn check_names(&self, gathering: &mut Gathering) {
+        let Some(names) = self.header.names() else { return };
+        let partition = self.header.position(What::Partition);
+        let of_node = [What::Gres, What::GresUsed, What::CpusState].map(|what| self.header.position(what));
+        let (mut seen, mut said) = (BTreeSet::new(), BTreeMap::new());
+        for cells in self.lines.iter().filter_map(|line| self.header.cells(&line.text)) {
+            let Some(name) = value(cells[names]) else { continue };
+            let own = of_node.map(|index| index.map(|index| cells[index].trim()));
+            let twice = partition.is_some_and(|partition| !seen.insert((name, cells[partition].trim())));
+            if twice {
+                gathering.fail(SavedError::Cut { column: "NODELIST", text: excerpt(name) });
+            } else if *said.entry(name).or_insert(own) != own {
+                gathering.fail(SavedError::Differ { name: excerpt(name) });
+            }
+        }
+    }
+
+    /// Refuses nodes without names where the same GPUs stand in the lines of several partitions, or in the
+    /// same line twice (`-N`): they may be the same nodes.
+    fn check_repeats(&self, gathering: &mut Gathering) {
+        let gres = self.header.position(What::Gres);
+        let is_of_partition = |index: &usize| OF_PARTITIONS.contains(&self.header.columns[*index].name());
+        let of_partition: Vec<usize> = (0..self.header.columns.len()).filter(is_of_partition).collect();
+        let (mut first_in, mut seen) = (BTreeMap::<&str, Vec<&str>>::new(), BTreeSet::new());
+        for cells in self.lines.iter().filter_map(|line| self.header.cells(&line.text)) {
+            let partition: Vec<&str> = of_partition.iter().map(|&index| cells[index].trim()).collect();
+            let gres = gres.map_or("", |gres| cells[gres].trim());
+            let is_other = *first_in.entry(gres).or_insert_with(|| partition.clone()) != partition;
+            if seen.insert(cells) && !is_other {
+                continue;
+            }
+            if gres.contains("gpu") {
+                gathering.fail(SavedError::Repeated { gres: gres.to_owned() });
+            } else {
+                let note = "nodes without GPUs that are in several partitions may count in each of them";
+                gathering.notes.say(note.to_owned());
+            }
+        }
     }
 }

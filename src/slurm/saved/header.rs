@@ -1,0 +1,178 @@
+//! A table's columns, as its header line names them.
+
+use super::cells::words;
+use super::fields::{Field, What, in_header};
+use super::refusal;
+
+/// Width of reasons in sinfo's own formats.
+const REASON_WIDTH: usize = 20;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    /// `None` where nobody says what it holds.
+    pub field: Option<&'static Field>,
+    /// Bytes at which the header's word begins and ends; 0 and 0 without a header line.
+    pub word: (usize, usize),
+    /// Width, where it is known.
+    pub width: Option<usize>,
+}
+
+/// How a table's lines fall into cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Separated(char),
+    /// Blanks between the cells.
+    Blanks,
+    /// Columns of fixed width that may touch.
+    Fixed,
+}
+
+/// A table's columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub columns: Vec<Column>,
+    pub layout: Layout,
+}
+
+impl Column {
+    pub(super) fn what(&self) -> What {
+        self.field.map_or(What::Other, |field| field.what)
+    }
+
+    /// Returns whether its values may have blanks.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.what(), What::Reason | What::Text)
+    }
+
+    /// Returns whether a header line names it.
+    pub(super) fn has_name(&self) -> bool {
+        self.word.0 < self.word.1
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.field.map_or("", |field| field.header)
+    }
+}
+
+impl Header {
+    /// Returns the header that a line is, or `None`: every word of it must name a field, or most of them where
+    /// marks stand between the cells.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let separated = ['|', ';', '\t', ','].into_iter().find_map(|mark| Self::separated(line, mark));
+        separated.or_else(|| Self::blank(line))
+    }
+
+    fn separated(line: &str, mark: char) -> Option<Self> {
+        let mut columns = Vec::new();
+        let mut start = 0;
+        for cell in line.split(mark) {
+            let width = (cell.len() > cell.trim().len()).then_some(cell.len());
+            let word = (start, start + cell.trim_end().len());
+            columns.push(Column { field: in_header(cell.trim()), word, width });
+            start += cell.len() + mark.len_utf8();
+        }
+        // Marks may end the line, and begin it too.
+        let is_empty = |column: &Column| {
+            line.get(column.word.0..column.word.1).is_none_or(|word| word.trim().is_empty())
+        };
+        columns.pop_if(|last| is_empty(last));
+        if columns.first().is_some_and(is_empty) {
+            columns.remove(0);
+        }
+        let known = columns.iter().filter(|column| column.field.is_some()).count();
+        let header = Self { columns, layout: Layout::Separated(mark) };
+        let is_known = known == header.columns.len() && known > 1;
+        let is_alike = known > 1 && known * 2 >= header.columns.len() && header.names().is_some();
+        (is_known || (is_alike && !refusal::is_header_of_jobs(line))).then_some(header)
+    }
+
+    fn blank(line: &str) -> Option<Self> {
+        let mut columns: Vec<Column> = Vec::new();
+        for (start, word) in words(line) {
+            let field = in_header(word)?;
+            let end = start + word.len();
+            // A name that is cut, or that has blanks behind it at the end, shows how wide its column is.
+            let is_cut = word.len() < field.header.len();
+            let is_padded = end < line.len() && line[end..].trim().is_empty();
+            let width = if is_padded { Some(line.len() - start) } else { is_cut.then_some(word.len()) };
+            columns.push(Column { field: Some(field), word: (start, end), width });
+        }
+        (!columns.is_empty()).then_some(Self { columns, layout: Layout::Blanks })
+    }
+
+    /// Returns the number of a column.
+    pub(super) fn position(&self, what: What) -> Option<usize> {
+        self.columns.iter().position(|column| column.what() == what)
+    }
+
+    /// Returns whether it has such a column.
+    pub(super) fn has(&self, what: What) -> bool {
+        self.position(what).is_some()
+    }
+
+    /// Returns the column of node names.
+    pub(super) fn names(&self) -> Option<usize> {
+        self.position(What::Nodes).or_else(|| self.position(What::Host))
+    }
+
+    /// Returns whether it says how many nodes a line stands for; NODES(A/I) leaves some out.
+    pub(super) fn counts_nodes(&self) -> bool {
+        self.has(What::Count) || self.columns.iter().any(|column| column.name() == "NODES(A/I/O/T)")
+    }
+
+    /// Returns whether it says what nodes there are, and not only why some are down (`sinfo -R`).
+    pub(super) fn shows_nodes(&self) -> bool {
+        let has_stamp = self.columns.iter().any(|column| column.name() == "TIMESTAMP");
+        let is_reasons =
+            self.has(What::Reason) && has_stamp && self.columns.len() <= 5 && !self.has(What::Gres);
+        (self.names().is_some() && !is_reasons) || (self.counts_nodes() && self.columns.len() > 1)
+    }
+
+    /// Returns whether a line is surely meant for these columns, although it does not fall into them.
+    pub(super) fn is_meant(&self, line: &str) -> bool {
+        match self.layout {
+            Layout::Separated(mark) => line.matches(mark).count() + 1 >= self.columns.len(),
+            Layout::Blanks | Layout::Fixed => false,
+        }
+    }
+
+    /// Returns whether a value of a line fills its column, so that more of it may have been cut off.
+    pub(super) fn is_full(&self, index: usize, cell: &str, line: &str) -> bool {
+        let Some(column) = self.columns.get(index) else { return false };
+        // sinfo makes these columns as wide as the longest of their values.
+        if self.is_sinfos_own() && matches!(column.what(), What::Partition | What::Nodes) {
+            return false;
+        }
+        let next = self.columns.get(index + 1).map(|next| next.word.0).filter(|&next| next > 0);
+        let distance = next.map(|next| next - column.word.0);
+        // A blank stands between columns. Where the name fills its column, nothing tells a column of that
+        // width from one without any.
+        let between = distance.map(|distance| distance - 1).filter(|&width| width > column.name().len());
+        let shown = match self.layout {
+            Layout::Fixed => distance,
+            Layout::Blanks => between,
+            Layout::Separated(_) => None,
+        };
+        let own = (column.what() == What::Reason).then_some(REASON_WIDTH);
+        let width = column.width.or(shown).or(own);
+        let whole = cell.len() == cell.trim_end().len();
+        match width {
+            Some(width) if self.layout == Layout::Blanks && column.has_name() && own.is_none() => {
+                // Values at the right of their columns begin elsewhere.
+                line.get(column.word.0..column.word.0 + width) == Some(cell)
+            }
+            Some(width) => whole && cell.len() == width,
+            None => false,
+        }
+    }
+
+    /// Returns whether sinfo prints these columns when nobody asks for others.
+    fn is_sinfos_own(&self) -> bool {
+        let begins = |names: &[&str]| {
+            names.len() <= self.columns.len()
+                && names.iter().zip(&self.columns).all(|(name, column)| column.name() == *name)
+        };
+        begins(&["PARTITION", "AVAIL", "TIMELIMIT"]) || begins(&["NODELIST", "NODES", "PARTITION", "STATE"])
+    }
+}

@@ -1,0 +1,94 @@
+//! JSON in a saved text: where it begins and ends, and what it shows.
+
+use serde_json::Value;
+
+use super::clean::Line;
+use super::error::SavedError;
+use super::gather::Gathering;
+use super::{CLUSTER_KEYS, Saved, json_nodes, refusal};
+
+/// Returns what the first JSON among the lines shows, or `None` where there is none.
+pub(super) fn read(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<Result<Saved, SavedError>> {
+    let first = lines.iter().position(begins)?;
+    let text = lines[first..].iter().map(|line| line.text.as_ref()).collect::<Vec<_>>().join("\n");
+    let mut stream = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    let (mut values, mut end) = (Vec::new(), 0);
+    while let Some(next) = stream.next() {
+        match next {
+            Ok(value) => values.push(value),
+            Err(error) if values.is_empty() => return unreadable(&text, first == 0, &error),
+            Err(_) => break,
+        }
+        end = stream.byte_offset();
+    }
+    let after = first + text[..end].matches('\n').count() + 1;
+    let around = lines[..first].iter().chain(lines.get(after..).unwrap_or_default()).chain(noise);
+    Some(match shown(values, &text[..end]) {
+        Ok(Shown::Nodes(value)) => {
+            let mut gathering = Gathering::default();
+            json_nodes::read(&value, &mut gathering);
+            around.for_each(|line| gathering.leave_out(line.number, &line.text, ""));
+            gathering.finish().map(|(cluster, notes)| Saved::Printed(cluster, notes))
+        }
+        Ok(Shown::Other(saved)) => Ok(saved),
+        Err(error) => Err(error),
+    })
+}
+
+/// Returns whether JSON may begin with a line: `[` may also begin a date or a prompt.
+fn begins(line: &Line<'_>) -> bool {
+    let text = line.text.trim();
+    let inside = text.strip_prefix('[').map(str::trim_start);
+    let is_list = inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['{', '[', '"', ']']));
+    line.command.is_none() && (text.starts_with('{') || is_list)
+}
+
+/// Returns what a text is that begins like JSON: a cluster file may be in YAML's short form, and braces may
+/// stand in other texts, too.
+fn unreadable(text: &str, is_whole: bool, error: &serde_json::Error) -> Option<Result<Saved, SavedError>> {
+    let inside = text.trim_start_matches(['{', ' ', '\n']);
+    if CLUSTER_KEYS.iter().any(|key| inside.starts_with(key)) {
+        return Some(Ok(Saved::ClusterFile));
+    }
+    if error.is_eof() {
+        return Some(Err(SavedError::JsonCut));
+    }
+    is_whole.then(|| Err(SavedError::Json { message: error.to_string() }))
+}
+
+/// What JSON shows.
+enum Shown {
+    Nodes(Value),
+    Other(Saved),
+}
+
+/// Returns what values, written one after the other, show; `text` is theirs.
+fn shown(mut values: Vec<Value>, text: &str) -> Result<Shown, SavedError> {
+    if values.iter().all(json_nodes::is_node) {
+        return Ok(Shown::Nodes(Value::Array(values)));
+    }
+    let value = values.swap_remove(0);
+    if let Some(schema) = value.get("schema").and_then(Value::as_str) {
+        return match schema.split_once('/') {
+            Some(("hsched.inventory", _)) => Ok(Shown::Other(Saved::Inventory(text.to_owned()))),
+            _ => Err(refusal::of_schema(schema, text)),
+        };
+    }
+    if let Some(node) = value.get("node").filter(|node| json_nodes::is_node(node)) {
+        return Ok(Shown::Nodes(Value::Array(vec![node.clone()])));
+    }
+    let nodes = value.get("nodes").or(Some(&value)).and_then(Value::as_array);
+    let answered = ["meta", "last_update", "errors"].iter().any(|key| value.get(*key).is_some());
+    let is_list = nodes.is_some_and(|nodes| nodes.iter().any(json_nodes::is_node));
+    let is_answer = answered && nodes.is_some() && value.get("jobs").is_none();
+    if is_list || is_answer || value.get("sinfo").is_some_and(Value::is_array) {
+        return Ok(Shown::Nodes(value));
+    }
+    let is_own = |node: &Value| {
+        node.get("name").is_some() && node.get("hostname").is_none() && !json_nodes::is_foreign(node)
+    };
+    if value.get("nodes").is_some() && nodes.is_some_and(|nodes| nodes.iter().all(is_own)) {
+        return Ok(Shown::Other(Saved::ClusterFile));
+    }
+    Err(refusal::of_json(&value, text))
+}

@@ -1,0 +1,83 @@
+//! Tables whose columns the user gives.
+
+use insta::assert_snapshot;
+
+use super::{Columns, read_as, shown};
+
+/// Reads lines of these columns.
+fn check_as(columns: &str, text: &str) -> String {
+    match columns.parse::<Columns>() {
+        Ok(columns) => shown(read_as(text, Some(&columns))),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_format_says_what_the_columns_hold() {
+    assert_snapshot!(check_as("%N|%G|%T|%c", "g1|gpu:t4:2|idle|8\ng2||down|8\n"), @r"
+    g1 idle t4:0/2 cpus 0/8
+    g2 down cpus 0/8
+    ");
+    assert_snapshot!(check_as("%D %c %G %t", "2 4 gpu:t4:2 idle\n1 8 (null) alloc\n"), @r"
+    unnamed1 idle t4:0/2 cpus 0/4
+    unnamed2 idle t4:0/2 cpus 0/4
+    unnamed3 alloc cpus 0/8
+    note: the nodes have no names in this table and are numbered here
+    ");
+    for (columns, line) in [
+        ("%N %G %t", "g1  gpu:t4:2  idle"),
+        ("%10N %.10G %t", "g1           gpu:t4:2 idle"),
+        ("%10N%10G%t", "g1        gpu:t4:2  idle"),
+        ("%N;%G;%t", "g1;gpu:t4:2;idle"),
+        ("%N | %G | %t", "g1 | gpu:t4:2 | idle"),
+        ("%N,%G,%t", "g1,gpu:t4:1,gpu:t4:1,idle"),
+        ("%t %N %G %E", "idle g1 gpu:t4:2 a reason with blanks"),
+        ("NodeList:|,Gres:|,StateLong:|", "g1|gpu:t4:2|idle|"),
+        ("nodelist,gres,statelong", "g1                  gpu:t4:2            idle                "),
+        ("NodeList:.8,Gres:10 ,StateCompact:6", "g1      gpu:t4:2   idle  "),
+    ] {
+        let first = check_as(columns, line).lines().next().map(str::to_owned);
+        assert_eq!(
+            first.as_deref().map(|line| line.trim_end_matches(" (a reason with blanks)")),
+            Some("g1 idle t4:0/2"),
+            "{columns}"
+        );
+    }
+    // Widths tell what may be cut off; a header line is none of the table.
+    assert_snapshot!(check_as("%N %10G %t", "NODELIST GRES STATE\ng1 gpu:a100:1 idle\n$ exit\n"), @r#"
+    g1 idle a100:0/1
+    note: g1: GRES "gpu:a100:1" fills its column and may be cut off
+    note: 2 lines were left out: line 1 "NODELIST GRES STATE", line 3 "$ exit"
+    "#);
+}
+
+#[test]
+fn what_is_no_format_is_refused() {
+    let refusals = [
+        "%N %y",
+        "%",
+        "%N%G",
+        "%N|%G %t",
+        "%P %G",
+        "%all",
+        "node %N %G",
+        "",
+        "Nodes,Foo",
+        "NodeList,Gres:;;,State",
+    ]
+    .map(|columns| check_as(columns, "g1 idle\n"));
+    assert_snapshot!(refusals.join("\n"), @r#"
+    sinfo has no field "%y"
+    sinfo has no field "%"
+    nothing separates NODELIST from the next field; give it a width, as sinfo had it
+    the same mark must stand between all fields, as in '%N|%G|%T'
+    it names neither nodes (%N, NodeList) nor their number (%D, Nodes)
+    give the fields one by one: %all prints a header line, and tables with one are read without --columns
+    "node" stands before the first field; leave it out, there and in the lines
+    sinfo has no field ""
+    sinfo has no field "Foo"
+    sinfo has no field "State"
+    "#);
+    assert_snapshot!(check_as("%G|%N|%T", "g1|gpu:t4:2|idle\ng2|gpu:t4:2|idle\n"), @"cannot be read for certain: only 0 of 2 lines fall into the 3 columns of the table; the others may be broken or cut off, or it has other columns");
+    assert_snapshot!(check_as("%N|%G", "g1|gpu:t4:2|idle\ng2|gpu:t4:2|idle\n"), @"cannot be read for certain: only 0 of 2 lines fall into the 2 columns of the table; the others may be broken or cut off, or it has other columns");
+}

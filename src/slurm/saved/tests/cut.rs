@@ -1,0 +1,92 @@
+//! Values that a column was too narrow for.
+
+use insta::assert_snapshot;
+
+use super::check;
+
+#[test]
+fn gpus_without_a_number_are_cut_off() {
+    for gres in [
+        "gpu:rtx208",
+        "gpu:t4:2,g",
+        "gpu:t4:2(S:0-",
+        "gpu:gtx_",
+        "gpu:2080",
+        "gpu:t4:2,gpu:v",
+        "gpu:t4:2(S:0-1),gpu:nvidia_a100",
+    ] {
+        for text in [
+            format!("NODELIST STATE GRES\ng1 idle {gres}\n"),
+            format!("NODELIST|GRES|STATE\ng1|{gres}|idle\n"),
+            format!("g01 idle {gres}\ng02 idle (null)\n"),
+        ] {
+            assert!(check(&text).contains("cut off"), "{text}: {}", check(&text));
+        }
+    }
+    assert_snapshot!(check("NODELIST GRES       STATE\ng1       gpu:rtx208 idle\n"), @r#"cannot be read for certain: GRES is cut off, as in "gpu:rtx208"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints all of it"#);
+    // Of other resources nothing is lost.
+    assert_eq!(super::count("NODELIST STATE GRES\ng1 idle gpu:h100:1,shard:h10\n"), (1, 1, 1));
+}
+
+#[test]
+fn names_that_end_in_the_middle_are_cut_off() {
+    for text in [
+        "NODELIST STATE\ng[1-2,4- idle\n",
+        "NODELIST  STATE\ngpu-a100- idle\ngpu-a100- mix\n",
+        "NODELIST NODES STATE\ngpu-a100 2 idle\n",
+        "NODELIST PARTITION STATE\ngpu-h200-0 gpu idle\ngpu-h200-0 gpu idle\n",
+    ] {
+        assert!(check(text).contains("NODELIST is cut off"), "{text}: {}", check(text));
+    }
+}
+
+#[test]
+fn names_of_which_lines_say_different_things_are_cut_off() {
+    for lines in [
+        "NODELIST GRES STATE\ngpu-a100 gpu:a100:4 idle\ngpu-a100 gpu:a100:8 idle\n",
+        "NODELIST CPUS(A/I/O/T) STATE\ngpu-a100 0/8/0/8 idle\ngpu-a100 0/16/0/16 idle\n",
+    ] {
+        assert!(check(lines).contains("disagree about gpu-a100"), "{}", check(lines));
+    }
+    assert_eq!(super::count("NODELIST GRES STATE\ng1 gpu:a100:4 idle\ng1 gpu:a100:4 idle\n"), (1, 4, 4));
+}
+
+#[test]
+fn use_that_is_cut_off_frees_nothing() {
+    let text = "\
+NODELIST            STATE               GRES                GRES_USED           
+g1                  mixed               gpu:v100:2,gpu:t4:1 gpu:v100:1(IDX:0),gp
+g2                  mixed               gpu:v100:2,gpu:t4:1 gpu:v100:1,gpu:t4:0 
+";
+    assert_snapshot!(check(text), @r#"
+    g1 mixed v100:2/2 t4:1/1
+    g2 mixed v100:1/2 t4:0/1
+    note: g[1-2]: GRES "gpu:v100:2,gpu:t4:1" fills its column and may be cut off
+    note: g1: GRES_USED "gpu:v100:1(IDX:0),gp" fills its column and may be cut off
+    note: g1: has work, but the use of its GPUs is not said: none counts as free
+    "#);
+}
+
+#[test]
+fn only_what_may_be_cut_off_is_blamed() {
+    // sinfo makes the columns of partitions and of nodes as wide as the longest name, where it chooses them.
+    let own = [
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nlongest_p    up   infinite      1   idle g1\n",
+        "NODELIST     NODES PARTITION STATE\ngpu-node-001     1 longest_p idle\n",
+        "NODELIST STATE PARTITION\ng1       idle  p\n",
+        "NODELIST|GRES |STATE\ng1|gpu:4 |idle\n",
+    ];
+    for text in own {
+        assert!(!check(text).contains("fills"), "{text}: {}", check(text));
+    }
+    let asked = "\
+NODELIST   PARTITION    STATE AVAIL_FEATURES REASON              \n\
+g1         a_long_name_ idle  v100,t4,       a reason with blanks\n";
+    assert_snapshot!(check(asked), @r#"
+    g1 idle in a_long_name_ with t4,v100 (a reason with blanks)
+    note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
+    note: g1: PARTITION "a_long_name_" fills its column and may be cut off
+    note: g1: AVAIL_FEATURES "v100,t4," fills its column and may be cut off
+    note: g1: REASON "a reason with blanks" fills its column and may be cut off
+    "#);
+}
