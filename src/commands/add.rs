@@ -12,22 +12,25 @@ use crate::commands::permissions::note_troubles;
 use crate::commands::queue_args::QueueArgs;
 use crate::commands::sbatch_options::refuse_options;
 use crate::commands::speeds::EstimateArgs;
-use crate::commands::state::{self, Seen};
+use crate::commands::state::{self, Opened, Seen};
 use crate::commands::submission::{in_queue, settled};
-use crate::engine::{Beginning, Event, Keeper, Phase, State, Tracked, apply};
+use crate::commands::wishes;
+use crate::engine::{Beginning, Keeper, Phase, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
 use crate::model::{Cluster, Job, JobName};
 use crate::settings::Flag;
 use crate::slurm::QueuedJob;
+use crate::store::Wanted;
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
 /// The directory of this command, the account, the partition and the quality of service are fixed now: it does not
 /// matter where `hsched watch` runs. A job that waits, failed or was cancelled gives way to the new one of its name, which
 /// goes on after the last epoch that was reported, unless its model, samples or batch are others. One that completed
-/// begins anew; one that Slurm has is refused, and then nothing is added.
+/// begins anew; one that Slurm has is refused, and then nothing is added. While another hsched is at work there, the jobs are
+/// noted, and `hsched watch` adds them at its next turn.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The job file (YAML); - reads standard input.
@@ -68,6 +71,13 @@ enum Before {
     Ended { outcome: &'static str },
 }
 
+/// Who adds the jobs: this command or, where another hsched is at work, `watch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Add,
+    Watch,
+}
+
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == Format::Json
@@ -82,15 +92,20 @@ impl Subcommand for Args {
         let own = jobs.iter().flat_map(|job| &job.launch.sbatch);
         refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &self.sbatch)).collect();
-        let additions = self.add(context, &jobs)?;
-        note_troubles(context, &jobs);
+        let (additions, by) = self.add(context, &jobs)?;
+        if by == By::Add {
+            // Slurm may be what keeps the other one waiting.
+            note_troubles(context, &jobs);
+        }
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         match self.format {
-            Format::Table => print(context, &self.table(&additions))?,
+            Format::Table => print(context, &self.table(&additions, by))?,
             Format::Json => {
                 let jobs: Vec<Value> = additions.iter().map(addition_json).collect();
-                let value = json!({ "schema": "hsched.add/1", "dry_run": self.dry_run, "jobs": jobs });
+                let value = json!({
+                    "schema": "hsched.add/1", "dry_run": self.dry_run, "carried_out_by": by.word(), "jobs": jobs,
+                });
                 print(context, &json_text(&value)?)?;
             }
         }
@@ -99,17 +114,26 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Adds the jobs to the state, all or none, and returns what each is to it.
-    fn add(&self, context: &Context, jobs: &[Job]) -> Result<Vec<Addition>, Failure> {
+    /// Adds the jobs to the state, all or none, or leaves the wish; returns what each job is to the state.
+    fn add(&self, context: &Context, jobs: &[Job]) -> Result<(Vec<Addition>, By), Failure> {
         let nothing = |failure: Failure| state::undone(failure, "nothing was added");
         if self.dry_run && !state::root(context)?.exists() {
             // Nothing is known, and nothing is made for a look.
             let (queue, _) = input::queue(context).map_err(nothing)?;
-            return self.additions(jobs, &queue, &State::default());
+            return Ok((self.additions(jobs, &queue, &State::default())?, By::Add));
         }
-        let directory = state::open(context).map_err(nothing)?;
         let rules = state::rules(context);
-        let (mut state, mut ledger) = state::ledger(context, &directory, &rules).map_err(nothing)?;
+        let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
+        let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
+            let additions =
+                self.additions(jobs, &[], &wishes::foreseen(context, &rules).map_err(nothing)?)?;
+            if !self.dry_run {
+                wishes::leave(context, wanted).map_err(nothing)?;
+            }
+            return Ok((additions, By::Watch));
+        };
+        let Opened { mut state, mut ledger, .. } =
+            state::ledger(context, &directory, &rules, self.dry_run).map_err(nothing)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &self.sbatch)?;
         let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
@@ -117,8 +141,7 @@ impl Args {
             state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
         let additions = self.additions(jobs, &queue, &state);
         if additions.is_ok() {
-            let added = |job: &Job| Event::Added { job: Box::new(job.clone()), restart: self.restart };
-            let added: Vec<Event> = jobs.iter().map(added).collect();
+            let added = wanted.events();
             for event in &added {
                 apply(&mut state, at, event, &rules);
             }
@@ -127,7 +150,7 @@ impl Args {
         if !self.dry_run {
             ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         }
-        additions
+        Ok((additions?, By::Add))
     }
 
     /// Returns what each job is to the state.
@@ -148,15 +171,25 @@ impl Args {
         }
     }
 
-    fn table(&self, additions: &[Addition]) -> String {
-        let line = |addition: &Addition| format!("{}: {}\n", addition.job, addition.text(self.dry_run));
+    fn table(&self, additions: &[Addition], by: By) -> String {
+        let line = |addition: &Addition| format!("{}: {}\n", addition.job, addition.text(self.dry_run, by));
         let mut text: String = additions.iter().map(line).collect();
-        text.push_str(if self.dry_run {
-            "nothing was added: --dry-run\n"
-        } else {
-            "hsched watch places what waits\n"
+        text.push_str(match by {
+            _ if self.dry_run => "nothing was added: --dry-run",
+            By::Add => "hsched watch places what waits",
+            By::Watch => wishes::LEFT,
         });
+        text.push('\n');
         text
+    }
+}
+
+impl By {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Watch => "watch",
+        }
     }
 }
 
@@ -181,8 +214,12 @@ impl Addition {
         }
     }
 
-    fn text(&self, dry_run: bool) -> String {
-        let would = if dry_run { "would be " } else { "" };
+    fn text(&self, dry_run: bool, by: By) -> String {
+        let would = match by {
+            _ if dry_run => "would be ",
+            By::Add => "",
+            By::Watch => "to be ",
+        };
         let added = match self.before {
             Before::Nothing => "added".to_owned(),
             Before::Waits => "added instead of the one that waits".to_owned(),

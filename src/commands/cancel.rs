@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
-use crate::commands::state::{self, Seen};
+use crate::commands::state::{self, Opened, Seen};
+use crate::commands::wishes;
 use crate::engine::{
     Action, Event, Keeper, News, Outcome, Phase, Rules, State, Then, Told, Tracked, apply, carry_out,
 };
@@ -15,12 +16,13 @@ use crate::exit::Exit;
 use crate::live::SlurmWorld;
 use crate::model::{Cluster, JobName};
 use crate::spec;
-use crate::store::Ledger;
+use crate::store::{Ledger, Wanted};
 
 /// Cancel jobs: those that wait end at once, those in Slurm's queue are ended by Slurm
 ///
 /// Running ranks get no time to save; what they have saved by themselves stays. The wish is written down first: where
-/// Slurm does not answer it is kept, and `hsched watch`, or this command again, carries it out.
+/// Slurm does not answer it is kept, and `hsched watch`, or this command again, carries it out. While another hsched is at
+/// work there, `hsched watch` carries it out at its next turn.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of jobs.
@@ -46,6 +48,8 @@ enum Answer {
     Told(String),
     /// Slurm does not show it yet.
     Later,
+    /// Another hsched is at work.
+    Left,
     /// It had ended before.
     Over(&'static str),
     /// The request did not get through, or Slurm said no.
@@ -59,8 +63,8 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
-        let directory = state::open(context)?;
-        let (mut state, mut ledger) = state::ledger(context, &directory, &rules)?;
+        let Some(directory) = state::open_at_once(context)? else { return self.leave(context, &rules) };
+        let Opened { mut state, mut ledger, .. } = state::ledger(context, &directory, &rules, self.dry_run)?;
         let names = self.names(&state)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
@@ -85,12 +89,29 @@ impl Subcommand for Args {
         let answer =
             |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
         let answers: Vec<(JobName, Answer)> = names.iter().zip(&over).filter_map(answer).collect();
-        self.print(context, &answers, state.jobs.is_empty())?;
+        self.print(context, (&answers, "cancel"), state.jobs.is_empty())?;
         Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
     }
 }
 
 impl Args {
+    /// Leaves the wish to who holds the lock next.
+    fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
+        let state = wishes::foreseen(context, rules)?;
+        let names = self.names(&state)?;
+        let answer = |name: &JobName| match &state.find(name)?.phase {
+            Phase::Ended { outcome, .. } => Some((name.clone(), Answer::Over(outcome.word()))),
+            _ => Some((name.clone(), Answer::Left)),
+        };
+        let answers: Vec<(JobName, Answer)> = names.iter().filter_map(answer).collect();
+        let open = answers.iter().filter(|(_, answer)| *answer == Answer::Left);
+        let jobs: Vec<JobName> = open.map(|(name, _)| name.clone()).collect();
+        if !jobs.is_empty() && !self.dry_run {
+            wishes::leave(context, Wanted::Cancel { jobs })?;
+        }
+        self.print(context, (&answers, "watch"), state.jobs.is_empty()).map(|()| Exit::Done)
+    }
+
     /// Returns the jobs that are meant.
     fn names(&self, state: &State) -> Result<Vec<JobName>, Failure> {
         let known = || state.jobs.iter().map(|tracked| &tracked.job.name);
@@ -108,18 +129,31 @@ impl Args {
         Ok(names)
     }
 
-    fn print(&self, context: &Context, answers: &[(JobName, Answer)], none: bool) -> Result<(), Failure> {
+    /// Prints what becomes of the jobs, and by which command.
+    fn print(
+        &self,
+        context: &Context,
+        (answers, by): (&[(JobName, Answer)], &str),
+        none: bool,
+    ) -> Result<(), Failure> {
         match self.format {
             Format::Table if none => print(context, "no jobs are known here\n"),
             Format::Table if answers.is_empty() => print(context, "every job has ended\n"),
             Format::Table => {
                 let line =
                     |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
-                print(context, &answers.iter().map(line).collect::<String>())
+                let mut text: String = answers.iter().map(line).collect();
+                if answers.iter().any(|(_, answer)| *answer == Answer::Left) && !self.dry_run {
+                    text.push_str(wishes::LEFT);
+                    text.push('\n');
+                }
+                print(context, &text)
             }
             Format::Json => {
                 let jobs: Vec<Value> = answers.iter().map(answer_json).collect();
-                let value = json!({ "schema": "hsched.cancel/1", "dry_run": self.dry_run, "jobs": jobs });
+                let value = json!({
+                    "schema": "hsched.cancel/1", "dry_run": self.dry_run, "carried_out_by": by, "jobs": jobs,
+                });
                 print(context, &json_text(&value)?)
             }
         }
@@ -231,7 +265,7 @@ impl Answer {
         match self {
             Self::Cancelled => "cancelled",
             Self::Told(_) => "cancelling",
-            Self::Later => "later",
+            Self::Later | Self::Left => "later",
             Self::Over(_) => "ended",
             Self::Untold(_) => "not_cancelled",
         }
@@ -247,6 +281,8 @@ impl Answer {
                 "Slurm does not show it yet: hsched watch, or this command again, cancels it when it does"
                     .to_owned()
             }
+            Self::Left if dry_run => "would be cancelled by hsched watch at its next turn".to_owned(),
+            Self::Left => "to be cancelled".to_owned(),
             Self::Over(outcome) => format!("has ended before: {outcome}"),
             Self::Untold(message) => {
                 format!("not cancelled: {message}; hsched watch, or this command again, tries once more")
@@ -261,6 +297,7 @@ fn answer_json((name, answer): &(JobName, Answer)) -> Value {
         Answer::Told(id) => job_id = Some(id),
         Answer::Untold(text) => message = Some(text.as_str()),
         Answer::Over(outcome) => message = Some(outcome),
+        Answer::Left => message = Some(wishes::LEFT),
         Answer::Cancelled | Answer::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })

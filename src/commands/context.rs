@@ -103,6 +103,11 @@ impl Context {
         answer.map(|output| output.stdout).map_err(|error| slurm_failure(&error))
     }
 
+    /// Writes a warning for people: something is wrong, but the command goes on.
+    pub(super) fn warn(&self, warning: &str) {
+        self.terminal.say(&format!("warning: {warning}"));
+    }
+
     /// Writes a note for people.
     pub(super) fn note(&self, note: &str) {
         self.terminal.say(&format!("note: {note}"));

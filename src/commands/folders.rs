@@ -14,8 +14,8 @@ use crate::store::StateDir;
 pub(super) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
     // A state that cannot be read is an error of whoever is about to write it.
     let rules = state::rules(context);
-    let state = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
-    let State { jobs: tracked, .. } = state.unwrap_or_default();
+    let known = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
+    let State { jobs: tracked, .. } = known.map(|peeked| peeked.state).unwrap_or_default();
     let is_given = |other: &Job| jobs.iter().any(|job| job.name == other.name);
     let others = tracked.iter().filter(|own| !own.phase.is_over()).map(|own| &own.job);
     let others = others.filter(|job| !is_given(job));

@@ -34,6 +34,7 @@ mod status;
 mod submission;
 mod submit;
 mod watch;
+mod wishes;
 mod write_docs;
 
 pub use self::cli::{Cli, main};

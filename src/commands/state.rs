@@ -1,22 +1,25 @@
 //! The state directory as commands use it: opened with patience, its failures with hints.
 
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::commands::context::{Context, slurm_failure};
-use crate::commands::input;
+use crate::commands::{input, wishes};
 use crate::engine::{Event, Moves, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
 use crate::model::{Cluster, Time};
 use crate::slurm::QueuedJob;
-use crate::store::{Ledger, StateDir, StateError};
+use crate::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
 
-/// How long another hsched at work is waited for: a turn of `watch` takes seconds at most.
+/// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long it is waited for by who can leave a wish instead.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -38,11 +41,26 @@ pub(super) fn root(context: &Context) -> Result<PathBuf, Failure> {
 /// # Errors
 /// When it is still held, or cannot be made.
 pub(super) fn open(context: &Context) -> Result<StateDir, Failure> {
+    open_within(context, PATIENCE)
+}
+
+/// Opens and locks the state directory; `None` where another hsched holds it and goes on for more than a moment.
+///
+/// # Errors
+/// When it cannot be made.
+pub(super) fn open_at_once(context: &Context) -> Result<Option<StateDir>, Failure> {
+    match open_within(context, AT_ONCE) {
+        Err(failure) if failure.exit == Exit::Locked => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn open_within(context: &Context, patience: Duration) -> Result<StateDir, Failure> {
     let root = root(context)?;
     let begin = context.clock.elapsed();
     loop {
         match StateDir::open(&root) {
-            Err(StateError::Locked { .. }) if context.clock.elapsed().saturating_sub(begin) < PATIENCE => {
+            Err(StateError::Locked { .. }) if context.clock.elapsed().saturating_sub(begin) < patience => {
                 context.clock.sleep(PAUSE);
             }
             other => return other.map_err(|error| failure(&error)),
@@ -50,7 +68,24 @@ pub(super) fn open(context: &Context) -> Result<StateDir, Failure> {
     }
 }
 
-/// Reads the state of a directory for a command that asks or changes Slurm, and opens its journal.
+/// Returns a new run's id.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub(super) fn new_run(context: &Context) -> Result<String, Failure> {
+    new_run_id(context.clock.now()).map_err(|error| failure(&error))
+}
+
+/// A state that may be changed.
+pub(super) struct Opened<'a> {
+    pub state: State,
+    pub ledger: Ledger<'a>,
+    /// What has happened by the wishes that were taken in, and by a look at Slurm for them; it is written down.
+    pub taken: Vec<Event>,
+}
+
+/// Reads the state of a directory for a command that asks or changes Slurm, opens its journal and takes in the wishes
+/// that wait; a `dry_run` leaves them there. Warns about files that were damaged and have been repaired.
 ///
 /// # Errors
 /// When a file there cannot be used, or its jobs are on another cluster than this Slurm's.
@@ -58,12 +93,16 @@ pub(super) fn ledger<'a>(
     context: &Context,
     directory: &'a StateDir,
     rules: &Rules,
-) -> Result<(State, Ledger<'a>), Failure> {
-    let (state, mut ledger) = directory.ledger(rules).map_err(|error| failure(&error))?;
+    dry_run: bool,
+) -> Result<Opened<'a>, Failure> {
+    let at = now(context);
+    let (mut state, mut ledger) = directory.ledger(rules, at).map_err(|error| failure(&error))?;
+    ledger.repaired().iter().for_each(|repaired| context.warn(repaired));
     if let Some(cluster) = context.cluster_name() {
-        ledger.claim(&state, &cluster).map_err(|error| failure(&error))?;
+        ledger.claim(at, &state, &cluster).map_err(|error| failure(&error))?;
     }
-    Ok((state, ledger))
+    let taken = wishes::take_in(context, directory, (&mut state, &mut ledger), rules, dry_run)?;
+    Ok(Opened { state, ledger, taken })
 }
 
 /// Returns the engine's rules as the settings say, without moves.
@@ -141,9 +180,10 @@ pub(super) fn now(context: &Context) -> Time {
 pub(super) fn failure(error: &StateError) -> Failure {
     let exit = match error {
         StateError::Locked { .. } => Exit::Locked,
-        StateError::Damaged { .. } | StateError::Open { .. } | StateError::OtherCluster { .. } => {
-            Exit::BadInput
-        }
+        StateError::Damaged { .. }
+        | StateError::Lost { .. }
+        | StateError::Open { .. }
+        | StateError::OtherCluster { .. } => Exit::BadInput,
         _ => Exit::Failed,
     };
     let failure = Failure::from_error(exit, error);
@@ -151,9 +191,9 @@ pub(super) fn failure(error: &StateError) -> Failure {
         StateError::Locked { .. } => failure.hint("try again when it has ended"),
         StateError::Exists { .. } => failure.hint("give another --run-id"),
         StateError::Write { source, .. } => failure.hint(unwritable(source)),
-        StateError::Damaged { .. } => {
-            failure.hint("it is left as it is; move it away to begin anew, the jobs in Slurm's queue go on")
-        }
+        StateError::Damaged { .. } => failure
+            .hint("it was left unchanged: update hsched if a newer version wrote it, or correct it by hand"),
+        StateError::Lost { path, older, .. } => lost(failure, path, *older),
         StateError::Open { path, .. } => failure
             .hint(format!(
                 "see whose files are in it, then: chmod go-w {}",
@@ -164,10 +204,11 @@ pub(super) fn failure(error: &StateError) -> Failure {
             .hint(format!("follow and cancel them where Slurm is {own}"))
             .hint("for jobs here use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir")
             .hint(format!(
-                "if this is the same cluster by a new name, take the key \"cluster\" out of {}",
+                "if this is the same cluster by a new name, take the key \"cluster\" out of {} and write \
+                 {BY_HAND:?} for its \"sha256\"",
                 path.join("state.json").display()
             )),
-        StateError::Read { .. } | StateError::Json { .. } => failure,
+        StateError::Read { .. } | StateError::Json { .. } | StateError::Random { .. } => failure,
     }
 }
 
@@ -185,6 +226,28 @@ fn unwritable(error: &io::Error) -> &'static str {
         }
         _ => "see whether the directory can be written, or name another with --set state_dir=DIR",
     }
+}
+
+/// Adds what can be done about a lost state; `older` says whether its older copy is intact.
+fn lost(failure: Failure, path: &Path, older: bool) -> Failure {
+    let quoted = |name: &str| shell_words::quote(&format!("{}{name}", path.display())).into_owned();
+    let failure = failure
+        .hint("nothing was changed; jobs in Slurm's queue keep running: see squeue --me")
+        .hint("if you have a backup, restore state.json, state.json.old and journal from it, all three together");
+    let failure = if older {
+        failure.hint(format!(
+            "or continue from the older copy; a job submitted since it was written may run twice: cp {} {}",
+            quoted("/state.json.old"),
+            quoted("/state.json")
+        ))
+    } else {
+        failure
+    };
+    failure.hint(format!(
+        "or start over, once none of its jobs are in the queue: mv {} {}",
+        quoted(""),
+        quoted(".damaged")
+    ))
 }
 
 /// Returns a failure that says first what it has left undone.

@@ -7,13 +7,13 @@ use serde_json::json;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
-use crate::commands::state;
+use crate::commands::{state, wishes};
 use crate::engine::{Attempt, EpochReport, Event, News, Phase, Rules, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Reported, absolute, reported};
 use crate::model::{Seconds, Time};
-use crate::store::{StateDir, last_look, last_report, report_folder, run_folder};
+use crate::store::{Peeked, StateDir, last_look, last_report, report_folder, run_folder};
 use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
 
 /// Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last
@@ -41,11 +41,19 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let mut state = StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
+        let Peeked { mut state, wishes, troubles, lost } =
+            StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
+        for trouble in &troubles {
+            context.warn(&format!("{trouble}; the next hsched watch repairs it"));
+        }
+        for wish in &lost {
+            context.warn(&format!("{wish}; what it asked for is lost, so ask again"));
+        }
         let now = state::now(context);
         for note in count_reported(&mut state, &root, now, &rules) {
             context.note(&note);
         }
+        wishes::show(&mut state, &wishes, &rules);
         let chosen = self.chosen(&state)?;
         let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
         let looked = last_look(&root);

@@ -7,7 +7,7 @@ use crate::commands::answered::{Answer, Answered};
 use crate::commands::context::Context;
 use crate::commands::planning::Planned;
 use crate::commands::sbatch_options::refuse_options;
-use crate::commands::state::{self, Seen};
+use crate::commands::state::{self, Opened, Seen};
 use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Told, apply, carry_out};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -109,7 +109,8 @@ pub(super) fn submit(
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
-    let (mut state, mut ledger) = state::ledger(context, &directory, &rules).map_err(nothing)?;
+    let Opened { mut state, mut ledger, .. } =
+        state::ledger(context, &directory, &rules, false).map_err(nothing)?;
     let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::clock::Clock;
 use crate::commands::answered::Answered;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::folders::note_shared_checkpoints;
 use crate::commands::planning::Planned;
 use crate::commands::queue_args::QueueArgs;
+use crate::commands::state;
 use crate::commands::submission::{self, Outcome, Wish};
 use crate::commands::{input, planning};
 use crate::engine::Batch;
@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::model::{Job, JobName};
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::{PlanFile, new_run_id};
+use crate::store::PlanFile;
 
 /// Write a job script for each placed job and give it to sbatch
 ///
@@ -83,7 +83,7 @@ impl Subcommand for Args {
             Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
                 Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id"))
             })?,
-            None => new_run_id(context.clock.now()),
+            None => state::new_run(context)?,
         };
         let chosen = choose(&planned, &self.jobs)?;
         let wish = Wish {

@@ -1,6 +1,8 @@
 //! What to do where the jobs stand as they do: end what takes too long, give free GPUs to who waits.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::fmt::{Display, Write as _};
+
+use sha2::{Digest, Sha256};
 
 use crate::engine::moves;
 use crate::engine::plan::{self, Draft, Planner, Scope};
@@ -297,27 +299,58 @@ fn wait(tracked: &mut Tracked, why: &str, at: Time) -> Option<Action> {
     Some(Action::Wait { job: tracked.job.name.clone(), why: why.to_owned() })
 }
 
-/// Returns a number that stands for all that a decision depends on, save the epochs that go by.
-fn fingerprint(state: &State, at: Time, cluster: &Cluster, (rules, planner): (&Rules, &Planner<'_>)) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (planner.policy.name(), planner.objective.name(), planner.seed).hash(&mut hasher);
-    let margin = if let Moves::Auto { margin } = rules.moves { Some(margin.to_bits()) } else { None };
-    (margin, rules.queue, &rules.capacity).hash(&mut hasher);
+/// Returns a number that stands for all that a decision depends on, save the epochs that go by: the first 64 bits of
+/// the SHA-256 of its description. It is stored, so it must not change from one build to the next.
+fn fingerprint(state: &State, at: Time, cluster: &Cluster, with: (&Rules, &Planner<'_>)) -> u64 {
+    let digest = Sha256::digest(description(state, at, cluster, with));
+    digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+/// Returns what a decision depends on, a thing on each line. Names have neither blanks nor line breaks.
+fn description(
+    state: &State,
+    at: Time,
+    cluster: &Cluster,
+    (rules, planner): (&Rules, &Planner<'_>),
+) -> String {
+    let mut text = String::new();
+    let mut say = |line: &dyn Display| {
+        // A text takes all that is written to it.
+        let _ = writeln!(text, "{line}");
+    };
+    say(&format_args!("{} {} {}", planner.policy.name(), planner.objective.name(), planner.seed));
+    let margin = if let Moves::Auto { margin } = rules.moves { Some(margin) } else { None };
+    say(&format_args!("moves {} queue {}", or_dash(margin), rules.queue));
+    for (gpu_type, count) in &rules.capacity {
+        say(&format_args!("capacity {gpu_type} {count}"));
+    }
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
-        (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at)).hash(&mut hasher);
-        (moves::is_movable(tracked), is_late(tracked, at), gives_back(tracked, at)).hash(&mut hasher);
-        tracked.phase.attempt().map(|attempt| &attempt.run).hash(&mut hasher);
+        let run = or_dash(tracked.phase.attempt().map(|attempt| &attempt.run));
+        let (name, word, ready) = (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at));
+        let (movable, late) = (moves::is_movable(tracked), is_late(tracked, at));
+        say(&format_args!("job {name} {word} {ready} {movable} {late} {} {run}", gives_back(tracked, at)));
     }
     let scope = Scope::new(state, cluster, rules);
     let running: Vec<&Tracked> =
         scope.jobs.iter().copied().filter(|tracked| matches!(tracked.phase, Phase::Running(_))).collect();
     let offer = scope.offer(&running);
     for node in &offer.nodes {
-        (&node.name, &node.gpus).hash(&mut hasher);
+        say(&format_args!("node {}", node.name));
+        for (gpu_type, count) in &node.gpus {
+            say(&format_args!("gpus {gpu_type} {count}"));
+        }
     }
     let jobs: Vec<_> = scope.jobs.iter().map(|tracked| tracked.rest()).collect();
-    scope.problem(&jobs, &offer).map(|problem| speeds(&problem)).hash(&mut hasher);
-    hasher.finish()
+    if let Some(problem) = scope.problem(&jobs, &offer) {
+        for speed in speeds(&problem) {
+            say(&format_args!("speed {}", or_dash(speed)));
+        }
+    }
+    text
+}
+
+fn or_dash(value: Option<impl Display>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Returns the speeds in steps of five hundredths, so that what is measured again makes no news.

@@ -1,63 +1,12 @@
-//! The journal: a JSON object a line for everything that happened, was meant and was answered.
-//!
-//! The snapshot names the last line that it takes in. Of later lines those count that answer something hsched
-//! did; whatever else happened is noticed again.
+//! The words of the journal: a JSON object for everything that happened, was meant and was answered.
 
-use std::fs::File;
-use std::io::{self, Write};
-
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::engine::{Action, End, Event, News};
-use crate::model::{JobId, JobName, Time};
+use crate::model::{JobId, JobName};
 
-/// A line's frame.
-#[derive(Serialize, Deserialize)]
-struct Line {
-    seq: u64,
-    /// Unix seconds.
-    at: f64,
-    #[serde(flatten)]
-    what: Map<String, Value>,
-}
-
-/// Appends lines to the file and returns the number of the last; `sync` waits until they are on the disk.
-pub(super) fn append(
-    file: &mut File,
-    mut seq: u64,
-    at: Time,
-    lines: impl IntoIterator<Item = Value>,
-    sync: bool,
-) -> io::Result<u64> {
-    let mut text = Vec::new();
-    for value in lines {
-        let Value::Object(what) = value else { continue };
-        seq += 1;
-        serde_json::to_writer(&mut text, &Line { seq, at: at.0, what }).map_err(io::Error::other)?;
-        text.push(b'\n');
-    }
-    file.write_all(&text)?;
-    if sync {
-        file.sync_data()?;
-    }
-    Ok(seq)
-}
-
-/// Returns the answers after line `seq`, each with its time, and the number of the last line.
-///
-/// Lines that cannot be read are passed over: the last may have been cut off.
-pub(super) fn answers(text: &str, seq: u64) -> (Vec<(Time, Event)>, u64) {
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    let (mut events, mut last) = (Vec::new(), seq);
-    for line in lines.filter(|line| line.seq > seq) {
-        last = last.max(line.seq);
-        events.extend(answer(&line.what).map(|event| (Time(line.at), event)));
-    }
-    (events, last)
-}
-
-fn answer(what: &Map<String, Value>) -> Option<Event> {
+/// Returns the answer to what hsched did that a line of the journal tells, if it tells one.
+pub(super) fn answer(what: &Map<String, Value>) -> Option<Event> {
     let text = |key: &str| what.get(key).and_then(Value::as_str);
     let message = || text("message").unwrap_or_default().to_owned();
     let news = match text("event")? {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::model::Time;
-use crate::store::state_dir::private;
+use crate::store::files::private;
 
 fn path(root: &Path) -> PathBuf {
     root.join("looked")

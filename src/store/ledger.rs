@@ -2,17 +2,23 @@
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use nix::fcntl::{FallocateFlags, fallocate};
+use serde_json::{Value, json};
 
-use crate::engine::{Action, Event, Keeper, Rules, State, apply};
+use crate::engine::{Action, Event, Keeper, Rules, State};
 use crate::model::Time;
-use crate::store::state_dir::{chain, private, read, replace, write_error};
+use crate::store::files::{aside, private, replace, sweep, write_error};
+use crate::store::recovery::{Condition, Contents};
+use crate::store::state_dir::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
 use crate::store::state_file::StateFile;
-use crate::store::{SpeedFile, StateDir, StateError, journal, old_runs};
+use crate::store::state_record::Record;
+use crate::store::wishes::{self, Wishes};
+use crate::store::{SpeedFile, StateDir, StateError, Wish, journal, journal_file, old_runs, snapshot};
 
 /// The state directory's snapshot and journal, at a known line.
 #[derive(Debug)]
@@ -21,27 +27,26 @@ pub struct Ledger<'a> {
     journal: File,
     /// The last line written.
     seq: u64,
+    /// The state according to the journal's records.
+    recorded: Option<StateFile>,
     /// The speeds as they are on disk.
     speeds: SpeedFile,
-    /// How many jobs are known.
-    jobs: usize,
     /// Slurm's name of the cluster that the jobs are on, once one is known.
     cluster: Option<String>,
-}
-
-/// What the files of a state directory say together.
-pub(super) struct Contents {
-    pub state: State,
-    /// The last line of the journal that it takes in.
-    seq: u64,
-    cluster: Option<String>,
+    /// The wishes that the state takes in and whose files may still be there.
+    taken: BTreeSet<String>,
+    /// What was damaged and has been repaired, for people.
+    repaired: Vec<String>,
 }
 
 /// Journal space set aside for each job before anything is submitted, in bytes.
 const RESERVED_PER_JOB: i64 = 4096;
 
-/// Length from which the journal begins anew, in bytes.
+/// Length from which a new journal is begun, in bytes.
 const LONGEST_JOURNAL: u64 = 4 << 20;
+
+/// It is also at least as long as this many snapshots by then, for a new one begins with the whole state.
+const SNAPSHOTS: u64 = 4;
 
 impl Keeper for Ledger<'_> {
     type Error = StateError;
@@ -53,51 +58,98 @@ impl Keeper for Ledger<'_> {
         events: &[Event],
         actions: &[Action],
     ) -> Result<(), StateError> {
-        let path = self.directory.root.join("journal");
-        let lines = events.iter().map(journal::event_line);
-        let lines = lines.chain(actions.iter().flat_map(journal::action_lines));
         self.keep_speeds(state)?;
-        self.seq =
-            journal::append(&mut self.journal, self.seq, at, lines, false).map_err(write_error(&path))?;
-        // Before the state says that anything is meant.
-        self.reserve(&path, actions)?;
-        self.snapshot(state)?;
-        if state.jobs.len() < self.jobs {
+        let known = self.recorded.as_ref().map_or(0, |file| file.jobs.len());
+        let entries = events.iter().map(journal::event_line);
+        let entries = entries.chain(actions.iter().flat_map(journal::action_lines)).collect();
+        self.record(at, state, (entries, actions), Some(&self.path(OLDER)))?;
+        if state.jobs.len() < known {
             old_runs::remove(&self.directory.root, state, at);
         }
-        self.jobs = state.jobs.len();
-        if self.shorten(&path)? { self.reserve(&path, actions) } else { Ok(()) }
+        Ok(())
     }
 
     fn add(&mut self, at: Time, event: &Event) -> Result<(), StateError> {
-        let path = self.directory.root.join("journal");
-        let line = journal::event_line(event);
-        self.seq =
-            journal::append(&mut self.journal, self.seq, at, [line], true).map_err(write_error(&path))?;
+        let path = self.path(JOURNAL);
+        let (text, seq) =
+            journal_file::text(self.seq, at, [journal::event_line(event)]).map_err(write_error(&path))?;
+        journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
+        self.seq = seq;
         Ok(())
     }
 }
 
 impl<'a> Ledger<'a> {
-    /// Reads the state and opens the journal.
-    pub(super) fn open(directory: &'a StateDir, rules: &Rules) -> Result<(State, Self), StateError> {
-        let Contents { state, seq, cluster } = Contents::read(&directory.root, rules)?;
-        let path = directory.root.join("journal");
-        let mut journal = private().append(true).open(&path).map_err(write_error(&path))?;
-        if read(&path)?.is_some_and(|text| !text.is_empty() && !text.ends_with('\n')) {
-            // A line that was cut off must not spoil the next one.
-            journal.write_all(b"\n").map_err(write_error(&path))?;
-        }
-        let speeds = SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() };
-        let jobs = state.jobs.len();
-        Ok((state, Self { directory, journal, seq, speeds, jobs, cluster }))
+    /// Reads the state and opens the journal; repairs what is damaged.
+    pub(super) fn open(
+        directory: &'a StateDir,
+        rules: &Rules,
+        at: Time,
+    ) -> Result<(State, Self), StateError> {
+        let root = &directory.root;
+        let contents = Contents::read(root, rules)?;
+        sweep(root);
+        let path = root.join(JOURNAL);
+        let damaged = |name| root.join(name).exists().then(|| aside(&root.join(name)));
+        let asides = [SNAPSHOT, JOURNAL, SPEEDS].map(|name| (name, damaged(name)));
+        let journal = private().append(true).open(&path).map_err(write_error(&path))?;
+        let (state, recorded) = (&contents.state, contents.recorded.clone());
+        let mut ledger = Self {
+            directory,
+            journal,
+            seq: contents.seq,
+            speeds: SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() },
+            cluster: recorded.as_ref().and_then(|file| file.cluster.clone()),
+            taken: recorded.as_ref().map(|file| wishes::remove(root, &file.taken)).unwrap_or_default(),
+            recorded,
+            repaired: Vec::new(),
+        };
+        ledger.repair(&contents, &BTreeMap::from(asides), at)?;
+        Ok((contents.state, ledger))
+    }
+
+    /// Returns what was damaged and has been repaired, for people: a sentence for each file.
+    #[must_use]
+    pub fn repaired(&self) -> &[String] {
+        &self.repaired
+    }
+
+    /// Returns the wishes that wait, in order. Damaged ones are set aside; a sentence about each comes second.
+    #[must_use]
+    pub fn wishes(&self) -> (Vec<Wish>, Vec<String>) {
+        let root = &self.directory.root;
+        let wishes = Wishes::read(root, &self.taken);
+        let troubles = wishes.set_aside(root);
+        (wishes.whole, troubles)
+    }
+
+    /// Writes down the state that takes in these wishes, each with what of it was impossible, then removes their files.
+    ///
+    /// # Errors
+    /// When it cannot be written: then the wishes still wait.
+    pub fn take(
+        &mut self,
+        at: Time,
+        state: &State,
+        events: &[Event],
+        taken: &[(&Wish, Option<String>)],
+    ) -> Result<(), StateError> {
+        self.keep_speeds(state)?;
+        let wish = |(wish, impossible): &(&Wish, Option<String>)| json!({ "event": "wish", "id": wish.id, "asked_at": wish.at.0, "impossible": impossible });
+        let entries = events.iter().map(journal::event_line).chain(taken.iter().map(wish)).collect();
+        let before = self.taken.clone();
+        self.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));
+        let kept = self.record(at, state, (entries, &[]), Some(&self.path(OLDER)));
+        // Killed from here on, the next hsched finds their ids in the state.
+        self.taken = if kept.is_ok() { wishes::remove(&self.directory.root, &self.taken) } else { before };
+        kept
     }
 
     /// Takes the state for the cluster that Slurm calls so: its jobs are there, or all have ended.
     ///
     /// # Errors
     /// When jobs that have not ended are on another cluster, or the name cannot be written down.
-    pub fn claim(&mut self, state: &State, cluster: &str) -> Result<(), StateError> {
+    pub fn claim(&mut self, at: Time, state: &State, cluster: &str) -> Result<(), StateError> {
         match &self.cluster {
             Some(own) if own.eq_ignore_ascii_case(cluster) => Ok(()),
             Some(own) if !state.is_over() => Err(StateError::OtherCluster {
@@ -108,15 +160,12 @@ impl<'a> Ledger<'a> {
             _ => {
                 self.cluster = Some(cluster.to_owned());
                 // Known before the queue is looked at: what is missing there would count as gone.
-                if state.is_over() { Ok(()) } else { self.snapshot(state) }
+                if state.is_over() {
+                    return Ok(());
+                }
+                self.record(at, state, (Vec::new(), &[]), Some(&self.path(OLDER)))
             }
         }
-    }
-
-    /// Replaces the snapshot.
-    fn snapshot(&self, state: &State) -> Result<(), StateError> {
-        let file = StateFile::new(state, self.seq, self.cluster.clone());
-        replace(&self.directory.root.join("state.json"), &file.to_json()?)
     }
 
     /// Writes down the measured speeds where they changed.
@@ -128,14 +177,99 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// Puts a long journal aside, all of which the snapshot has taken in; returns whether it did.
-    fn shorten(&mut self, path: &Path) -> Result<bool, StateError> {
-        if self.journal.metadata().map_err(write_error(path))?.len() < LONGEST_JOURNAL {
-            return Ok(false);
+    /// Adds entries and a record of the state to the journal, then replaces the snapshot. The previous one is kept
+    /// under the name `older`, if there is one.
+    ///
+    /// # Errors
+    /// When one of them cannot be written; the state on disk is then unchanged.
+    fn record(
+        &mut self,
+        at: Time,
+        state: &State,
+        (entries, actions): (Vec<Value>, &[Action]),
+        older: Option<&Path>,
+    ) -> Result<(), StateError> {
+        let mut file = StateFile::new(state, self.seq, self.cluster.clone(), self.taken.clone());
+        let record = Record::of(&file, self.recorded.as_ref());
+        let path = self.path(JOURNAL);
+        let length = self.journal.metadata().map_err(write_error(&path))?.len();
+        let (mut text, seq) = journal_file::text(self.seq, at, entries).map_err(write_error(&path))?;
+        let (last, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
+        text.push_str(&last);
+        journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
+        file.seq = seq;
+        // Space is reserved before the snapshot says that anything is meant.
+        let written = self
+            .reserve(&path, actions)
+            .and_then(|()| replace(&self.path(SNAPSHOT), &snapshot::text(&file)?, older));
+        match written {
+            Ok(()) => (self.seq, self.recorded) = (seq, Some(file)),
+            // The next reader must not take it as meant.
+            Err(_) => {
+                let _ = self.journal.set_len(length);
+            }
         }
-        fs::rename(path, path.with_extension("old")).map_err(write_error(path))?;
-        self.journal = private().append(true).open(path).map_err(write_error(path))?;
-        Ok(true)
+        written
+    }
+
+    /// Begins a new journal with the whole state. The previous one is kept under the name `older`, if there is one.
+    fn begin_journal(&mut self, at: Time, state: &State, older: Option<&Path>) -> Result<(), StateError> {
+        let path = self.path(JOURNAL);
+        let file = StateFile::new(state, self.seq + 1, self.cluster.clone(), self.taken.clone());
+        let (text, seq) =
+            journal_file::text(self.seq, at, Record::of(&file, None)).map_err(write_error(&path))?;
+        replace(&path, &text, older)?;
+        self.journal = private().append(true).open(&path).map_err(write_error(&path))?;
+        (self.seq, self.recorded) = (seq, Some(file));
+        Ok(())
+    }
+
+    /// Rewrites what is damaged, outdated or too long, and notes what was damaged. `asides` has the names under which
+    /// damaged files are kept.
+    fn repair(
+        &mut self,
+        contents: &Contents,
+        asides: &BTreeMap<&str, Option<PathBuf>>,
+        at: Time,
+    ) -> Result<(), StateError> {
+        let kept = |name: &str| asides.get(name).and_then(Option::as_deref);
+        let (state, path) = (&contents.state, self.path(JOURNAL));
+        match &contents.journal {
+            Condition::Damaged(_) => self.begin_journal(at, state, kept(JOURNAL))?,
+            Condition::Outdated => self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?,
+            Condition::Sound if self.is_long() => {
+                self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?;
+            }
+            // A line that was cut off must not spoil the next one.
+            Condition::Sound => self.journal.set_len(contents.length).map_err(write_error(&path))?,
+        }
+        let troubles = contents.troubles();
+        if contents.snapshot != Condition::Sound || !troubles.is_empty() {
+            let entry =
+                |(name, what): &(&str, String)| json!({ "event": "repaired", "file": name, "what": what });
+            let copy = self.path(OLDER);
+            // A damaged snapshot must not replace its older copy.
+            let older = if contents.snapshot.is_damaged() { kept(SNAPSHOT) } else { Some(copy.as_path()) };
+            self.record(at, state, (troubles.iter().map(entry).collect(), &[]), older)?;
+        }
+        if let (true, Some(aside)) = (contents.speeds.is_damaged(), kept(SPEEDS)) {
+            let path = self.path(SPEEDS);
+            fs::rename(&path, aside).map_err(write_error(&path))?;
+        }
+        for (name, what) in troubles {
+            let file = kept(name).and_then(Path::file_name);
+            let kept = file.map(|file| format!("; the damaged file is kept as {}", file.display()));
+            let path = self.path(name);
+            self.repaired.push(format!("{} {what}{}", path.display(), kept.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// Returns whether the journal has become too long.
+    fn is_long(&self) -> bool {
+        let length = |data: io::Result<fs::Metadata>| data.map_or(0, |data| data.len());
+        let snapshot = length(fs::metadata(self.path(SNAPSHOT)));
+        length(self.journal.metadata()) >= LONGEST_JOURNAL.max(SNAPSHOTS * snapshot)
     }
 
     /// Sets disk space aside for the answers of what is about to be submitted: the disk must not fill between
@@ -159,26 +293,8 @@ impl<'a> Ledger<'a> {
             _ => Ok(()),
         }
     }
-}
 
-impl Contents {
-    /// Reads the snapshot, the answers that came after it, and the measured speeds.
-    pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
-        let path = root.join("state.json");
-        let damaged = |what| StateError::Damaged { path: path.clone(), what };
-        let file = read(&path)?.map(|text| StateFile::parse(&text).map_err(damaged)).transpose()?;
-        let cluster = file.as_ref().and_then(|file| file.cluster.clone());
-        let seq = file.as_ref().map_or(0, |file| file.seq);
-        let mut state = file.map(|file| file.into_state().map_err(damaged)).transpose()?.unwrap_or_default();
-        let text = read(&root.join("journal"))?.unwrap_or_default();
-        let (answers, seq) = journal::answers(&text, seq);
-        for (at, answer) in answers {
-            apply(&mut state, at, &answer, rules);
-        }
-        let path = SpeedFile::path(root);
-        let speeds =
-            SpeedFile::load(root).map_err(|error| StateError::Damaged { path, what: chain(&error) })?;
-        (state.cache, state.contributor) = (speeds.cache, speeds.contributor);
-        Ok(Self { state, seq, cluster })
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.root.join(name)
     }
 }

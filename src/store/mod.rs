@@ -2,7 +2,10 @@
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
+mod files;
+mod inspection;
 mod journal;
+mod journal_file;
 mod last_look;
 mod ledger;
 mod old_runs;
@@ -10,17 +13,27 @@ mod place;
 mod plan_check;
 mod plan_file;
 mod plan_speed;
+mod random;
+mod recovery;
 mod report_file;
 pub mod reports;
+mod seal;
+mod snapshot;
 mod speeds;
 mod state_dir;
 mod state_file;
+mod state_job;
+mod state_record;
+mod wishes;
 
+pub use self::inspection::{Finding, Inspection};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::place::Place;
 pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
 pub use self::plan_speed::PlanSpeed;
 pub use self::report_file::{ReportLine, last_report, planned_samples};
+pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
-pub use self::state_dir::{StateDir, StateError, new_run_id, report_folder, run_folder};
+pub use self::state_dir::{Peeked, StateDir, StateError, new_run_id, report_folder, run_folder};
+pub use self::wishes::{Wanted, Wish, wish_ids};

@@ -4,9 +4,14 @@
 //! STATE/lock                 held while a command changes anything here
 //! STATE/watch.lock           held by a `watch` that goes on
 //! STATE/state.json           where every job stands: replaced as a whole, before anything is done
+//! STATE/state.json.old       the previous one
 //! STATE/looked               empty; its time is that of the last look at the jobs
-//! STATE/journal              one JSON object a line: what happened, what was meant, what came of it
+//! STATE/journal              one JSON object a line: what happened, what was meant, what came of it; and records of
+//!                            the state, the first of all of it
+//! STATE/journal.old          the previous journal, for people only
 //! STATE/throughput.json      measured speeds
+//! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
+//! STATE/NAME.damaged         a damaged file that was replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_ddp.py  what training programs may import
@@ -18,21 +23,29 @@
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use tempfile::NamedTempFile;
 use thiserror::Error;
 
 use crate::engine::{Rules, State};
 use crate::model::Time;
-use crate::store::ledger::Contents;
-use crate::store::{Ledger, SpeedFile, last_look, old_runs};
+use crate::store::files::{make_folder, private, replace, write_error};
+use crate::store::recovery::Contents;
+use crate::store::wishes::{Wish, Wishes};
+use crate::store::{Ledger, last_look, old_runs, random};
+
+/// The names of the files.
+pub(super) const SNAPSHOT: &str = "state.json";
+pub(super) const OLDER: &str = "state.json.old";
+pub(super) const JOURNAL: &str = "journal";
+pub(super) const OLD_JOURNAL: &str = "journal.old";
+pub(super) const SPEEDS: &str = "throughput.json";
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -40,6 +53,19 @@ pub struct StateDir {
     pub(super) root: PathBuf,
     /// Holds the lock until it is dropped.
     _lock: File,
+}
+
+/// What can be seen of a state directory without its lock.
+#[derive(Debug)]
+pub struct Peeked {
+    /// Without the wishes.
+    pub state: State,
+    /// What is wanted and was not taken in yet, in order.
+    pub wishes: Vec<Wish>,
+    /// A sentence about each damaged file of the state.
+    pub troubles: Vec<String>,
+    /// A sentence about each damaged wish.
+    pub lost: Vec<String>,
 }
 
 /// Why the state directory cannot be used.
@@ -63,10 +89,23 @@ pub enum StateError {
     },
     #[error("{}: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
+    #[error("{}: the state is damaged and cannot be rebuilt from the other files\n  {}", path.display(), known.join("\n  "))]
+    Lost {
+        path: PathBuf,
+        /// What is known of each file, a sentence each.
+        known: Vec<String>,
+        /// Whether the older copy of the snapshot is intact.
+        older: bool,
+    },
     #[error("others may write to {} (mode {mode:o}), which has commands that are run as you", path.display())]
     Open { path: PathBuf, mode: u32 },
     #[error("the jobs in {} are on cluster {own}, and Slurm here is cluster {here}", path.display())]
     OtherCluster { path: PathBuf, own: String, here: String },
+    #[error("the system has no random numbers")]
+    Random {
+        #[source]
+        source: io::Error,
+    },
     #[error("the state cannot be written as JSON")]
     Json {
         #[source]
@@ -108,17 +147,27 @@ impl StateDir {
     /// Reads the state without the lock: as it was at some moment, whoever is at work there.
     ///
     /// # Errors
-    /// When a file is there and cannot be used.
-    pub fn peek(root: &Path, rules: &Rules) -> Result<State, StateError> {
-        Contents::read(root, rules).map(|contents| contents.state)
+    /// When a file cannot be used and the others cannot replace it.
+    pub fn peek(root: &Path, rules: &Rules) -> Result<Peeked, StateError> {
+        // Before the state: what is taken in meanwhile is told twice rather than never.
+        let there = Wishes::read(root, &BTreeSet::new());
+        let contents = Contents::read(root, rules)?;
+        let trouble = |(name, what): (&str, String)| format!("{} {what}", root.join(name).display());
+        let troubles = contents.troubles().into_iter().map(trouble).collect();
+        let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
+        let lost = lost.collect();
+        let taken = contents.recorded.map(|file| file.taken).unwrap_or_default();
+        let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
+        Ok(Peeked { state: contents.state, wishes, troubles, lost })
     }
 
-    /// Reads the state and opens the journal.
+    /// Reads the state and opens the journal. Files that are damaged or of the previous version are rewritten.
     ///
     /// # Errors
-    /// When a file is there and cannot be used; it is left as it is.
-    pub fn ledger(&self, rules: &Rules) -> Result<(State, Ledger<'_>), StateError> {
-        Ledger::open(self, rules)
+    /// When a file cannot be used and the others cannot replace it; then nothing is changed. When one cannot be
+    /// written.
+    pub fn ledger(&self, rules: &Rules, at: Time) -> Result<(State, Ledger<'_>), StateError> {
+        Ledger::open(self, rules, at)
     }
 
     /// Notes that all jobs were looked at, and that the state is as they were then.
@@ -128,7 +177,7 @@ impl StateDir {
 
     /// Replaces the file of measured speeds.
     pub(super) fn replace_speeds(&self, text: &str) -> Result<(), StateError> {
-        replace(&SpeedFile::path(&self.root), text)
+        replace(&self.root.join(SPEEDS), text, None)
     }
 
     /// Makes the folder of a new run with these files, by name and text. Leaves nothing behind when one cannot
@@ -138,20 +187,14 @@ impl StateDir {
     /// When the run exists, or a file cannot be written: no space, no permission.
     pub fn create_run(&self, id: &str, files: &[(String, &str)]) -> Result<PathBuf, StateError> {
         let folder = run_folder(&self.root, id);
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(StateError::Exists { id: id.to_owned(), folder });
-            }
-            other => other.map_err(write_error(&folder))?,
+        if folder.symlink_metadata().is_ok() {
+            return Err(StateError::Exists { id: id.to_owned(), folder });
         }
-        let filled = files.iter().try_for_each(|(name, text)| replace(&folder.join(name), text));
-        if filled.is_err() {
-            self.remove_run(id);
-        }
-        filled.map(|()| folder)
+        make_folder(&folder, files)?;
+        Ok(folder)
     }
 
-    /// Removes a run that could not be written whole, or of which nothing was submitted: it must not look like one.
+    /// Removes a run of which nothing was submitted: it must not look like one.
     pub fn remove_run(&self, id: &str) {
         // Who cannot write may be unable to remove as well; the error that brought us here says more.
         let _ = fs::remove_dir_all(run_folder(&self.root, id));
@@ -159,11 +202,12 @@ impl StateDir {
 }
 
 /// Returns a new run's id: the time and six random hexadecimal digits.
-#[must_use]
-pub fn new_run_id(now: DateTime<Utc>) -> String {
-    // The keys of a fresh hasher come from the operating system's random numbers.
-    let random = RandomState::new().hash_one(now) & 0x00ff_ffff;
-    format!("{}-{random:06x}", now.format(old_runs::RUN_TIME))
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn new_run_id(now: DateTime<Utc>) -> Result<String, StateError> {
+    let random = random::number().map_err(|source| StateError::Random { source })? & 0x00ff_ffff;
+    Ok(format!("{}-{random:06x}", now.format(old_runs::RUN_TIME)))
 }
 
 /// Returns the folder of a run.
@@ -183,14 +227,6 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", chain(cause)),
         None => error.to_string(),
-    }
-}
-
-pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(unmarked(&String::from_utf8_lossy(&bytes)).to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(StateError::Read { path: path.to_owned(), source }),
     }
 }
 
@@ -219,32 +255,6 @@ fn lock(path: &Path) -> Result<File, StateError> {
         Err(TryLockError::WouldBlock) => Err(StateError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(StateError::Write { path: path.to_owned(), source }),
     }
-}
-
-/// Writes a whole file under its name or not at all.
-///
-/// # Errors
-/// When it cannot be written.
-pub(super) fn replace(path: &Path, text: &str) -> Result<(), StateError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // A temporary file is made 0600.
-    let mut file = NamedTempFile::new_in(folder).map_err(write_error(path))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(write_error(path))?;
-    file.persist(path).map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
-    // The new name is on the disk when the folder is; not every file system can be asked for that.
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    Ok(())
-}
-
-pub(super) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true).mode(0o600);
-    options
-}
-
-pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
-    let path = path.to_owned();
-    move |source| StateError::Write { path, source }
 }
 
 #[cfg(test)]

@@ -1,162 +1,87 @@
-//! The state as JSON: the snapshot `state.json` (schema `hsched.state/1`), and back.
+//! The state as JSON (schema `hsched.state/2`), and back.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::engine::{
-    Attempt, End, Gpus, Outcome, PastAttempt, Phase, Request, State, Then, Tracked, Trial, Trials,
-};
-use crate::model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
+use crate::engine::State;
+use crate::model::NodeName;
 use crate::spec;
 use crate::store::StateError;
+use crate::store::state_job::StateJob;
 
-/// The schema that this version writes and reads.
-const SCHEMA: &str = "hsched.state/1";
+/// The schema that this version writes.
+const SCHEMA: &str = "hsched.state/2";
+
+/// The schema of the previous version, which had no checksum and other fingerprints of decisions.
+const BEFORE: &str = "hsched.state/1";
 
 /// A snapshot of the state. Times are Unix seconds.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct StateFile {
-    schema: String,
+    pub(super) schema: String,
     /// The last line of the journal that it takes in.
-    pub seq: u64,
+    pub(super) seq: u64,
     /// Slurm's name of the cluster that the jobs are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<String>,
-    decided: Option<u64>,
-    nodes_down: Vec<String>,
-    jobs: Vec<StateJob>,
+    pub(super) cluster: Option<String>,
+    /// The wishes that it takes in and whose files may still be there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) taken: BTreeSet<String>,
+    pub(super) decided: Option<u64>,
+    pub(super) nodes_down: Vec<String>,
+    pub(super) jobs: Vec<StateJob>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct StateJob {
-    /// As a job file would say it.
-    spec: Value,
-    #[serde(flatten)]
-    phase: StatePhase,
-    epochs_done: u64,
-    failures: u32,
-    fruitless: u32,
-    epoch_s: Option<f64>,
-    #[serde(default)]
-    epoch_at: Option<f64>,
-    added: f64,
-    last: (f64, String),
-    #[serde(default)]
-    stray: Option<u32>,
-    /// GPU types on which it is not tried again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    avoids: Vec<String>,
-    past: Vec<StatePast>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "phase", rename_all = "snake_case")]
-enum StatePhase {
-    Waiting { not_before: Option<f64>, reason: String },
-    Meant { attempt: StateAttempt },
-    Pending { attempt: StateAttempt },
-    Running { attempt: StateAttempt },
-    Stopping { attempt: StateAttempt, since: f64, cancel: bool, request: StateRequest },
-    Completed { at: f64 },
-    Failed { at: f64, reason: String },
-    Cancelled { at: f64 },
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StateRequest {
-    Meant,
-    Asked,
-    Killed,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct StateAttempt {
-    run: String,
-    job_id: Option<u32>,
-    submit_time: Option<String>,
-    meant: f64,
-    started: Option<f64>,
-    missing: Option<f64>,
-    #[serde(default)]
-    reason: Option<String>,
-    #[serde(default)]
-    odd: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pieces: Option<String>,
-    epoch_s: f64,
-    #[serde(default)]
-    communication_s: f64,
-    epochs_before: u64,
-    /// The GPU types that the job's file does not list, and whether their speed was estimated.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    trials: BTreeMap<String, bool>,
-    ranks: Vec<StateRank>,
-    /// Node, then type.
-    gpus: BTreeMap<String, BTreeMap<String, u32>>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct StateRank {
-    node: String,
-    #[serde(rename = "type")]
-    gpu_type: String,
-    local_rank: u32,
-    batch: u64,
-    samples: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct StatePast {
-    attempt: StateAttempt,
-    ended: f64,
-    end: StateEnd,
-    epochs: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StateEnd {
-    Completed,
-    Saved,
-    TimedOut,
-    Failed { exit: u8, signal: u8 },
-    OutOfMemory,
-    NodeFailed,
-    BootFailed,
-    Preempted,
-    Deadline,
-    Cancelled,
-    Vanished,
-    Other(String),
+/// Why a text is no state that this version can use.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    /// Another version wrote it.
+    Foreign(String),
+    /// It is damaged, or something else.
+    Wrong(String),
 }
 
 impl StateFile {
-    pub(super) fn new(state: &State, seq: u64, cluster: Option<String>) -> Self {
+    /// Returns the snapshot of a state.
+    pub(super) fn new(state: &State, seq: u64, cluster: Option<String>, taken: BTreeSet<String>) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             seq,
             cluster,
+            taken,
             decided: state.decided,
             nodes_down: state.nodes_down.iter().map(ToString::to_string).collect(),
             jobs: state.jobs.iter().map(StateJob::new).collect(),
         }
     }
 
-    /// Reads a snapshot.
+    /// Reads a snapshot of this version or the previous one.
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    pub(super) fn parse(text: &[u8]) -> Result<Self, Unusable> {
+        let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
+        let value: Value = serde_json::from_slice(text).map_err(wrong)?;
         let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing");
-        if schema != SCHEMA {
-            return Err(format!("its schema is {schema}, this version reads {SCHEMA}"));
+        if ![SCHEMA, BEFORE].contains(&schema) {
+            let what = format!("its schema is {schema}, this version reads {SCHEMA}");
+            return Err(if is_foreign(schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) });
         }
         // From the text again: its errors name line and column.
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        let file: Self = serde_json::from_slice(text).map_err(wrong)?;
+        Ok(Self { decided: file.decided.filter(|_| !file.is_before()), ..file })
+    }
+
+    /// Returns whether this version wrote it.
+    pub(super) fn is_own(&self) -> bool {
+        self.schema == SCHEMA
+    }
+
+    /// Returns whether the previous version wrote it.
+    pub(super) fn is_before(&self) -> bool {
+        self.schema == BEFORE
     }
 
     /// Returns the state, with an empty cache.
@@ -196,228 +121,8 @@ impl StateFile {
     }
 }
 
-impl StateJob {
-    fn new(tracked: &Tracked) -> Self {
-        let past = |past: &PastAttempt| StatePast {
-            attempt: StateAttempt::new(&past.attempt),
-            ended: past.ended.0,
-            end: StateEnd::new(&past.end),
-            epochs: past.epochs,
-        };
-        Self {
-            spec: spec::jobs::to_json(&tracked.job),
-            phase: StatePhase::new(&tracked.phase),
-            epochs_done: tracked.epochs_done,
-            failures: tracked.failures,
-            fruitless: tracked.fruitless,
-            epoch_s: tracked.epoch.map(|epoch| epoch.0),
-            epoch_at: tracked.epoch_at.map(|time| time.0),
-            added: tracked.added.0,
-            last: (tracked.last.0.0, tracked.last.1.clone()),
-            stray: tracked.stray.map(|id| id.0),
-            avoids: tracked.avoids.iter().map(ToString::to_string).collect(),
-            past: tracked.past.iter().map(past).collect(),
-        }
-    }
-
-    fn tracked(self, job: Job) -> Result<Tracked, String> {
-        let name: &JobName = &job.name;
-        let named = |what: String| format!("job {name}: {what}");
-        let past = |past: StatePast| {
-            let (ended, end, epochs) = (Time(past.ended), past.end.end(), past.epochs);
-            Ok(PastAttempt { attempt: past.attempt.attempt()?, ended, end, epochs })
-        };
-        let past: Result<Vec<PastAttempt>, String> = self.past.into_iter().map(past).collect();
-        Ok(Tracked {
-            phase: self.phase.phase().map_err(named)?,
-            epochs_done: self.epochs_done,
-            failures: self.failures,
-            fruitless: self.fruitless,
-            epoch: self.epoch_s.map(Seconds),
-            epoch_at: self.epoch_at.map(Time),
-            added: Time(self.added),
-            last: (Time(self.last.0), self.last.1),
-            stray: self.stray.map(JobId),
-            avoids: self.avoids.iter().map(|name| gpu_type(name)).collect::<Result<_, _>>().map_err(named)?,
-            past: past.map_err(named)?,
-            job,
-        })
-    }
-}
-
-impl StatePhase {
-    fn new(phase: &Phase) -> Self {
-        let attempt = |attempt: &Attempt| StateAttempt::new(attempt);
-        match phase {
-            Phase::Waiting { not_before, reason } => {
-                Self::Waiting { not_before: not_before.map(|time| time.0), reason: reason.clone() }
-            }
-            Phase::Meant(own) => Self::Meant { attempt: attempt(own) },
-            Phase::Pending(own) => Self::Pending { attempt: attempt(own) },
-            Phase::Running(own) => Self::Running { attempt: attempt(own) },
-            Phase::Stopping { attempt: own, since, then, request } => Self::Stopping {
-                attempt: attempt(own),
-                since: since.0,
-                cancel: *then == Then::Cancel,
-                request: StateRequest::new(*request),
-            },
-            Phase::Ended { at, outcome } => match outcome {
-                Outcome::Completed => Self::Completed { at: at.0 },
-                Outcome::Failed { reason } => Self::Failed { at: at.0, reason: reason.clone() },
-                Outcome::Cancelled => Self::Cancelled { at: at.0 },
-            },
-        }
-    }
-
-    fn phase(self) -> Result<Phase, String> {
-        let ended = |at: f64, outcome| Phase::Ended { at: Time(at), outcome };
-        Ok(match self {
-            Self::Waiting { not_before, reason } => {
-                Phase::Waiting { not_before: not_before.map(Time), reason }
-            }
-            Self::Meant { attempt } => Phase::Meant(attempt.attempt()?),
-            Self::Pending { attempt } => Phase::Pending(attempt.attempt()?),
-            Self::Running { attempt } => Phase::Running(attempt.attempt()?),
-            Self::Stopping { attempt, since, cancel, request } => Phase::Stopping {
-                attempt: attempt.attempt()?,
-                since: Time(since),
-                then: if cancel { Then::Cancel } else { Then::GoOn },
-                request: request.request(),
-            },
-            Self::Completed { at } => ended(at, Outcome::Completed),
-            Self::Failed { at, reason } => ended(at, Outcome::Failed { reason }),
-            Self::Cancelled { at } => ended(at, Outcome::Cancelled),
-        })
-    }
-}
-
-impl StateAttempt {
-    fn new(attempt: &Attempt) -> Self {
-        let rank = |rank: &PlacedRank| StateRank {
-            node: rank.node.to_string(),
-            gpu_type: rank.gpu_type.to_string(),
-            local_rank: rank.local_rank,
-            batch: rank.batch,
-            samples: rank.samples,
-        };
-        let trial = |(name, trial): (&GpuType, &Trial)| (name.to_string(), *trial == Trial::Estimated);
-        let mut gpus: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
-        for (node, gpu_type, count) in attempt.gpus.iter() {
-            gpus.entry(node.to_string()).or_default().insert(gpu_type.to_string(), count);
-        }
-        Self {
-            run: attempt.run.clone(),
-            job_id: attempt.job_id.map(|id| id.0),
-            submit_time: attempt.submit_time.clone(),
-            meant: attempt.meant.0,
-            started: attempt.started.map(|time| time.0),
-            missing: attempt.missing.map(|time| time.0),
-            reason: attempt.reason.clone(),
-            odd: attempt.odd.clone(),
-            pieces: attempt.pieces.clone(),
-            epoch_s: attempt.epoch.0,
-            communication_s: attempt.communication.0,
-            epochs_before: attempt.epochs_before,
-            trials: attempt.trials.0.iter().map(trial).collect(),
-            ranks: attempt.ranks.iter().map(rank).collect(),
-            gpus,
-        }
-    }
-
-    fn attempt(self) -> Result<Attempt, String> {
-        let place = |node: &str, gpu_type: &str| {
-            let name = NodeName::new(node).map_err(|error| error.to_string())?;
-            Ok::<_, String>((name, self::gpu_type(gpu_type)?))
-        };
-        let rank = |rank: StateRank| {
-            let (node, gpu_type) = place(&rank.node, &rank.gpu_type)?;
-            let (local_rank, batch, samples) = (rank.local_rank, rank.batch, rank.samples);
-            Ok(PlacedRank { node, gpu_type, local_rank, batch, samples })
-        };
-        let ranks = self.ranks.into_iter().map(rank).collect::<Result<Vec<_>, String>>()?;
-        let mut gpus = Gpus::default();
-        for (node, own) in &self.gpus {
-            for (gpu_type, count) in own {
-                let (node, gpu_type) = place(node, gpu_type)?;
-                gpus.add(&node, &gpu_type, *count);
-            }
-        }
-        let trial = |(name, estimated): (String, bool)| {
-            Ok((gpu_type(&name)?, if estimated { Trial::Estimated } else { Trial::Unlisted }))
-        };
-        let trials = self.trials.into_iter().map(trial).collect::<Result<_, String>>()?;
-        let attempt =
-            Attempt::new(&self.run, ranks, Seconds(self.epoch_s), self.epochs_before, Time(self.meant));
-        Ok(Attempt {
-            job_id: self.job_id.map(JobId),
-            submit_time: self.submit_time,
-            started: self.started.map(Time),
-            missing: self.missing.map(Time),
-            reason: self.reason,
-            odd: self.odd,
-            pieces: self.pieces,
-            gpus,
-            trials: Trials(trials),
-            communication: Seconds(self.communication_s),
-            ..attempt
-        })
-    }
-}
-
-fn gpu_type(name: &str) -> Result<GpuType, String> {
-    GpuType::new(name).ok_or_else(|| format!("{name:?} is no GPU type"))
-}
-
-impl StateRequest {
-    fn new(request: Request) -> Self {
-        match request {
-            Request::Meant => Self::Meant,
-            Request::Asked => Self::Asked,
-            Request::Killed => Self::Killed,
-        }
-    }
-
-    fn request(self) -> Request {
-        match self {
-            Self::Meant => Request::Meant,
-            Self::Asked => Request::Asked,
-            Self::Killed => Request::Killed,
-        }
-    }
-}
-
-impl StateEnd {
-    fn new(end: &End) -> Self {
-        match end {
-            End::Completed => Self::Completed,
-            End::Saved => Self::Saved,
-            End::TimedOut => Self::TimedOut,
-            End::Failed { exit, signal } => Self::Failed { exit: *exit, signal: *signal },
-            End::OutOfMemory => Self::OutOfMemory,
-            End::NodeFailed => Self::NodeFailed,
-            End::BootFailed => Self::BootFailed,
-            End::Preempted => Self::Preempted,
-            End::Deadline => Self::Deadline,
-            End::Cancelled => Self::Cancelled,
-            End::Vanished => Self::Vanished,
-            End::Other(text) => Self::Other(text.clone()),
-        }
-    }
-
-    fn end(self) -> End {
-        match self {
-            Self::Completed => End::Completed,
-            Self::Saved => End::Saved,
-            Self::TimedOut => End::TimedOut,
-            Self::Failed { exit, signal } => End::Failed { exit, signal },
-            Self::OutOfMemory => End::OutOfMemory,
-            Self::NodeFailed => End::NodeFailed,
-            Self::BootFailed => End::BootFailed,
-            Self::Preempted => End::Preempted,
-            Self::Deadline => End::Deadline,
-            Self::Cancelled => End::Cancelled,
-            Self::Vanished => End::Vanished,
-            Self::Other(text) => End::Other(text),
-        }
-    }
+/// Returns whether a schema is that of a state, of whatever version.
+fn is_foreign(schema: &str) -> bool {
+    let version = schema.strip_prefix("hsched.state/").unwrap_or_default();
+    !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit())
 }

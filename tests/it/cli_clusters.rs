@@ -1,5 +1,7 @@
 //! One state directory under two clusters, as a home that both can see has it.
 
+use std::fs;
+
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -43,7 +45,7 @@ fn the_jobs_of_another_cluster_are_left_alone() {
     error: the jobs in ROOT/home/.local/state/hsched are on cluster north, and Slurm here is cluster south
     hint: follow and cancel them where Slurm is north
     hint: for jobs here use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir
-    hint: if this is the same cluster by a new name, take the key "cluster" out of ROOT/home/.local/state/hsched/state.json
+    hint: if this is the same cluster by a new name, take the key "cluster" out of ROOT/home/.local/state/hsched/state.json and write "edited" for its "sha256"
     "#);
     for command in ["watch --once", "watch --dry-run", "cancel --all", "add jobs.yaml", SUBMIT] {
         let stderr = sandbox.run(command).fails(78);
@@ -57,6 +59,25 @@ fn the_jobs_of_another_cluster_are_left_alone() {
     let asked = sandbox.calls("scontrol").len();
     sandbox.run("cancel --all").succeeds();
     assert_eq!(sandbox.calls("scontrol").len(), asked + 1);
+}
+
+#[test]
+fn a_cluster_by_a_new_name_is_taken_when_its_user_says_so() {
+    let sandbox = on("south", submitted(true));
+    sandbox.run("watch --once").fails(78);
+    let path = sandbox.state("state.json");
+    let text = fs::read_to_string(&path).expect("a state");
+    let (rest, checksum) = text.rsplit_once("\"sha256\": ").expect("a checksum");
+    let edited = format!("{}\"sha256\": \"edited\"\n}}\n", rest.replace("\"cluster\": \"north\",", ""));
+    assert!(checksum.len() > 64 && edited.len() + 64 < text.len(), "{edited}");
+    fs::write(&path, edited).expect("a file");
+    assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
+    assert_eq!(sandbox.snapshot()["cluster"], "south");
+    // It is written down as any other: what is damaged later is made whole.
+    fs::remove_file(&path).expect("a file");
+    fs::remove_file(sandbox.state("state.json.old")).expect("a file");
+    sandbox.run("cancel --all").exits(0);
+    assert_eq!(sandbox.snapshot()["cluster"], "south");
 }
 
 #[test]

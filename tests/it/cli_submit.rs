@@ -59,9 +59,9 @@ fn the_run_is_kept_for_its_owner_alone() {
     {"action":"submit","gpus":"1 v100","job":"resnet18","run":"r1","seq":4}
     {"action":"submit","gpus":"1 v100","job":"vgg19","run":"r1","seq":5}
     {"action":"submit","gpus":"1 v100","job":"third","run":"r1","seq":6}
-    {"event":"submitted","job":"resnet18","job_id":1,"run":"r1","seq":7}
-    {"event":"submitted","job":"vgg19","job_id":2,"run":"r1","seq":8}
-    {"event":"submitted","job":"third","job_id":3,"run":"r1","seq":9}
+    {"event":"submitted","job":"resnet18","job_id":1,"run":"r1","seq":8}
+    {"event":"submitted","job":"vgg19","job_id":2,"run":"r1","seq":9}
+    {"event":"submitted","job":"third","job_id":3,"run":"r1","seq":10}
     "#);
     let plan: Value = serde_json::from_str(&sandbox.text(&sandbox.state("runs/r1/plan.json"))).expect("JSON");
     assert_eq!(plan["schema"], "hsched.plan/1");
@@ -129,7 +129,7 @@ fn a_refused_job_does_not_keep_the_others_back() {
     third: submitted as job 3
     ");
     assert!(sandbox.journal().contains(
-        "{\"event\":\"refused\",\"job\":\"vgg19\",\"message\":\"Invalid account\",\"run\":\"r1\",\"seq\":8}\n"
+        "{\"event\":\"refused\",\"job\":\"vgg19\",\"message\":\"Invalid account\",\"run\":\"r1\",\"seq\":9}\n"
     ));
     let value = refusing(2).run(&format!("{SUBMIT} --format json")).exits(4).json();
     assert_eq!(
@@ -259,7 +259,7 @@ fn interrupt(signal: Signal) -> std::process::ExitStatus {
     let Ran { stdout, .. } = sandbox.ran(&output);
     assert_eq!(stdout, "resnet18: submitted as job 17\n");
     assert!(sandbox.journal().ends_with(
-        "{\"event\":\"submitted\",\"job\":\"resnet18\",\"job_id\":17,\"run\":\"r1\",\"seq\":7}\n"
+        "{\"event\":\"submitted\",\"job\":\"resnet18\",\"job_id\":17,\"run\":\"r1\",\"seq\":8}\n"
     ));
     assert_eq!(sandbox.calls("sbatch").len(), 1);
     output.status

@@ -5,6 +5,7 @@ use hsched::engine::{
     Step, Then, Tracked, apply, notice,
 };
 use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time};
+use sha2::{Digest, Sha256};
 
 use crate::engine_states::{
     attempt, cluster, gpu, job, look, name, rules, running, sighting, state, take, take_after, take_by, words,
@@ -106,6 +107,22 @@ fn a_running_job_moves_where_that_pays() {
     let step = now(late(74.0));
     // It is thought about again when that epoch is done.
     assert_eq!((words(&step.actions), step.state.decided), (vec![], None));
+}
+
+#[test]
+fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
+    let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    let mut limited = rules(Moves::Never);
+    limited.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
+    let decided = take(state(vec![other, waiting]), 1.0, &cluster, &limited).state.decided;
+    // Stored, and read by other builds: a thing on each line, the speeds in steps of five hundredths.
+    let seen = "optimal mean-jct 0\nmoves - queue false\ncapacity t4 8\ncapacity v100 9\n\
+                job a running false true false false r\njob b waiting true false false false -\n\
+                node v1\ngpus v100 4\nnode t1\ngpus t4 2\nspeed -\nspeed 0\nspeed 14\nspeed 0\n";
+    let digest = Sha256::digest(seen);
+    assert_eq!(decided, digest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
 }
 
 #[test]

@@ -174,15 +174,19 @@ impl Sandbox {
         fs::read_to_string(path).expect("a text").replace(&root, "ROOT")
     }
 
-    /// Returns the journal's lines without their times.
+    /// Returns the journal's lines of what happened and what was meant, without their times and checksums.
     pub fn journal(&self) -> String {
         let text = self.text(&self.state("journal"));
         let line = |line: &str| {
             let mut value: Value = serde_json::from_str(line).expect("JSON");
-            value.as_object_mut().expect("an object").remove("at").expect("a time");
-            format!("{value}\n")
+            let object = value.as_object_mut().expect("an object");
+            for key in ["at", "sha256"] {
+                object.remove(key).expect("in every line");
+            }
+            let is_record = ["state", "change"].iter().any(|key| object.contains_key(*key));
+            (!is_record).then(|| format!("{value}\n"))
         };
-        text.lines().map(line).collect()
+        text.lines().filter_map(line).collect()
     }
 
     /// Returns the snapshot of the state.

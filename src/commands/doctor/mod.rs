@@ -22,8 +22,9 @@ use crate::ui::{Align, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
-/// One line per check: ok, note (works, but mind this) or problem (something will fail). Asks the
-/// controller four short questions, and accounting two, and changes nothing. Ends with 0 when there is no problem, with 69 when
+/// One line per check: ok, note (works, but mind this) or problem (something will fail). Reads all files of the state
+/// directory and says which is damaged. Asks the controller four short questions, and accounting two, and changes nothing.
+/// Ends with 0 when there is no problem, with 69 when
 /// Slurm is missing or does not answer, and with 1 on any other problem.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -44,7 +45,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let (mut checks, reachable) = slurm(context);
         checks.push(environment());
-        checks.extend(state::checks(&context.settings, reachable));
+        checks.extend(state::checks(context, reachable));
         checks.extend(settings(context));
         let count = |level| checks.iter().filter(|check| check.level == level).count();
         let (problems, notes) = (count(Level::Problem), count(Level::Note));
@@ -74,7 +75,7 @@ impl Subcommand for Args {
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

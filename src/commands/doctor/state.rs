@@ -1,19 +1,33 @@
-//! Checks of the state directory.
+//! Checks of the state directory: the place, and the files in it.
+
+use std::path::Path;
 
 use super::check::Check;
+use super::counted;
+use crate::commands::context::Context;
+use crate::commands::state;
+use crate::live::{Reported, reported};
 use crate::model::Bytes;
-use crate::settings::Settings;
-use crate::store::Place;
+use crate::store::{Inspection, Place, StateError};
 
 /// Free space below which a note is due: plans and scripts are small, reports of many ranks are not.
 const LITTLE: u64 = 100 << 20;
 
 /// `with_slurm` says whether jobs can be submitted from here at all.
-pub(super) fn checks(settings: &Settings, with_slurm: bool) -> Vec<Check> {
-    const ADVICE: &str = "name another with the setting state_dir or HSCHED_STATE_DIR";
-    let Some(directory) = &settings.state_dir else {
+pub(super) fn checks(context: &Context, with_slurm: bool) -> Vec<Check> {
+    let Some(directory) = &context.settings.state_dir else {
         return vec![Check::problem("state", "no home directory is known").advise("set HSCHED_STATE_DIR")];
     };
+    let mut checks = place(directory, with_slurm);
+    if directory.is_dir() {
+        checks.extend(files(context, directory));
+    }
+    checks
+}
+
+/// Returns the checks of the place.
+fn place(directory: &Path, with_slurm: bool) -> Vec<Check> {
+    const ADVICE: &str = "name another with the setting state_dir or HSCHED_STATE_DIR";
     let path = directory.display();
     let place = match Place::look(directory) {
         Ok(place) => place,
@@ -46,6 +60,53 @@ pub(super) fn checks(settings: &Settings, with_slurm: bool) -> Vec<Check> {
     }
     if with_slurm {
         checks.push(visibility(&place));
+    }
+    checks
+}
+
+/// Returns the checks of the files.
+fn files(context: &Context, directory: &Path) -> Vec<Check> {
+    const NAME: &str = "files";
+    let Inspection { state, plans, wishes, findings } =
+        match Inspection::of(directory, &state::rules(context)) {
+            Ok(inspection) => inspection,
+            Err(error) => {
+                let found = match &error {
+                    StateError::Lost { known, .. } => {
+                        format!("the state cannot be used: {}", known.join("; "))
+                    }
+                    other => other.in_one_line(),
+                };
+                return vec![Check::problem(NAME, found).advise(match error {
+                    StateError::Read { .. } => "check its permissions and the disk",
+                    StateError::Lost { .. } => {
+                        "run hsched status: it lists what you can do; no job is submitted until then"
+                    }
+                    _ => "update hsched if a newer version wrote it, or correct it by hand",
+                })];
+            }
+        };
+    let note =
+        |file: String, what: &str| Check::note(NAME, format!("{} {what}", directory.join(file).display()));
+    let mut checks: Vec<Check> =
+        findings.into_iter().map(|own| note(own.file, &own.what).advise(own.advice)).collect();
+    let Reported { odd, notes, .. } = reported(directory, &state, state::now(context));
+    checks.extend(odd.into_iter().map(|(job, _, what)| {
+        Check::note(NAME, format!("{job}: {what}"))
+            .advise("fix what writes the reports; such lines are ignored")
+    }));
+    checks.extend(notes.into_iter().map(|what| Check::note(NAME, what)));
+    if wishes > 0 {
+        let found = format!("not carried out yet: {} of hsched add and cancel", counted(wishes, "request"));
+        checks.push(Check::note(NAME, found).advise("run hsched watch"));
+    }
+    if checks.is_empty() {
+        let found = format!(
+            "intact: the state of {}, the plans of {}",
+            counted(state.jobs.len(), "job"),
+            counted(plans, "run")
+        );
+        checks.push(Check::ok(NAME, found));
     }
     checks
 }

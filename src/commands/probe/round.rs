@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::commands::context::Context;
 use crate::commands::probe::wanted::Wanted;
 use crate::commands::sbatch_options::refuse_options;
-use crate::commands::state::{self, live_failure};
+use crate::commands::state::{self, Opened, live_failure};
 use crate::commands::{speeds, submission};
 use crate::engine::{
     Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Told, Tracked, World, apply, carry_out,
@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::live::{Interrupts, SlurmWorld};
 use crate::model::{Access, Cluster, Estimates, Job, JobId, JobName, Offer, Seconds};
 use crate::policy::{self, CheckedPlan, Memory, Parameters, Problem};
-use crate::store::{StateDir, new_run_id, report_folder, reports, run_folder};
+use crate::store::{StateDir, report_folder, reports, run_folder};
 use crate::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use crate::ui::{Progress, Story};
 
@@ -76,7 +76,7 @@ impl Prober<'_> {
     /// When Slurm does not answer, no GPU is up, or the user stops it: then the probes are cancelled.
     pub(super) fn round(&self, wanted: &[Wanted]) -> Result<Vec<Found>, Failure> {
         let context = self.context;
-        let run = new_run_id(context.clock.now());
+        let run = state::new_run(context)?;
         let checkpoints = run_folder(&state::root(context)?, &run).join("checkpoints");
         let probe = |own: &Wanted| own.probe(own.batches[0], self.limit, &checkpoints);
         let jobs = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
@@ -151,7 +151,7 @@ impl Prober<'_> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
-        let (kept, mut ledger) = state::ledger(context, &directory, &rules)?;
+        let Opened { state: kept, mut ledger, .. } = state::ledger(context, &directory, &rules, false)?;
         self.with_world(&directory, |world| {
             let (seen, queue) =
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;

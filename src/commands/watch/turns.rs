@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::clock::Clock;
 use crate::commands::cli::print;
 use crate::commands::context::{Context, Format};
-use crate::commands::state::{self, live_failure};
+use crate::commands::state::{self, Opened, live_failure};
 use crate::commands::watch::Args;
 use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told, Tracked, Turn};
 use crate::error::Failure;
@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, JobName, Seconds, Time};
 use crate::spec;
-use crate::store::new_run_id;
+use crate::store::wish_ids;
 use crate::ui::{Progress, Story, duration, merged_story, status_table};
 
 /// A `watch` with its rules.
@@ -33,6 +33,8 @@ pub(super) struct Watch<'a> {
     followed: RefCell<BTreeSet<JobName>>,
     /// What the last look noted.
     noted: RefCell<Vec<String>>,
+    /// The wishes that were there when a turn ended; each leads to another turn at once, and only once.
+    wishes: RefCell<BTreeSet<String>>,
 }
 
 /// The time of the searches of a turn: each has its budget, and all together a few times as much.
@@ -112,6 +114,7 @@ impl<'a> Watch<'a> {
             begun: state::now(context),
             followed: RefCell::default(),
             noted: RefCell::default(),
+            wishes: RefCell::default(),
         }
     }
 
@@ -148,7 +151,9 @@ impl<'a> Watch<'a> {
         let mut pause = self.args.interval;
         let (mut summary, mut outage) = (String::new(), None::<Outage>);
         loop {
-            match self.turn() {
+            let turn = self.turn();
+            let wished = self.is_wished();
+            match turn {
                 Ok(left) => {
                     pause = self.args.interval;
                     summary = left.summary;
@@ -156,7 +161,7 @@ impl<'a> Watch<'a> {
                         let length = state::now(self.context).since(outage.since);
                         self.say(&format!("all is well again, after {}", duration(length)));
                     }
-                    if !left.busy && !self.args.forever {
+                    if !left.busy && !self.args.forever && !wished {
                         print(self.context, &left.table.unwrap_or_default())?;
                         return Ok(if left.failed { Exit::Failed } else { Exit::Done });
                     }
@@ -172,6 +177,9 @@ impl<'a> Watch<'a> {
                 }
                 Err(failure) => return Err(failure),
             }
+            if wished {
+                continue;
+            }
             let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
             let _status = Progress::start(format!("{summary}; looks every {seconds}"));
             if self.context.terminal.loses_reader_within(pause) {
@@ -179,6 +187,13 @@ impl<'a> Watch<'a> {
                 return Ok(Exit::Done);
             }
         }
+    }
+
+    /// Returns whether something was wished while a turn held the lock; what comes later finds the lock free.
+    fn is_wished(&self) -> bool {
+        let wishes = state::root(self.context).map(|root| wish_ids(&root)).unwrap_or_default();
+        let known = self.wishes.replace(wishes.clone());
+        !wishes.is_subset(&known)
     }
 
     fn turn(&self) -> Result<Left, Failure> {
@@ -220,7 +235,11 @@ impl<'a> Watch<'a> {
     ) -> Result<T, Failure> {
         let context = self.context;
         let directory = state::open(context)?;
-        let (mut state, mut ledger) = state::ledger(context, &directory, &self.rules)?;
+        let Opened { mut state, mut ledger, taken } =
+            state::ledger(context, &directory, &self.rules, self.args.dry_run)?;
+        for event in &taken {
+            self.story.borrow_mut().hear(Told::Event(event));
+        }
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site.clone(), &complete);
@@ -232,7 +251,7 @@ impl<'a> Watch<'a> {
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
         let policy = self.args.policy.find(&self.args.policy.policy)?;
-        let run = new_run_id(context.clock.now());
+        let run = state::new_run(context)?;
         let planner = Planner {
             policy: policy.as_ref(),
             objective: self.args.policy.objective(),

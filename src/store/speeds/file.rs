@@ -2,17 +2,17 @@
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is read")]
 
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::str::Utf8Error;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::row::RecordRow;
-use crate::store::state_dir::unmarked;
-use crate::store::{StateDir, StateError};
+use crate::store::state_dir::{SPEEDS, chain, unmarked};
+use crate::store::{StateDir, StateError, random};
 use crate::throughput::Cache;
 
 /// The schema that this version writes and reads.
@@ -35,6 +35,11 @@ pub enum SpeedFileError {
         source: io::Error,
     },
     #[error("not a file of measured speeds, or a damaged one")]
+    Encoding {
+        #[source]
+        source: Utf8Error,
+    },
+    #[error("not a file of measured speeds, or a damaged one")]
     Json {
         #[source]
         source: serde_json::Error,
@@ -48,6 +53,32 @@ pub enum SpeedFileError {
     Schema { found: String },
     #[error("{place}: {what}")]
     Content { place: String, what: String },
+    #[error("no name can be drawn for who measures here")]
+    Nameless {
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl SpeedFileError {
+    /// Returns whether the file is damaged, rather than another version's or unreadable.
+    pub(in crate::store) fn is_damage(&self) -> bool {
+        match self {
+            Self::Encoding { .. } | Self::Json { .. } | Self::Csv { .. } | Self::Content { .. } => true,
+            Self::Schema { found } => !is_version(found),
+            Self::Read { .. } | Self::Nameless { .. } => false,
+        }
+    }
+
+    /// Returns the error of a state directory whose speeds cannot be used.
+    pub(in crate::store) fn in_state(self, root: &Path) -> StateError {
+        let path = SpeedFile::path(root);
+        match self {
+            Self::Read { source } => StateError::Read { path, source },
+            Self::Nameless { source } => StateError::Random { source },
+            other => StateError::Damaged { path, what: chain(&other) },
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -66,7 +97,7 @@ impl SpeedFile {
     /// Returns where the measured speeds of a state directory are.
     #[must_use]
     pub fn path(state: &Path) -> PathBuf {
-        state.join("throughput.json")
+        state.join(SPEEDS)
     }
 
     /// Reads the measured speeds of a state directory; none where it has no such file.
@@ -74,11 +105,14 @@ impl SpeedFile {
     /// # Errors
     /// When the file cannot be read, is damaged or of another version.
     pub fn load(state: &Path) -> Result<Self, SpeedFileError> {
-        match std::fs::read_to_string(Self::path(state)) {
-            Ok(text) => Self::parse(unmarked(&text)),
+        match std::fs::read(Self::path(state)) {
+            Ok(bytes) => {
+                let text = std::str::from_utf8(&bytes);
+                Self::parse(unmarked(text.map_err(|source| SpeedFileError::Encoding { source })?))
+            }
             // A state directory that cannot be made is the trouble of whoever makes it.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Ok(Self::empty())
+                Self::empty()
             }
             Err(source) => Err(SpeedFileError::Read { source }),
         }
@@ -126,9 +160,18 @@ impl SpeedFile {
         format!("{{\"schema\": {schema}, \"contributor\": {contributor}, \"speeds\": [\n{rows}\n]}}\n")
     }
 
-    fn empty() -> Self {
-        // The keys of a fresh hasher come from the operating system's random numbers.
-        let contributor = format!("{:016x}", RandomState::new().hash_one(SCHEMA));
-        Self { contributor, cache: Cache::default() }
+    /// Returns the file of a state directory in which nothing was measured yet.
+    ///
+    /// # Errors
+    /// When the system has no random number for the contributor's name.
+    pub(in crate::store) fn empty() -> Result<Self, SpeedFileError> {
+        let number = random::number().map_err(|source| SpeedFileError::Nameless { source })?;
+        Ok(Self { contributor: format!("{number:016x}"), cache: Cache::default() })
     }
+}
+
+/// Returns whether a schema, as JSON, is that of measured speeds, of whatever version.
+fn is_version(schema: &str) -> bool {
+    let version = schema.strip_prefix("\"hsched.cache/").and_then(|rest| rest.strip_suffix('"'));
+    version.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }

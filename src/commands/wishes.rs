@@ -1,0 +1,158 @@
+//! Wishes of `add` and `cancel`: left while another hsched holds the lock, taken in by whoever holds it next.
+
+use crate::commands::context::Context;
+use crate::commands::state::{self, Seen};
+use crate::commands::submission::in_queue;
+use crate::engine::{Event, Phase, Rules, State, apply};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::SlurmWorld;
+use crate::model::{Cluster, JobName, Time};
+use crate::slurm::QueuedJob;
+use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
+
+/// What is said of a wish that was left.
+pub(super) const LEFT: &str = "another hsched is at work: hsched watch carries this out at its next turn";
+
+/// Leaves a wish for who holds the lock next.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
+    let left = Wish::leave(&state::root(context)?, state::now(context), wanted);
+    left.map(drop).map_err(|error| state::failure(&error))
+}
+
+/// Returns the state without the lock, as it will be once all wishes are taken in.
+///
+/// # Errors
+/// When a file cannot be used.
+pub(super) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failure> {
+    let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
+    let Peeked { mut state, wishes, .. } = peeked;
+    for wish in &wishes {
+        play(&mut state, wish, (wish.at, &[]), rules);
+    }
+    Ok(state)
+}
+
+/// Takes all wishes into the state and writes it down; returns what has happened by that. A `dry_run` writes nothing.
+///
+/// # Errors
+/// When the state cannot be written or Slurm prints nonsense. Where Slurm does not answer, wishes that need it wait.
+pub(super) fn take_in(
+    context: &Context,
+    directory: &StateDir,
+    (state, ledger): (&mut State, &mut Ledger<'_>),
+    rules: &Rules,
+    dry_run: bool,
+) -> Result<Vec<Event>, Failure> {
+    let (wishes, troubles) = ledger.wishes();
+    for trouble in &troubles {
+        context.warn(trouble);
+    }
+    let mut seen = Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
+    let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
+    for wish in &wishes {
+        if !looked && needs_look(wish, state) {
+            match look(context, directory, state, rules) {
+                Ok(now) => (seen, looked) = (now, true),
+                // The others wait with it: they are in order.
+                Err(failure) if failure.exit == Exit::SlurmUnavailable => break,
+                Err(failure) => return Err(failure),
+            }
+            events.append(&mut seen.events);
+        }
+        let (own, impossible) = play(state, wish, (seen.at, &seen.queue), rules);
+        if let Some(why) = &impossible {
+            context.warn(&format!("{}: {why}", describe(wish)));
+        }
+        events.extend(own);
+        taken.push((wish, impossible));
+    }
+    if !taken.is_empty() && !dry_run {
+        ledger.take(seen.at, state, &events, &taken).map_err(|error| state::failure(&error))?;
+    }
+    Ok(events)
+}
+
+/// Shows in a state, for people, what is wanted and was not taken in yet.
+pub(super) fn show(state: &mut State, wishes: &[Wish], rules: &Rules) {
+    for wish in wishes {
+        for event in wish.wanted.events() {
+            let (name, what) = match &event {
+                Event::Added { job, .. } => (job.name.clone(), "to be added by hsched watch, as asked"),
+                Event::CancelAsked { job } => (job.clone(), "to be cancelled by hsched watch, as asked"),
+                _ => continue,
+            };
+            let waits = |state: &State| {
+                state.find(&name).is_some_and(|job| matches!(job.phase, Phase::Waiting { .. }))
+            };
+            // One that waits has not ended before it is taken in.
+            if matches!(event, Event::Added { .. }) || !waits(state) {
+                apply(state, wish.at, &event, rules);
+            }
+            let Some(tracked) = state.find_mut(&name).filter(|tracked| !tracked.phase.is_over()) else {
+                continue;
+            };
+            if let Phase::Waiting { not_before, reason } = &mut tracked.phase {
+                (*not_before, *reason) = (None, what.to_owned());
+            }
+            tracked.last = (wish.at, what.to_owned());
+        }
+    }
+}
+
+/// Changes the state by a wish, as if its command had the lock; returns what happened, and what was impossible.
+fn play(
+    state: &mut State,
+    wish: &Wish,
+    (at, queue): (Time, &[QueuedJob]),
+    rules: &Rules,
+) -> (Vec<Event>, Option<String>) {
+    let impossible = match &wish.wanted {
+        Wanted::Add { jobs, .. } => {
+            let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
+            match in_queue(&names, queue, state) {
+                Some(twice) => {
+                    let why = format!("in the queue already: {}; nothing was added", twice.jobs);
+                    return (Vec::new(), Some(why));
+                }
+                None => None,
+            }
+        }
+        Wanted::Cancel { jobs } => {
+            let unknown = jobs.iter().filter(|job| state.find(job).is_none());
+            let unknown: Vec<&str> = unknown.map(JobName::as_str).collect();
+            (!unknown.is_empty()).then(|| format!("not known here: {}", unknown.join(", ")))
+        }
+    };
+    let events = wish.wanted.events();
+    for event in &events {
+        apply(state, at, event, rules);
+    }
+    (events, impossible)
+}
+
+/// Returns whether what Slurm has decides about a wish. A job in the queue that the state does not know keeps an added
+/// one of its name waiting, so it decides nothing.
+fn needs_look(wish: &Wish, state: &State) -> bool {
+    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.attempt().is_some());
+    matches!(&wish.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
+}
+
+fn look(context: &Context, directory: &StateDir, state: &mut State, rules: &Rules) -> Result<Seen, Failure> {
+    let complete = |cluster: &mut Cluster| state::complete(context, cluster);
+    let site = state::site(context, &[])?;
+    let world = SlurmWorld::new(&context.slurm, &context.clock, directory, site, &complete);
+    state::catch_up(context, &world, state, rules)
+}
+
+/// Returns a wish in words.
+fn describe(wish: &Wish) -> String {
+    let (word, names): (&str, Vec<&str>) = match &wish.wanted {
+        Wanted::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),
+        Wanted::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),
+    };
+    format!("hsched {word} of {}, left for later", names.join(", "))
+}

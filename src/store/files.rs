@@ -1,0 +1,234 @@
+//! Writing files of the state directory atomically, keeping previous ones, and removing what killed writers left.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::fs::{self, DirEntry, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::store::StateError;
+use crate::store::wishes::FOLDER;
+
+/// Names of incomplete files and folders: a prefix, and the number of random letters and digits after it.
+const TEMPORARY: (&str, usize) = (".tmp", 6);
+
+/// The age at which nobody writes an incomplete wish any more.
+const UNUSED: Duration = Duration::from_secs(3600);
+
+/// How many damaged files of one name are kept.
+const MOST_ASIDE: u32 = 9;
+
+/// Returns a file's bytes; `None` where it is missing.
+///
+/// # Errors
+/// When it is there and cannot be read.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(StateError::Read { path: path.to_owned(), source }),
+    }
+}
+
+/// Returns options that create files accessible to their owner only.
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    options
+}
+
+pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
+    let path = path.to_owned();
+    move |source| StateError::Write { path, source }
+}
+
+/// Replaces a file as a whole or not at all. The previous one is kept under the name `older`, if one is given, and
+/// replaces what had that name.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn replace(path: &Path, text: &str, older: Option<&Path>) -> Result<(), StateError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = temporary_file(folder).map_err(write_error(path))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(write_error(path))?;
+    if let Some(older) = older {
+        keep(path, older).map_err(write_error(older))?;
+    }
+    file.persist(path).map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
+    sync(folder);
+    Ok(())
+}
+
+/// Creates a file as a whole or not at all.
+///
+/// # Errors
+/// When it cannot be written, or is there already.
+pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = temporary_file(folder).map_err(write_error(path))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(write_error(path))?;
+    let created = file.persist_noclobber(path);
+    created.map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
+    sync(folder);
+    Ok(())
+}
+
+/// Keeps a file under a second name as well, so that the first one is never missing.
+fn keep(path: &Path, older: &Path) -> io::Result<()> {
+    match fs::remove_file(older) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    match fs::hard_link(path, older) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        // Some file systems have no hard links. If hsched dies before the new file is in place, the older one counts.
+        Err(_) => fs::rename(path, older),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Returns a free name for a damaged file, or the last one when a failing disk has used them all.
+pub(super) fn aside(path: &Path) -> PathBuf {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 1 { ".damaged".to_owned() } else { format!(".damaged-{number}") });
+        PathBuf::from(name)
+    };
+    (1..MOST_ASIDE)
+        .map(name)
+        .find(|path| path.symlink_metadata().is_err())
+        .unwrap_or_else(|| name(MOST_ASIDE))
+}
+
+/// Makes a folder with these files (name, text) as a whole or not at all, accessible to their owner only.
+///
+/// # Errors
+/// When something cannot be written: no space, no permission, another folder of that name.
+pub(super) fn make_folder(folder: &Path, files: &[(String, &str)]) -> Result<(), StateError> {
+    let parent = folder.parent().unwrap_or(Path::new("."));
+    let new = temporary_folder(parent).map_err(write_error(folder))?;
+    for (name, text) in files {
+        let write = |mut file: File| file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let file = private().write(true).open(new.path().join(name));
+        file.and_then(write).map_err(write_error(&folder.join(name)))?;
+    }
+    sync(new.path());
+    fs::rename(new.path(), folder).map_err(write_error(folder))?;
+    let _ = new.keep();
+    sync(parent);
+    Ok(())
+}
+
+/// Removes temporary files and folders that killed writers left. The caller must hold the lock of the state directory:
+/// nobody else writes there then, so none of them is still in use; wishes alone are written without it, in no time.
+pub(super) fn sweep(root: &Path) {
+    let is_old = |entry: &DirEntry| {
+        let written = entry.metadata().and_then(|data| data.modified()).ok();
+        written.and_then(|written| written.elapsed().ok()).is_some_and(|age| age >= UNUSED)
+    };
+    for (folder, shared) in [(root.to_owned(), false), (root.join("runs"), false), (root.join(FOLDER), true)]
+    {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().filter(is_temporary);
+        for entry in entries.filter(|entry| !shared || is_old(entry)) {
+            // One that cannot be removed does no harm and is tried again next time.
+            let _ = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                fs::remove_dir_all(entry.path())
+            } else {
+                fs::remove_file(entry.path())
+            };
+        }
+    }
+}
+
+fn is_temporary(entry: &DirEntry) -> bool {
+    let (prefix, length) = TEMPORARY;
+    let name = entry.file_name();
+    let letters = name.to_str().and_then(|name| name.strip_prefix(prefix)).unwrap_or_default();
+    letters.len() == length && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).tempfile_in(folder)
+}
+
+fn temporary_folder(folder: &Path) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    let own = fs::Permissions::from_mode(0o700);
+    builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).permissions(own).tempdir_in(folder)
+}
+
+/// Flushes the names in a folder to disk; not every file system supports that.
+pub(super) fn sync(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_file_before_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, older) = (folder.path().join("a"), folder.path().join("a.old"));
+        let texts = || [&path, &older].map(|path| fs::read_to_string(path).ok());
+        replace(&path, "1", Some(&older)).expect("writes");
+        assert_eq!(texts(), [Some("1".into()), None]);
+        replace(&path, "2", Some(&older)).expect("writes");
+        replace(&path, "3", Some(&older)).expect("writes");
+        assert_eq!(texts(), [Some("3".into()), Some("2".into())]);
+        assert_eq!(names(folder.path()), ["a", "a.old"]);
+        // What cannot take the place of a folder leaves everything as it was.
+        fs::remove_file(&older).expect("is there");
+        fs::create_dir_all(older.join("full")).expect("a folder");
+        replace(&path, "4", Some(&older)).expect_err("a folder is in the way");
+        assert_eq!(
+            (texts()[0].as_deref(), names(folder.path())),
+            (Some("3"), vec!["a".into(), "a.old".into()])
+        );
+    }
+
+    #[test]
+    fn damaged_files_do_not_take_each_others_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        for number in 1..=MOST_ASIDE + 3 {
+            fs::write(&path, number.to_string()).expect("a file");
+            fs::rename(&path, aside(&path)).expect("renames");
+        }
+        let names = names(folder.path());
+        assert_eq!((&*names[0], &*names[1], names.len()), ("a.damaged", "a.damaged-2", 9));
+        assert_eq!(fs::read_to_string(folder.path().join("a.damaged")).expect("a file"), "1");
+        assert_eq!(fs::read_to_string(folder.path().join("a.damaged-9")).expect("a file"), "12");
+    }
+
+    #[test]
+    fn only_what_killed_writers_left_is_swept() {
+        let root = tempfile::tempdir().expect("a folder");
+        for folder in ["runs/.tmpAb3dE9", "runs/r1", "report"] {
+            fs::create_dir_all(root.path().join(folder)).expect("a folder");
+        }
+        let kept = [".tmp", ".tmp-notes", ".tmpAbcdefg", ".tmpAb.dEf", "tmpAbcdef", "runs/r1/.tmpAbcdef"];
+        for file in kept.iter().chain(&[".tmpAbcdef", "runs/.tmp012345", "runs/.tmpAb3dE9/a.sbatch"]) {
+            fs::write(root.path().join(file), "").expect("a file");
+        }
+        sweep(root.path());
+        assert_eq!(
+            names(root.path()),
+            [".tmp", ".tmp-notes", ".tmpAb.dEf", ".tmpAbcdefg", "report", "runs", "tmpAbcdef"]
+        );
+        assert_eq!(names(&root.path().join("runs")), ["r1"]);
+        assert!(kept.iter().all(|file| root.path().join(file).exists()));
+    }
+}

@@ -1,0 +1,169 @@
+//! Damaged files of the state directory, as their owner meets them: what is repaired is told once, the rest is refused.
+
+use std::fs;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+
+use crate::cli_jobs::{SUBMIT, line, submitted};
+use crate::sandbox::Sandbox;
+
+/// Returns how many jobs Slurm was told to take, and how many to end.
+fn requests(sandbox: &Sandbox) -> (usize, usize) {
+    let submits = |call: &&Vec<String>| call.iter().any(|argument| argument == "--parsable");
+    (sandbox.calls("sbatch").iter().filter(submits).count(), sandbox.calls("scancel").len())
+}
+
+/// Returns the statuses and findings of the doctor about files.
+fn doctor(sandbox: &Sandbox) -> String {
+    let value = sandbox.run("doctor --format json").exits(69).json();
+    let checks = value["checks"].as_array().expect("checks").iter().filter(|check| check["check"] == "files");
+    let text = |check: &serde_json::Value| {
+        let word = |key: &str| check[key].as_str().unwrap_or("-").to_owned();
+        format!("{}: {} → {}\n", word("status"), word("found"), word("advice"))
+            .replace(&root(sandbox), "ROOT")
+    };
+    checks.map(text).collect()
+}
+
+fn root(sandbox: &Sandbox) -> String {
+    sandbox.path("").display().to_string().trim_end_matches('/').to_owned()
+}
+
+fn flip(path: PathBuf, text: &str, wrong: &str) {
+    let whole = fs::read_to_string(&path).expect("a text");
+    assert!(whole.contains(text), "{whole}");
+    fs::write(path, whole.replacen(text, wrong, 1)).expect("a file");
+}
+
+#[test]
+fn a_damaged_state_is_recovered_and_told_once() {
+    let sandbox = submitted();
+    flip(sandbox.state("state.json"), "\"job_id\": 2", "\"job_id\": 3");
+    let status = sandbox.run("status").exits(0);
+    assert_snapshot!(status.stderr, @"warning: ROOT/home/.local/state/hsched/state.json is damaged (its checksum does not match); nothing is lost: it is rebuilt from state.json.old and the journal; the next hsched watch repairs it");
+    assert!(status.stdout.ends_with("2 pending\n"), "{}", status.stdout);
+    assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json is damaged (its checksum does not match); nothing is lost: it is rebuilt from state.json.old and the journal → nothing to do: the next hsched watch, add, submit or cancel repairs it");
+    assert_snapshot!(sandbox.run("watch --once").exits(0).stderr, @"warning: ROOT/home/.local/state/hsched/state.json is damaged (its checksum does not match); nothing is lost: it is rebuilt from state.json.old and the journal; the damaged file is kept as state.json.damaged");
+    assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
+    assert!(sandbox.run("status vgg19").succeeds().contains("\nr1        2  1 v100"));
+    let journal = sandbox.journal();
+    assert_eq!(journal.matches("\"event\":\"repaired\",\"file\":\"state.json\"").count(), 1, "{journal}");
+    assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json.damaged is a damaged file that hsched kept → find out why (a full or failing disk, a crash), then remove it");
+    assert_eq!(requests(&sandbox), (2, 0));
+    // What runs and what has ended is as it would have been.
+    let sandbox =
+        sandbox.printing("squeue", &[&line(1, "resnet18", "RUNNING"), &line(2, "vgg19", "COMPLETED")]);
+    sandbox.run("watch --once").exits(0);
+    let phase = |job: usize| sandbox.snapshot()["jobs"][job]["phase"].clone();
+    assert_eq!((phase(0), phase(1)), ("running".into(), "completed".into()));
+}
+
+#[test]
+fn a_state_that_cannot_be_made_whole_is_left_as_it_is() {
+    let sandbox = submitted();
+    let state = || ["state.json", "state.json.old", "journal"].map(|name| fs::read(sandbox.state(name)).ok());
+    flip(sandbox.state("state.json"), "\"job_id\": 2", "\"job_id\": 3");
+    flip(sandbox.state("journal"), "\"event\":\"submitted\"", "\"event\":\"submittee\"");
+    fs::remove_file(sandbox.state("state.json.old")).expect("a file");
+    let before = state();
+    assert_snapshot!(sandbox.run("watch --once").fails(78), @r"
+    error: ROOT/home/.local/state/hsched: the state is damaged and cannot be rebuilt from the other files
+      state.json is damaged (its checksum does not match)
+      state.json.old is missing
+      journal is damaged (line 6 does not match its checksum)
+      the latest run is runs/r1, with the jobs resnet18, vgg19
+    hint: nothing was changed; jobs in Slurm's queue keep running: see squeue --me
+    hint: if you have a backup, restore state.json, state.json.old and journal from it, all three together
+    hint: or start over, once none of its jobs are in the queue: mv ROOT/home/.local/state/hsched ROOT/home/.local/state/hsched.damaged
+    ");
+    for command in ["status", "add jobs.yaml", "cancel --all", "watch", SUBMIT] {
+        let told = sandbox.run(command).fails(78);
+        assert!(
+            told.contains("hsched: the state is damaged and cannot be rebuilt from the other files\n"),
+            "{told}"
+        );
+    }
+    assert_snapshot!(doctor(&sandbox), @"problem: the state cannot be used: state.json is damaged (its checksum does not match); state.json.old is missing; journal is damaged (line 6 does not match its checksum); the latest run is runs/r1, with the jobs resnet18, vgg19 → run hsched status: it lists what you can do; no job is submitted until then");
+    assert!(state() == before && !sandbox.state("state.json.damaged").exists());
+    assert_eq!(requests(&sandbox), (2, 0));
+}
+
+#[test]
+fn the_older_copy_is_offered_where_it_is_whole() {
+    let sandbox = submitted();
+    flip(sandbox.state("state.json"), "\"job_id\": 2", "\"job_id\": 3");
+    flip(sandbox.state("journal"), "\"event\":\"submitted\"", "\"event\":\"submittee\"");
+    let told = sandbox.run("watch --once").fails(78);
+    let advice = told.lines().find_map(|line| line.split_once("may run twice: cp ")).expect("advice").1;
+    let paths: Vec<PathBuf> =
+        advice.split(' ').map(|path| path.replace("ROOT", &root(&sandbox)).into()).collect();
+    fs::copy(&paths[0], &paths[1]).expect("copies");
+    let told = sandbox.run("watch --once").exits(0).stderr;
+    assert!(
+        told.starts_with(
+            "warning: ROOT/home/.local/state/hsched/journal is damaged (line 6 does not match its checksum); "
+        ),
+        "{told}"
+    );
+    assert!(sandbox.run("status").succeeds().ends_with("2 pending\n"));
+    assert_eq!(requests(&sandbox), (2, 0));
+}
+
+#[test]
+fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
+    let sandbox = submitted();
+    sandbox.run("cache set resnet18 v100 644").succeeds();
+    let path = sandbox.state("throughput.json");
+    let speeds = fs::read(&path).expect("a file");
+    let flipped = |byte: u8| {
+        let mut bytes = speeds.clone();
+        let place = speeds.len() / 2;
+        bytes[place] = byte;
+        bytes
+    };
+    for (number, damaged) in
+        [Vec::new(), flipped(0xff), flipped(b'}'), speeds[..60].to_vec()].into_iter().enumerate()
+    {
+        fs::write(&path, &damaged).expect("a file");
+        let status = sandbox.run("status").exits(0);
+        assert!(status.stderr.contains("throughput.json is damaged ("), "{}", status.stderr);
+        let told = sandbox.run("watch --once").exits(0).stderr;
+        let name = if number == 0 { String::new() } else { format!("-{}", number + 1) };
+        let name = format!("throughput.json.damaged{name}");
+        assert!(told.contains(&format!("; the damaged file is kept as {name}\n")), "{told}");
+        assert!(!path.exists() && fs::read(sandbox.state(&name)).expect("is kept") == damaged);
+        assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
+    }
+    // What another version wrote is not damaged.
+    fs::write(&path, "{\"schema\": \"hsched.cache/2\"}").expect("a file");
+    let told = sandbox.run("watch --once").fails(78);
+    assert!(told.contains("throughput.json: schema is \"hsched.cache/2\", this version reads"), "{told}");
+}
+
+#[test]
+fn the_doctor_reads_every_file() {
+    let sandbox = submitted();
+    assert_snapshot!(doctor(&sandbox), @"ok: intact: the state of 2 jobs, the plans of 1 run → -");
+    flip(sandbox.state("state.json.old"), "\"added\"", "\"addee\"");
+    flip(sandbox.state("journal"), "\"event\":\"added\"", "\"event\":\"addee\"");
+    flip(sandbox.state("runs/r1/plan.json"), "\"seed\": 0", "\"seed\": 4");
+    fs::write(sandbox.state("throughput.json"), "").expect("a file");
+    fs::create_dir_all(sandbox.state("runs/r1/report/vgg19")).expect("a folder");
+    fs::write(sandbox.state("runs/r1/report/vgg19/rank-0.jsonl"), "{epoch: 1}\n").expect("a file");
+    assert_snapshot!(doctor(&sandbox), @r"
+    note: ROOT/home/.local/state/hsched/journal is damaged (line 1 does not match its checksum); no job is lost: state.json is intact, and Slurm is asked about anything newer → nothing to do: the next hsched watch, add, submit or cancel repairs it
+    note: ROOT/home/.local/state/hsched/throughput.json is damaged (not a file of measured speeds, or a damaged one: EOF while parsing a value at line 1 column 0); hsched uses the speeds of the job files until it has measured new ones → nothing to do: the next hsched watch, add, submit or cancel repairs it
+    note: ROOT/home/.local/state/hsched/state.json.old is damaged (its checksum does not match) → nothing to do: the next change of the state replaces it
+    note: ROOT/home/.local/state/hsched/runs/r1/plan.json is not the plan that resnet18.sbatch was made from → the job keeps running; only hsched report and resubmitting the script by hand need this file
+    note: ROOT/home/.local/state/hsched/runs/r1/plan.json is not the plan that vgg19.sbatch was made from → the job keeps running; only hsched report and resubmitting the script by hand need this file
+    note: vgg19: line 1 of ROOT/home/.local/state/hsched/runs/r1/report/vgg19/rank-0.jsonl cannot be read, key must be a string: {epoch: 1} → fix what writes the reports; such lines are ignored
+    ");
+    fs::write(sandbox.state("runs/r1/plan.json"), "{").expect("a file");
+    fs::remove_file(sandbox.state("runs/r1/vgg19.sbatch")).expect("a file");
+    let found = doctor(&sandbox);
+    assert!(
+        found.contains("/runs/r1/plan.json is damaged (not a plan file: EOF while parsing an object"),
+        "{found}"
+    );
+}

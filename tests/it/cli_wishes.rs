@@ -1,0 +1,229 @@
+//! `hsched add` and `cancel` while another hsched holds the lock: what they leave is carried out once, in order.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use hsched::engine::{Moves, State};
+use hsched::model::{JobName, NodeName, Time};
+use hsched::store::{StateDir, Wanted, Wish, wish_ids};
+use insta::assert_snapshot;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::{Value, json};
+
+use crate::cli_jobs::{SUBMIT, line, submitted};
+use crate::engine_states::rules;
+use crate::sandbox::{JOBS, Sandbox, mode};
+
+/// Takes the lock as a `watch` does that waits for Slurm.
+fn lock(sandbox: &Sandbox) -> StateDir {
+    StateDir::open(&sandbox.state("")).expect("the lock is free")
+}
+
+/// Returns the paths of the wishes that are left, in order.
+fn wishes(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let path = |id: String| sandbox.state("wishes").join(format!("{id}.json"));
+    wish_ids(&sandbox.state("")).into_iter().map(path).collect()
+}
+
+/// Returns each job's name and phase.
+fn phases(sandbox: &Sandbox) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let jobs = sandbox.snapshot()["jobs"].as_array().expect("jobs").clone();
+    jobs.iter().map(|job| (text(&job["spec"]["name"]), text(&job["phase"]))).collect()
+}
+
+fn third() -> String {
+    JOBS.replace("resnet18", "third").lines().take(3).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
+    let sandbox = submitted().file("third.yaml", third());
+    let held = lock(&sandbox);
+    let before = fs::read(sandbox.state("state.json")).expect("a file");
+    assert_snapshot!(sandbox.run("add third.yaml --dry-run").succeeds(), @r"
+    third: would be added
+    nothing was added: --dry-run
+    ");
+    assert_snapshot!(sandbox.run("cancel vgg19 --dry-run").succeeds(), @"vgg19: would be cancelled by hsched watch at its next turn");
+    assert!(!sandbox.state("wishes").exists());
+    assert_snapshot!(sandbox.run("add third.yaml").succeeds(), @r"
+    third: to be added
+    another hsched is at work: hsched watch carries this out at its next turn
+    ");
+    assert_snapshot!(sandbox.run("cancel vgg19 third").succeeds(), @r"
+    vgg19: to be cancelled
+    third: to be cancelled
+    another hsched is at work: hsched watch carries this out at its next turn
+    ");
+    let value = sandbox.run_with_input("add - --format json", &third()).exits(0).json();
+    assert_eq!([&value["carried_out_by"], &value["jobs"][0]["state"]], [&json!("watch"), &json!("again")]);
+    let value = sandbox.run("cancel third --format json").exits(0).json();
+    assert_eq!([&value["carried_out_by"], &value["jobs"][0]["state"]], [&json!("watch"), &json!("later")]);
+    let status = sandbox.run("status --format json").exits(0).json();
+    let shown = |job: usize| [&status["jobs"][job]["state"], &status["jobs"][job]["last_event"]["text"]];
+    let asked = "to be cancelled by hsched watch, as asked";
+    assert_eq!(
+        (shown(1), shown(2)),
+        ([&json!("stopping"), &json!(asked)], [&json!("waiting"), &json!(asked)])
+    );
+    let paths = wishes(&sandbox);
+    assert_eq!((paths.len(), mode(&paths[0]), mode(&sandbox.state("wishes"))), (4, 0o600, 0o700));
+    // What is wrong is said at once, and leaves nothing.
+    assert!(sandbox.run("cancel vgg18").fails(2).contains("did you mean vgg19?"));
+    assert!(sandbox.run("add jobs.yaml").fails(1).contains("in the queue already: resnet18 (job 1"));
+    assert!(sandbox.run("add missing.yaml").code != Some(0));
+    assert_eq!((wishes(&sandbox), fs::read(sandbox.state("state.json")).expect("a file")), (paths, before));
+    assert_eq!((sandbox.calls("scancel").len(), sandbox.calls("sbatch").len()), (0, 2));
+    assert!(sandbox.run(SUBMIT).fails(75).contains("another hsched is at work there"));
+    drop(held);
+    let told = sandbox.run("watch --once").exits(0);
+    assert_eq!(told.stderr, "");
+    for line in ["third: added: 200 epochs of 100000 samples", "vgg19: its owner wants it cancelled"] {
+        assert!(told.stdout.contains(line), "{}", told.stdout);
+    }
+    assert_eq!(sandbox.calls("scancel").len(), 1);
+    assert!(wishes(&sandbox).is_empty());
+    let phase = |name: &str, phase: &str| (name.to_owned(), phase.to_owned());
+    assert_eq!(
+        phases(&sandbox),
+        [phase("resnet18", "pending"), phase("vgg19", "stopping"), phase("third", "cancelled")]
+    );
+    // The command itself does it where nobody holds the lock.
+    let value = sandbox.run_with_input("add - --format json", &third()).exits(0).json();
+    assert_eq!(value["carried_out_by"], "add");
+}
+
+#[test]
+fn the_last_wish_for_a_name_counts() {
+    let sandbox = Sandbox::with_slurm().file("third.yaml", third());
+    sandbox.run("status").succeeds();
+    sandbox.make_state();
+    let held = lock(&sandbox);
+    sandbox.run("add third.yaml").succeeds();
+    sandbox.run_with_input("add -", &third().replace("epochs: 200", "epochs: 7")).succeeds();
+    let one = sandbox.run("status third").succeeds();
+    assert!(one.contains("to be added by hsched watch"), "{one}");
+    drop(held);
+    // Not only `watch` takes them in.
+    sandbox.run("cancel --all --dry-run").succeeds();
+    assert_eq!(wishes(&sandbox).len(), 2);
+    assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: cancelled; it waited");
+    assert_eq!(sandbox.snapshot()["jobs"][0]["spec"]["epochs"], 7);
+    assert!(wishes(&sandbox).is_empty());
+    let held = lock(&sandbox);
+    sandbox.run("add third.yaml").succeeds();
+    sandbox.run("cancel third").succeeds();
+    sandbox.run("add third.yaml").succeeds();
+    drop(held);
+    sandbox.run("watch --once").exits(0);
+    assert_eq!(phases(&sandbox), [("third".to_owned(), "waiting".to_owned())]);
+    let journal = sandbox.journal();
+    let happened = journal.matches("\"event\":\"added\"").count()
+        + journal.matches("\"event\":\"cancel_asked\"").count();
+    assert_eq!(happened, 6, "{journal}");
+}
+
+#[test]
+fn a_wish_is_carried_out_once_even_if_its_file_stays() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let root = folder.path();
+    let rules = rules(Moves::Never);
+    let cancel = |name: &str| Wanted::Cancel { jobs: vec![JobName::new(name).expect("a name")] };
+    let first = Wish::leave(root, Time(1.0), cancel("a")).expect("writes");
+    // A clock that goes back changes no order.
+    let second = Wish::leave(root, Time(0.5), cancel("b")).expect("writes");
+    assert!(first.id < second.id);
+    let path = root.join(format!("wishes/{}.json", first.id));
+    let text = fs::read(&path).expect("a file");
+    let directory = StateDir::open(root).expect("opens");
+    let open = || directory.ledger(&rules, Time(2.0)).expect("reads");
+    let (state, mut ledger) = open();
+    assert_eq!(ledger.wishes(), (vec![first.clone(), second.clone()], vec![]));
+    let state =
+        State { nodes_down: std::iter::once(NodeName::new("n1").expect("a name")).collect(), ..state };
+    ledger.take(Time(2.0), &state, &[], &[(&first, None)]).expect("keeps");
+    // Killed before the file was gone; the second time the snapshot is lost, too.
+    for lost in [false, true] {
+        fs::write(&path, &text).expect("a file");
+        if lost {
+            fs::write(root.join("state.json"), "{").expect("a file");
+        }
+        assert_eq!(StateDir::peek(root, &rules).expect("reads").wishes, std::slice::from_ref(&second));
+        let (read, ledger) = open();
+        assert_eq!((read.nodes_down.len(), ledger.wishes().0), (1, vec![second.clone()]));
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn a_damaged_wish_is_set_aside_and_the_others_are_carried_out() {
+    let sandbox = submitted().file("third.yaml", third());
+    let held = lock(&sandbox);
+    sandbox.run("cancel vgg19").succeeds();
+    sandbox.run("add third.yaml").succeeds();
+    drop(held);
+    let path = wishes(&sandbox)[0].clone();
+    let whole = fs::read(&path).expect("a file");
+    let rules = rules(Moves::Never);
+    for bit in 0..8 * whole.len() {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, flipped).expect("a file");
+        let seen = StateDir::peek(&sandbox.state(""), &rules).expect("reads");
+        assert_eq!((seen.wishes.len(), seen.lost.len()), (1, 1), "bit {bit}");
+    }
+    fs::write(&path, &whole[..whole.len() / 2]).expect("a file");
+    let hide =
+        |text: &str| text.replace(path.file_stem().and_then(|stem| stem.to_str()).expect("an id"), "ID");
+    assert_snapshot!(hide(&sandbox.run("status").exits(0).stderr), @"warning: ROOT/home/.local/state/hsched/wishes/ID.json is damaged (its checksum is missing or does not match); what it asked for is lost, so ask again");
+    let doctor = sandbox.run("doctor").exits(69).stdout;
+    assert!(doctor.contains("is damaged (its checksum"), "{doctor}");
+    let told = sandbox.run("watch --once").exits(0);
+    assert_snapshot!(hide(&told.stderr), @"warning: ROOT/home/.local/state/hsched/wishes/ID.json is damaged (its checksum is missing or does not match); what it asked for is lost, so ask again; it is kept as ROOT/home/.local/state/hsched/wishes/ID.json.damaged");
+    assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
+    assert_eq!((sandbox.calls("scancel").len(), phases(&sandbox).len()), (0, 3));
+    assert!(wishes(&sandbox).is_empty());
+}
+
+#[test]
+fn a_wish_that_has_become_impossible_is_said() {
+    let sandbox = Sandbox::with_slurm().program("scancel", ":");
+    sandbox.make_state();
+    let held = lock(&sandbox);
+    sandbox.run("add jobs.yaml").succeeds();
+    drop(held);
+    let path = wishes(&sandbox)[0].clone();
+    fs::rename(&path, sandbox.path("away")).expect("renames");
+    sandbox.run(SUBMIT).succeeds();
+    fs::rename(sandbox.path("away"), &path).expect("renames");
+    let sandbox =
+        sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
+    let told = sandbox.run("watch --once").exits(0);
+    assert_snapshot!(told.stderr, @"warning: hsched add of resnet18, vgg19, left for later: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
+    assert!(sandbox.journal().contains("\"impossible\":\"in the queue already"), "{}", sandbox.journal());
+    assert!(wishes(&sandbox).is_empty());
+    assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
+    assert_eq!(sandbox.calls("sbatch").len(), 2);
+}
+
+#[test]
+fn a_turn_follows_at_once_when_something_was_wanted_meanwhile() {
+    let sandbox = Sandbox::with_slurm().file("third.yaml", third());
+    sandbox.run("add third.yaml").succeeds();
+    mkfifo(&sandbox.path("gate"), Mode::S_IRWXU).expect("a fifo");
+    let wait = "[ -e \"$root/open\" ] || { : >\"$root/asked\"; cat \"$root/gate\"; }";
+    let sandbox = sandbox.program("squeue", wait);
+    let mut watch = sandbox.command(&["watch", "--interval", "1h"]);
+    let watch =
+        watch.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    sandbox.await_file("asked");
+    sandbox.run("cancel third").succeeds();
+    fs::write(sandbox.path("open"), "").expect("a file");
+    drop(File::options().write(true).open(sandbox.path("gate")).expect("opens"));
+    let ran = sandbox.ran(&watch.wait_with_output().expect("ends"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
+    assert!(ran.stdout.contains("third: its owner wants it cancelled"), "{}", ran.stdout);
+}
