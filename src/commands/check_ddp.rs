@@ -19,26 +19,27 @@ use crate::model::{GpuType, Job, PlacedRank};
 use crate::settings::process_environment;
 use crate::slurm::{CommandError, CommandLine, Runner, System};
 
-/// Check that your torch trains rightly with unequal ranks
+/// Check that your version of torch computes correct gradients with unequal local batches
 ///
-/// Starts four ranks on this machine with the Python of your training and the module `hsched_ddp` that jobs can import.
-/// With shares as unequal as 1:31, means and sums, whole batches and micro-batches, one model and two, and layers
-/// that normalise over all ranks, the averaged gradient must be that of one process with the whole batch. The order of
-/// samples must not depend on the shares, and a training that is stopped and resumed on other ranks must go on as if
-/// nothing had happened. Plain DDP must fail the same test. Needs no Slurm and no GPU, takes less than a minute and
-/// leaves nothing behind.
+/// Starts four ranks on this machine, with your Python and the module `hsched_ddp` that jobs import. The averaged
+/// gradient must equal that of one process with the whole batch: with local batches as unequal as 1:31, with means
+/// and sums, with and without micro-batches, with one model and two, and with layers that normalise over all ranks.
+/// The order of samples must not depend on the split, and a training that stops and resumes on other ranks must
+/// continue as if it had never stopped. Plain DDP must fail the same test.
+///
+/// Needs no Slurm and no GPU, takes less than a minute and leaves no files behind.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A plan from `hsched plan --format json`: warn of ranks that take one sample at a time, too few for batch norm.
+    /// Plan from `hsched plan --format json`: warn about ranks with one sample per pass, too few for BatchNorm.
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
-    /// The Python that has your torch.
+    /// Python interpreter that has your torch.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: String,
-    /// Where the ranks compute; with fewer than four GPUs they share them and talk by gloo.
+    /// Device of the ranks; with fewer than four GPUs the ranks share them and use gloo.
     #[arg(long, value_enum, default_value_t, value_name = "DEVICE")]
     device: Device,
-    /// How to print what came out.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }

@@ -17,16 +17,16 @@ use crate::live::on_interrupt;
 use crate::settings::Flag;
 use crate::ui::{Progress, Terminal, TerminalKind};
 
-/// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
+/// Schedule deep-learning jobs on Slurm clusters with mixed GPU types.
 ///
-/// Usually: `hsched init` once, `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
-/// `hsched submit jobs.yaml` to run it.
+/// Typical use: `hsched init` once, `hsched inventory` to see the GPUs, `hsched plan jobs.yaml` to see which job gets
+/// which GPUs, `hsched submit jobs.yaml` to run the jobs, and `hsched watch` to follow them.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = exit_codes())]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Set a key for this command, over all files and variables (see `hsched config show`).
+    /// Override a setting for this command; may be given several times (`hsched config show` lists them).
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
 }

@@ -30,10 +30,10 @@ pub(super) struct Context {
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Table,
-    /// One JSON value.
+    /// JSON.
     Json,
 }
 

@@ -10,16 +10,16 @@ use crate::exit::Exit;
 use crate::spec;
 use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
 
-/// Show what is known about GPU models: memory, speed, MIG slices, names
+/// Show known GPU models: memory, speed, MIG slices, names
 ///
-/// FP32 is of the ordinary cores, the rest of the tensor cores, in TFLOPS without sparsity. With names, as a
-/// cluster spells them (`a100l`, `nvidia_a100_80gb_pcie`, `a100_3g.20gb`), shows what each means, with sources.
+/// TFLOPS are without sparsity: FP32 of the ordinary cores, the other precisions of the tensor cores. With names as a
+/// cluster spells them (`a100l`, `nvidia_a100_80gb_pcie`, `a100_3g.20gb`), explains each name and lists the sources.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// GPU types or products [default: a table of all].
+    /// GPU types or product names [default: a table of all].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }

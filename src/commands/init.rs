@@ -17,17 +17,17 @@ use crate::slurm::{CommandError, Runner, sinfo};
 use crate::spec::starter;
 use crate::ui::{create_output, duration, make_folder, write_output};
 
-/// Write a job file and a settings file to begin with
+/// Write a job file and a settings file to start from
 ///
-/// The job file has the GPU types of the cluster and placeholders for all numbers; the settings file lists
-/// your accounts and partitions. Both can be planned with as they are. Without Slurm an example cluster file
-/// is written, too. Nothing is overwritten without `--force`, and either all files are new or none is written.
+/// The job file lists the GPU types of the cluster and has placeholders for all numbers. The settings file lists your
+/// accounts and partitions. You can plan with both as they are. Without Slurm, an example cluster file is written,
+/// too. If any of the files exists, nothing is written; `--force` overwrites.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Directory to write to, or the job file's name; the other files go beside it [default: .].
+    /// Directory to write to, or name of the job file; the other files go next to it [default: .].
     #[arg(value_name = "DIR|FILE")]
     target: Option<PathBuf>,
-    /// Overwrite files that exist.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
     /// Print the files instead of writing them.

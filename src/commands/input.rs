@@ -27,10 +27,10 @@ pub(super) struct ClusterArgs {
     /// Read a cluster file instead of asking Slurm.
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
-    /// Read what somebody saved of a cluster instead of asking Slurm; - reads standard input.
+    /// Read saved Slurm output instead of asking Slurm; - reads standard input.
     ///
-    /// Taken are `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, tables of `sinfo`
-    /// with or without their header line, cluster files and `hsched inventory --format json`.
+    /// Accepts output of `scontrol show node`, `scontrol show nodes --json`, `sinfo --json`, tables of `sinfo` with
+    /// or without a header line, cluster files, and output of `hsched inventory --format json`.
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     from: Option<PathBuf>,
 }

@@ -13,11 +13,11 @@ use crate::spec;
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Capacity {
-    /// Those free now, and those that jobs of this plan hold.
+    /// GPUs that are free now or held by jobs of this plan.
     Free,
-    /// All on nodes that are up.
+    /// All GPUs on nodes that are up.
     Up,
-    /// As many of each type as the settings' capacity table says.
+    /// As many GPUs of each type as the setting `capacity` says.
     Limits,
 }
 

@@ -32,19 +32,19 @@ pub(super) struct PlanningArgs {
     source: input::ClusterArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Which GPUs may be used [default: limits where the settings have a capacity table, else free].
+    /// Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free].
     #[arg(long, value_enum, value_name = "WHICH")]
     capacity: Option<Capacity>,
-    /// Run on the very nodes of the plan, not only on nodes of their kind.
+    /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
     #[arg(long)]
     pub pin: bool,
     #[command(flatten)]
     speeds: SpeedArgs,
-    /// Do not work out how near the optimum the plan of another policy is.
+    /// Do not compute a lower bound for plans of policies other than optimal.
     #[arg(long)]
     no_bound: bool,
-    /// End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal
-    /// and for bounds, no limit for others].
+    /// Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal
+    /// and for lower bounds, unlimited for other policies].
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     budget: Option<Duration>,
 }

@@ -16,16 +16,16 @@ use crate::model::{Seconds, Time};
 use crate::store::{StateDir, last_look, last_report, report_folder, run_folder};
 use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
 
-/// Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last
+/// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///
-/// Asks Slurm nothing: shows what hsched last saw of its jobs, and the epochs that their ranks have reported since.
-/// `hsched watch` keeps it up to date. Exit code 0 says that the state could be read, not that all jobs are well.
+/// Does not call Slurm: shows the jobs as hsched last saw them, plus the epochs that their ranks have reported since.
+/// `hsched watch` keeps the state up to date. Exit code 0 only means that the state could be read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Show these jobs in full, with every submission and the files.
+    /// Show these jobs in full, with all submissions and files.
     #[arg(value_name = "JOB")]
     jobs: Vec<String>,
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }

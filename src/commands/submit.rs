@@ -23,36 +23,39 @@ use crate::settings::Flag;
 use crate::spec;
 use crate::store::{PlanFile, new_run_id};
 
-/// Write a job script for each placed job and give it to sbatch
+/// Write a job script for each placed job and submit it with sbatch
 ///
-/// Takes a plan that `hsched plan` wrote, or a job file, which it plans first. `--dry-run` prints the
-/// scripts and changes nothing; with `-j NAME` the output can be piped into sbatch. A job that is in the
-/// queue already is not submitted again. One that waits, failed or was cancelled goes on after the last epoch that was
-/// reported, unless its model, samples or batch are others; one that completed begins anew.
+/// Takes a plan written by `hsched plan`, or a job file, which is planned first. `--dry-run` prints the scripts and
+/// changes nothing; with `-j NAME` you can pipe the output into sbatch. A job that is already in the queue is not
+/// submitted again.
+///
+/// A job that waits, failed or was cancelled resumes after the last epoch reported, unless its model,
+/// samples_per_epoch or global_batch changed. A job that completed starts over.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A plan (JSON) or a job file (YAML); - reads standard input.
+    /// Plan (JSON) or job file (YAML); - reads standard input.
     #[arg(value_name = "PLAN|JOBS")]
     input: PathBuf,
-    /// Only this job; may be given several times.
+    /// Submit only this job; may be given several times.
     #[arg(long = "job", short = 'j', value_name = "NAME")]
     jobs: Vec<String>,
-    /// Print the scripts and submit nothing. A job whose script you give to sbatch yourself is not followed by hsched watch.
+    /// Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that
+    /// job.
     #[arg(long)]
     dry_run: bool,
-    /// Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one
-    /// goes on from it.
+    /// Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from
+    /// them.
     #[arg(long)]
     restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
-    /// Id of this run instead of the time and a random number.
+    /// Id of this run [default: the time and a random number].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
-    /// How to print what was submitted.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    /// Passed to sbatch as they are; for a heterogeneous job they hold for its first component.
+    /// Additional sbatch options; in a heterogeneous job they apply to the first component.
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
     #[command(flatten)]

@@ -22,12 +22,12 @@ use crate::ui::{Align, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
-/// One line per check: ok, note (works, but mind this) or problem (something will fail). Asks the
-/// controller four short questions, and accounting two, and changes nothing. Ends with 0 when there is no problem, with 69 when
-/// Slurm is missing or does not answer, and with 1 on any other problem.
+/// Prints one line per check: ok, note (works, but be aware) or problem (something will fail). Makes four short
+/// requests to the controller and two to accounting, and changes nothing. Exits with 0 if there are no problems, 69
+/// if Slurm is missing or does not answer, and 1 otherwise.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
