@@ -132,7 +132,7 @@ impl Args {
                 CommandError::NotFound { .. } | CommandError::Start { .. } => {
                     let message = format!("{}: this Python cannot be started", self.python);
                     Failure::new(Exit::BadInput, message)
-                        .hint("name the one of your training: --python PROGRAM")
+                        .hint("name the Python of your training with --python PROGRAM")
                 }
                 CommandError::Unconfigured { stderr, .. }
                 | CommandError::Unreachable { stderr, .. }
@@ -143,7 +143,7 @@ impl Args {
             })?;
         // Libraries may print something in front of it.
         let last = output.stdout.lines().last().unwrap_or_default();
-        serde_json::from_str(last).map_err(|_| self.odd("it printed something else than an answer"))
+        serde_json::from_str(last).map_err(|_| self.odd("its output could not be read"))
     }
 
     fn odd(&self, why: &str) -> Failure {
@@ -159,7 +159,8 @@ impl Args {
         if !missing {
             return failure;
         }
-        failure.hint("activate the environment of your training first, or name its Python: --python PROGRAM")
+        failure
+            .hint("activate the environment of your training first, or name its Python with --python PROGRAM")
     }
 }
 
@@ -180,14 +181,12 @@ fn single_samples(job: &Job, ranks: &[PlacedRank]) -> Vec<String> {
     let warning = |(gpu_type, count)| {
         let ranks = if count == 1 { "1 rank takes".into() } else { format!("{count} ranks take") };
         let remedy = if job.max_batch.get(gpu_type) == Some(&1) {
-            "no more fit by its max_batch; leave the type out with gpu_types"
+            "max_batch allows no more; exclude the type with gpu_types"
         } else {
             "set batch_quantum: 2"
         };
         let name = &job.name;
-        format!(
-            "{name}: on {gpu_type} {ranks} one sample in a pass, which BatchNorm normalises by itself: {remedy}"
-        )
+        format!("{name}: on {gpu_type} {ranks} one sample per pass, too few for BatchNorm: {remedy}")
     };
     counts.into_iter().map(warning).collect()
 }

@@ -85,8 +85,8 @@ pub fn main() -> ExitCode {
     let json = cli.command.typed().wants_json();
     // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
     let result = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
-        let message = "internal error: hsched stopped where it should not";
-        Err(Failure::new(Exit::Internal, message).hint("please report it with the command and its input"))
+        let message = "internal error: this is a bug in hsched";
+        Err(Failure::new(Exit::Internal, message).hint("please report it, with the command and its input"))
     });
     match result {
         Ok(exit) => ExitCode::from(exit.code()),
@@ -103,8 +103,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let failure = Failure::new(Exit::Usage, message.split_whitespace().collect::<Vec<_>>().join(" "));
-        Terminal::new(Some(false), TerminalKind::default())
-            .fail(&failure.hint("--help lists what there is"), true);
+        Terminal::new(Some(false), TerminalKind::default()).fail(&failure.hint("see --help"), true);
         return ExitCode::from(Exit::Usage.code());
     }
     // clap knows whether this is help for stdout or an error for stderr.

@@ -197,9 +197,10 @@ fn write(args: &Args, context: &Context, files: &[Made]) -> Result<(), Failure> 
     for file in files {
         let path = path(args, file.name);
         if !args.force && context.directory.join(&path).symlink_metadata().is_ok() {
-            let message = format!("{} is there already; nothing was written", path.display());
-            return Err(Failure::new(Exit::Failed, message)
-                .hint("name another directory, or --force to write over it"));
+            let message = format!("{} already exists; nothing was written", path.display());
+            return Err(
+                Failure::new(Exit::Failed, message).hint("name another directory, or overwrite with --force")
+            );
         }
     }
     for file in files {
@@ -226,7 +227,7 @@ fn types(text: &str) -> Result<Types, String> {
     if let Ok(count) = text.parse::<usize>() {
         if !(1..=known.len()).contains(&count) {
             return Err(format!(
-                "from 1 to {} types have known speeds; name others with theirs",
+                "give a number from 1 to {}, or names; give unknown types a speed",
                 known.len()
             ));
         }
@@ -248,8 +249,8 @@ fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
         return Err("a name is missing between commas".to_owned());
     }
     if let Some((name, speed)) = entry.split_once('=') {
-        let gpu_type = GpuType::new(name).ok_or_else(|| format!("{name:?} is no GPU type"))?;
-        let speed: f64 = speed.parse().map_err(|_| format!("{speed:?} is no number"))?;
+        let gpu_type = GpuType::new(name).ok_or_else(|| format!("{name:?} is not a GPU type"))?;
+        let speed: f64 = speed.parse().map_err(|_| format!("{speed:?} is not a number"))?;
         if !(1e-3..=1e3).contains(&speed) {
             return Err(format!("{name}: a speed is a multiple of a V100's, from 0.001 to 1000"));
         }
@@ -258,7 +259,10 @@ fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
     let found = known.iter().find(|own| own.gpu_type.as_str() == entry);
     found.cloned().ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|own| own.gpu_type.as_str()).collect();
-        format!("the speed of {entry:?} is not known; write {entry}=SPEED, or one of {}", names.join(", "))
+        format!(
+            "the speed of {entry:?} is not known; write {entry}=SPEED, or use one of {}",
+            names.join(", ")
+        )
     })
 }
 

@@ -60,7 +60,7 @@ impl Subcommand for Args {
 /// When the catalogue has nothing by that name (exit 2), with the names nearest to it.
 fn find(name: &str) -> Result<Recognised, Failure> {
     recognise(name).ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, format!("no GPU is known as {name:?}"));
+        let failure = Failure::new(Exit::Usage, format!("no GPU is known by the name {name:?}"));
         let lower = name.to_ascii_lowercase();
         let mut near: Vec<&str> = spec::nearest(&lower, names()).into_iter().collect();
         near.extend(names().filter(|own| lower.len() > 1 && own.contains(&lower)));
@@ -69,7 +69,7 @@ fn find(name: &str) -> Result<Recognised, Failure> {
         near.retain(|own| seen.insert(*own));
         near.truncate(5);
         if !near.is_empty() {
-            return failure.hint(format!("near to it: {}; `hsched gpus` lists all", near.join(", ")));
+            return failure.hint(format!("similar names: {}; `hsched gpus` lists all", near.join(", ")));
         }
         failure.hint("`hsched gpus` lists all")
     })

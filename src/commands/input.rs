@@ -77,7 +77,7 @@ pub(super) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, 
     let (cluster, mut notes) =
         sinfo::parse(printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     if cluster.nodes.is_empty() {
-        notes.push("sinfo lists no nodes: this user may see no partition".into());
+        notes.push("sinfo lists no nodes: you may not have access to any partition".into());
     }
     Ok(completed(Seen { cluster, notes }, context))
 }
@@ -111,13 +111,13 @@ fn saved_cluster(path: &Path) -> Result<Seen, Failure> {
         Ok(text) => (text, Vec::new()),
         Err(error) => {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            (text, vec![format!("{}: is not all UTF-8; other characters show as \u{fffd}", name(path))])
+            (text, vec![format!("{}: is not all UTF-8; other characters are shown as \u{fffd}", name(path))])
         }
     };
     let wrong = |error: &dyn Error| {
         let failure = Failure::from_error(Exit::BadInput, error);
         Failure { message: format!("{} {}", name(path), failure.message), ..failure }
-            .hint(format!("read are {}", saved::READABLE))
+            .hint(format!("hsched reads {}", saved::READABLE))
     };
     let (cluster, said) = match saved::recognise(&text).map_err(|error| wrong(&error))? {
         Kind::ClusterFile => return cluster_file(&text, path),
@@ -153,7 +153,7 @@ pub(super) fn template(context: &Context) -> Result<Template, Failure> {
     let mut template = Template::default();
     let Some(directory) = &context.settings.templates else { return Ok(template) };
     if !directory.is_dir() {
-        let message = format!("templates: {} is no directory", directory.display());
+        let message = format!("templates: {} is not a directory", directory.display());
         return Err(Failure::new(Exit::BadInput, message));
     }
     let own = |file: &str| {

@@ -56,8 +56,8 @@ impl Subcommand for Args {
         let (path, explain) = self.jobs_and_explain()?;
         let text = input::text(path)?;
         if PlanFile::recognises(&text) {
-            let message = format!("{} is a plan already, not a job file", path.display());
-            return Err(Failure::new(Exit::BadInput, message).hint("hsched submit takes it"));
+            let message = format!("{} is a plan, not a job file", path.display());
+            return Err(Failure::new(Exit::BadInput, message).hint("submit it with hsched submit"));
         }
         if !self.compare.is_empty() {
             return compare(self, context, &text, path);
@@ -108,7 +108,7 @@ impl Args {
             (Some(path), explain) => Ok((path, explain)),
             (None, Some(path)) if !path.is_empty() => Ok((Path::new(path), Some(""))),
             (None, _) => {
-                let failure = Failure::new(Exit::Usage, "no job file is given");
+                let failure = Failure::new(Exit::Usage, "no job file given");
                 Err(failure.hint("hsched plan JOBS --explain [JOB]"))
             }
         }

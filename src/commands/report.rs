@@ -84,8 +84,8 @@ struct JobEnvironment(BTreeMap<String, String>);
 impl JobEnvironment {
     fn text(&self, name: &str) -> Result<&str, Failure> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty()).ok_or_else(|| {
-            Failure::new(Exit::Usage, format!("{name} is not set: this is no rank of a job of hsched"))
-                .hint("run it inside a job that hsched submitted: job scripts set HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH")
+            Failure::new(Exit::Usage, format!("{name} is not set: this process is not a rank of an hsched job"))
+                .hint("run it inside a job that hsched submitted: the job script sets HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH")
         })
     }
 
@@ -93,7 +93,7 @@ impl JobEnvironment {
         let text = self.text(name)?;
         text.parse().map_err(|_| {
             Failure::new(Exit::Usage, format!("{name} is {text:?}, not a whole number"))
-                .hint("job scripts set it; nothing in the job may change it")
+                .hint("the job script sets it; your program must not change it")
         })
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn advice(
         let lacks = speeds.columns().iter().zip(row).any(lacks);
         known && lacks && job.estimate.unwrap_or(setting) != Estimates::All
     };
-    let advice = "to use types without a known speed: hsched probe measures it, --estimate all estimates it";
+    let advice = "to use GPU types without a known speed, measure it with hsched probe or estimate it with --estimate all";
     jobs.iter().enumerate().any(left_out).then(|| advice.to_owned())
 }
 
@@ -100,8 +100,8 @@ pub(super) fn load(context: &Context) -> Result<SpeedFile, Failure> {
         let failure = Failure::from_error(Exit::BadInput, &error);
         let message = format!("{}: {}", SpeedFile::path(&state).display(), failure.message);
         Failure { message, ..failure }
-            .hint("it is left as it is: repair it, update hsched where a newer one wrote it, or move it away")
-            .hint("hsched plan --no-cache plans without it")
+            .hint("the file was not changed: repair it, update hsched if a newer version wrote it, or move it away")
+            .hint("hsched plan --no-cache does not use it")
     })
 }
 

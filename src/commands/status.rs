@@ -57,7 +57,7 @@ impl Subcommand for Args {
             }
             Format::Table if state.jobs.is_empty() => {
                 let place = root.display();
-                format!("no jobs in {place}: hsched add JOBS or hsched submit JOBS makes some known\n")
+                format!("no jobs in {place}: add some with hsched add JOBS or hsched submit JOBS\n")
             }
             Format::Table if self.jobs.is_empty() => status_table(&state, now, context.terminal),
             Format::Table => {
@@ -94,7 +94,7 @@ impl Args {
 /// Returns a line about a last look that was long ago.
 fn stale(looked: Time, now: Time) -> Option<String> {
     let age = now.since(looked);
-    (age.0 > STALE.0).then(|| format!("last looked at {} ago; hsched watch goes on\n", duration(age)))
+    (age.0 > STALE.0).then(|| format!("last updated {} ago; run hsched watch to continue\n", duration(age)))
 }
 
 /// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.

@@ -73,11 +73,12 @@ pub(super) fn prepare(
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
         if let Some(pieces) = script.walltime.and_then(Walltime::in_pieces) {
-            let next = "hsched watch submits the next piece when one ends, and nothing does without it";
-            context.note(&format!("{}: a time limit cuts it {pieces}; {next}", script.name));
+            let next = "keep hsched watch running: it submits the next piece when one ends";
+            context.note(&format!("{}: the time limit splits it into {pieces}; {next}", script.name));
         }
         let text = script.text.map_err(|message| {
-            bad(message).hint("submit the others with --job, or keep this job to one type with gpu_types")
+            bad(message)
+                .hint("submit the other jobs with --job, or limit this job to one GPU type with gpu_types")
         })?;
         Ok((script.name, text))
     };
@@ -122,11 +123,11 @@ pub(super) fn submit(
         ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
             Exit::Failed,
-            format!("in the queue already: {}; nothing was submitted", twice.jobs),
+            format!("already in the queue: {}; nothing was submitted", twice.jobs),
         )
         .hint(format!(
-            "{}cancel it with {}, give the new job another name, choose others with --job",
-            if twice.is_known() { "hsched watch goes on with it; or " } else { "" },
+            "{}cancel it with {}, rename the new job, or choose other jobs with --job",
+            if twice.is_known() { "hsched watch follows it; otherwise " } else { "" },
             twice.cancel(),
         )));
     }
@@ -261,7 +262,7 @@ impl Twice {
             return "hsched cancel".to_owned();
         }
         let ids: Vec<String> = self.strangers.iter().map(ToString::to_string).collect();
-        format!("scancel {} (this state directory does not know it)", ids.join(" "))
+        format!("scancel {} (it is not in this state directory)", ids.join(" "))
     }
 }
 
@@ -281,8 +282,8 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
         }
         let attempt = state.find(name)?.phase.attempt()?;
         let id = attempt.job_id.map_or_else(
-            || "no clear answer yet; try again in a minute".to_owned(),
-            |id| format!("job {id}, which Slurm does not show now"),
+            || "Slurm has not confirmed it yet; try again in a minute".to_owned(),
+            |id| format!("job {id}, not shown by Slurm at the moment"),
         );
         Some(format!("{name} ({id})"))
     });

@@ -75,8 +75,8 @@ impl Subcommand for Args {
         let text = input::text(&self.input)?;
         let planned = if PlanFile::recognises(&text) {
             if !self.planning.says_nothing() {
-                let message = "a plan is made already: --pin is the only planning option that it takes";
-                return Err(Failure::new(Exit::Usage, message).hint("give the job file to plan anew"));
+                let message = "the input is a plan: --pin is the only planning option allowed";
+                return Err(Failure::new(Exit::Usage, message).hint("to plan again, give the job file"));
             }
             planning::read(&text, &self.input)?
         } else {
@@ -102,7 +102,7 @@ impl Subcommand for Args {
         note_shared_checkpoints(context, &own);
         for &index in &chosen {
             if let Some(reason) = planned.plan.verdicts()[index].reason() {
-                context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
+                context.note(&format!("{} was not submitted: {reason}", planned.jobs[index].name));
             }
         }
         let unplaced = |&index: &usize| {
@@ -176,11 +176,11 @@ fn choose(planned: &Planned, names: &[String]) -> Result<Vec<usize>, Failure> {
     let number = |name: &String| {
         let known = || planned.jobs.iter().map(|job| job.name.as_str());
         known().position(|own| own == name).ok_or_else(|| {
-            let failure = Failure::new(Exit::Usage, format!("--job {name}: the plan has no such job"));
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the plan"));
             let all: Vec<&str> = known().collect();
             match spec::nearest(name, known()) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
-                None => failure.hint(format!("it has: {}", all.join(", "))),
+                None => failure.hint(format!("jobs in the plan: {}", all.join(", "))),
             }
         })
     };

@@ -261,11 +261,11 @@ fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
     let (_, placement) = choice.draft.placement(&stay.tracked.job.name)?;
     let gpus = Gpus::of(&choice.draft.ranks(placement));
     let (before, after) = (stay.epoch, placement.epoch.total());
-    let others = if after > before { "others gain more: " } else { "" };
+    let others = if after > before { "to make room for other jobs: " } else { "" };
     let same = gpus.by_type() == stay.attempt.gpus.by_type();
-    let place = if same { "by other shares".to_owned() } else { format!("on {gpus}") };
+    let place = if same { "with new batch shares".to_owned() } else { format!("on {gpus}") };
     let why = format!(
-        "{others}{} an epoch {place} instead of {}, {} left{}",
+        "{others}{} per epoch {place} instead of {}, {} epochs left{}",
         seconds(after),
         seconds(before),
         stay.tracked.epochs_left(),

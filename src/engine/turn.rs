@@ -150,7 +150,7 @@ fn act<W: World + ?Sized, E>(
                 if trouble.is_none()
                     && matches!(news, News::Deferred { .. } | News::Unreachable { .. } | News::Unclear { .. })
                 {
-                    trouble = Some("not tried after what came before".to_owned());
+                    trouble = Some("not tried, because an earlier request failed".to_owned());
                 }
                 hear(attempt(&batch.jobs[job].name, &batch.run, news))?;
             }

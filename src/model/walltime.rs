@@ -41,7 +41,7 @@ impl Walltime {
             minutes if minutes > 60 => format!("{} h {} min", minutes / 60, minutes % 60),
             minutes => format!("{minutes} min"),
         };
-        (self.pieces > 1).then(|| format!("in at least {} pieces of {length}", self.pieces))
+        (self.pieces > 1).then(|| format!("at least {} pieces of {length}", self.pieces))
     }
 }
 

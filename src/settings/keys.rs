@@ -322,7 +322,7 @@ pub(super) fn node_names(text: &str) -> Result<Vec<NodeName>, ValueError> {
 
 fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
     let gpu_type = GpuType::new(given.item)
-        .ok_or_else(|| ValueError::new(format!("{} is no GPU type", quoted(given.item))))?;
+        .ok_or_else(|| ValueError::new(format!("{} is not a GPU type", quoted(given.item))))?;
     settings.capacity.insert(gpu_type, given.count(0..=1_000_000)?);
     Ok(())
 }

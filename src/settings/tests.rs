@@ -179,7 +179,7 @@ fn all_problems_of_all_layers_are_listed() {
     /home/.config/hsched/config.toml:7: capacity.t4: must be at least 0, got -1
     /home/.config/hsched/config.toml:8: capacity.v100: must be at most 1000000, got 1000000000
     /home/project/hsched.toml:1: state_dir: must not be set by a project file; set it in your own file or with HSCHED_STATE_DIR
-    /home/project/hsched.toml:2: setup: must be a list of text, got a list with items that are no text
+    /home/project/hsched.toml:2: setup: must be a list of text, got a list with items that are not text
     /home/project/hsched.toml:3: het_steps: must be true or false, got "yes"
     /home/project/hsched.toml:4: color: must be auto, always or never, got "red"
     /home/project/hsched.toml:5: qos: must be one word, got "a\nb"

@@ -20,16 +20,16 @@ pub enum Reply {
 #[derive(Debug, Error)]
 pub enum CancelError {
     /// Slurm answered no, for instance because the job is somebody else's.
-    #[error("scancel was refused: {message}")]
+    #[error("scancel failed: {message}")]
     Refused { message: String },
     /// The request did not reach Slurm.
-    #[error("the job was not told")]
+    #[error("scancel did not reach the job")]
     Unreachable {
         #[source]
         source: CommandError,
     },
     /// The request may have been heard; to repeat it does no harm.
-    #[error("it is not known whether the job was told: {message}")]
+    #[error("it is not known whether scancel reached the job: {message}")]
     Unknown { message: String },
 }
 

@@ -41,8 +41,7 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
         match guessed(node) {
             Ok(Some(Found { gpu_type, selector, from })) => {
                 let note = format!(
-                    "its untyped GPUs are taken as {gpu_type}, from its {from}; \
-                     the setting untyped_gpus can say otherwise"
+                    "its untyped GPUs are taken to be {gpu_type}, from its {from}; override this with the setting untyped_gpus"
                 );
                 notes.of(&node.name, note);
                 set(node, &gpu_type, selector);
@@ -75,8 +74,7 @@ fn set(node: &mut Node, gpu_type: &GpuType, selector: Selector) {
 fn note_unclear(notes: &mut Notes, node: &NodeName, words: &BTreeSet<String>) {
     let words = excerpt(&words.iter().cloned().collect::<Vec<_>>().join(", "));
     let note = format!(
-        "its GPUs have no type, and its features or partitions name several: {words}; \
-         the setting untyped_gpus can say which"
+        "its GPUs have no type, and its features or partitions name several: {words}; set the type with the setting untyped_gpus"
     );
     notes.of(node, note);
 }

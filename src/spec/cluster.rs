@@ -134,7 +134,7 @@ impl Seen {
         self.gpus = self.gpus.saturating_add(each.saturating_mul(nodes as u64));
         if self.gpus > GPU_LIMIT && !self.too_many_gpus {
             self.too_many_gpus = true;
-            let message = format!("takes the cluster to {} GPUs; at most {GPU_LIMIT} are taken", self.gpus);
+            let message = format!("brings the cluster to {} GPUs; the limit is {GPU_LIMIT}", self.gpus);
             value.report(ValueError::new(message));
         }
     }
@@ -165,7 +165,7 @@ fn read_stock(fields: &Fields<'_>, counts: Vec<(GpuType, u32)>) -> Option<Vec<Gp
         if let Some(value) = fields.get("gpus_used")
             && used > *total
         {
-            let message = format!("{used} {gpu_type} are used, and the node has {total}");
+            let message = format!("{used} {gpu_type} are in use, but the node has {total}");
             value.report(ValueError::new(message));
         }
     }
@@ -196,7 +196,7 @@ fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&Value<'_>) -> Option<u64
     let total = fields.or(key, None, |value| read(value).map(Some));
     let used = fields.or(&used_key, 0, &read);
     if let (Some(value), None) = (fields.get(&used_key), fields.get(key)) {
-        value.report(ValueError::new(format!("says nothing without {key}")));
+        value.report(ValueError::new(format!("has no effect without {key}")));
     }
     Some(Usage { total: total.flatten()?, used: used? })
 }

@@ -75,7 +75,12 @@ pub const JOB_KEYS: [JobKey; 34] = [
         "0",
         "Fraction of the communication that overlaps with computation.",
     ),
-    optional("precision", "fp32, tf32, fp16 or bf16", "", "Precision of the training. Jobs in tf32 and bf16 only use GPUs that support it (Ampere or newer)."),
+    optional(
+        "precision",
+        "fp32, tf32, fp16 or bf16",
+        "",
+        "Precision of the training. Jobs in tf32 and bf16 only use GPUs that support it (Ampere or newer).",
+    ),
     optional("env", "map, or list of NAME=value", "", "Environment variables of every rank."),
     optional("setup", "list of shell lines", "", "Shell lines that run once, on the first node."),
     optional(
@@ -84,9 +89,19 @@ pub const JOB_KEYS: [JobKey; 34] = [
         "",
         "Shell lines that run once per node, for modules, virtual environments and data. All ranks of the node inherit the environment.",
     ),
-    optional("workdir", "directory", "", "Working directory of the job. Default: the directory where it is submitted or added."),
+    optional(
+        "workdir",
+        "directory",
+        "",
+        "Working directory of the job. Default: the directory where it is submitted or added.",
+    ),
     optional("account", "text", "", "Slurm account. Default: the setting account."),
-    optional("partition", "text", "", "Slurm partition, or several separated by commas. Default: the setting partition."),
+    optional(
+        "partition",
+        "text",
+        "",
+        "Slurm partition, or several separated by commas. Default: the setting partition.",
+    ),
     optional("qos", "text", "", "Slurm quality of service. Default: the setting qos."),
     optional(
         "time",
@@ -95,7 +110,12 @@ pub const JOB_KEYS: [JobKey; 34] = [
         "Upper bound on the Slurm time limit. The job asks for the predicted time plus a margin (setting time_margin), up to this and the partition's limit.",
     ),
     optional("cpus_per_gpu", "whole number", "", "CPUs per rank. Default: the setting cpus_per_gpu."),
-    optional("memory_per_gpu", "size, such as 32GiB", "", "Memory per rank. Default: the setting memory_per_gpu."),
+    optional(
+        "memory_per_gpu",
+        "size, such as 32GiB",
+        "",
+        "Memory per rank. Default: the setting memory_per_gpu.",
+    ),
     optional("sbatch", "list of words", "", "Additional sbatch options."),
     optional(
         "checkpoint",
@@ -109,7 +129,12 @@ pub const JOB_KEYS: [JobKey; 34] = [
         "",
         "Whether the job may use GPU types that this file does not list and on which its model was never measured, at estimated speeds: learnt estimates from other models that were measured on both types, all also from the table of GPUs. Default: the option --estimate, else the setting estimate.",
     ),
-    optional("retries", "whole number", "3", "How often hsched watch resubmits the job after a failure. Node failures, preemption and stops that made progress do not count."),
+    optional(
+        "retries",
+        "whole number",
+        "3",
+        "How often hsched watch resubmits the job after a failure. Node failures, preemption and stops that made progress do not count.",
+    ),
     optional(
         "deadline",
         "date and time, such as 2030-01-31T18:00:00",

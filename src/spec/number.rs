@@ -20,10 +20,8 @@ pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueE
     }
     if digits.len() > 1 && digits.starts_with('0') {
         let plain = digits.trim_start_matches('0');
-        let hint = format!(
-            "write {}: some readers take it for an octal number",
-            if plain.is_empty() { "0" } else { plain }
-        );
+        let hint =
+            format!("write {}: some parsers read it as octal", if plain.is_empty() { "0" } else { plain });
         return Err(ValueError::new(format!("has leading zeros, got {}", quoted(text))).hint(hint));
     }
     let number = digits.parse::<u64>().ok();

@@ -68,8 +68,10 @@ pub fn jobs(types: &[GpuType]) -> String {
     if let Some(first) = types.first() {
         let name = scalar(first.as_str());
         let _ = writeln!(text, "    #gpu_types: [{name}]   # the only GPU types that the job may use");
-        let _ =
-            writeln!(text, "    #max_batch: {{{name}: 64}}   # largest batch that fits in the memory of that GPU");
+        let _ = writeln!(
+            text,
+            "    #max_batch: {{{name}: 64}}   # largest batch that fits in the memory of that GPU"
+        );
     }
     text
 }

@@ -184,9 +184,9 @@ impl fmt::Display for Estimate {
         match self.method {
             Method::Ratios { models } => {
                 let plural = if models == 1 { "" } else { "s" };
-                write!(f, "scaled from {from} by {models} other model{plural}, ±{percent:.0} %")
+                write!(f, "estimated from {from} and {models} other model{plural}, ±{percent:.0} %")
             }
-            Method::GpuTable => write!(f, "guessed from {from} by the GPU table, ±{percent:.0} %"),
+            Method::GpuTable => write!(f, "estimated from {from} and the table of GPUs, ±{percent:.0} %"),
         }
     }
 }

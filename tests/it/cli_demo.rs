@@ -27,7 +27,7 @@ fn the_story_is_told_the_same_every_time() {
     $ hsched plan jobs.yaml
     optimal: 4 jobs on 16 of 16 GPUs
     mean completion 1 h 43 min, last 2 h 07 min, fairness 0.934
-    the mean is proven to be the least
+    the mean completion time is proven optimal
 
     JOB       GPUS               BATCHES                 EPOCH  COMM      DONE IN
     resnet50  2 v100 v2, 1 v100  114, 2x113, 4x43  12 min 46 s   5 %   2 h 07 min
@@ -59,27 +59,27 @@ fn the_story_is_told_the_same_every_time() {
     Now we watch; single epochs and restarts are left out here. A figure in
     jobs.yaml is far off, a job will fail, and a machine will die.
     $ hsched watch --moves auto
-    00:22:30 lstm: learnt v100 341/s at batch 256 (its job file said 900/s)
-             # Its ranks measured it. From now on that counts, not the job file.
-    00:22:30 lstm: stops to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
-             # What the moves gain is worth more than the restarts cost.
-    00:22:30 resnet50: stops to move: others gain more: 826 s an epoch on 4 v100
+    00:22:30 lstm: learnt v100 341/s at batch 256 (job file: 900/s)
+             # Its ranks measured the real speed. From now on hsched uses that, not the job file.
+    00:22:30 lstm: stopping to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
+             # The moves save more time than the restarts cost.
+    00:22:30 resnet50: stopping to move: to make room for other jobs: 826 s an epoch on 4 v100
                instead of 775 s, 9 left
-    00:22:30 bert: stops to move: 958 s an epoch on 4 v100 instead of 1283 s, 5 left
+    00:22:30 bert: stopping to move: 958 s an epoch on 4 v100 instead of 1283 s, 5 left
     00:39:00 bert: failed with exit status 1, 2 of 3 retries left; goes on after
                epoch 2 of 6
-             # It is tried again after a short wait, and no finished epoch is lost.
+             # It is retried after a short delay, and no finished epoch is lost.
     00:39:30 bert: submitted as job 8 to 4 v100 (v2); 15 min 58 s an epoch
     01:30:30 lstm: completed, 1 h 30 min after it was added
              # Its GPUs are free for others.
-    01:36:30 resnet50: stops to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
+    01:36:30 resnet50: stopping to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
                s, 3 left
     01:37:00 node v2 is down (Not responding)
-             # Its job is not to blame and loses no retry; it waits for other GPUs.
-    01:37:00 bert: lost a node; goes on after epoch 5 of 6
+             # The job did not cause this, so it uses no retry. It waits for other GPUs.
+    01:37:00 bert: lost a node; resumes after epoch 5 of 6
     01:37:30 bert: waits: needs a GPU of types p100, t4, v100; 0 on offer now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
-    01:49:30 resnet50: stops to move: others gain more: 714 s an epoch on 4 p100 + 4
+    01:49:30 resnet50: stopping to move: to make room for other jobs: 714 s an epoch on 4 p100 + 4
                t4 + 1 v100 instead of 641 s, 2 left
     01:50:00 bert: submitted as job 11 to 3 v100 (v1); 21 min 13 s an epoch
     02:12:00 bert: completed, 2 h 11 min after it was added
@@ -94,7 +94,7 @@ fn the_story_is_told_the_same_every_time() {
     vgg19          3  4 p100                                  1 h 48 min  1 h 49 min
     lstm           6  2 v100, then 4 t4                      50 min 08 s  1 h 30 min
 
-    The same hours in the same cluster, lived through in other ways:
+    The same jobs and events on the same cluster, without moves and with equal local batches:
     WAY                                    MEAN COMPLETION               LAST
     as above                                    1 h 56 min         2 h 12 min
     without moves                               2 h 25 min  +25 %  3 h 12 min

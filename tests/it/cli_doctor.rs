@@ -78,7 +78,7 @@ fn what_will_fail_is_a_problem() {
     );
     assert_eq!(found(&sandbox, "--set het_steps=false", 0, "mixed jobs")[0].0, "ok");
     let partitions = found(&sandbox, "--set partition=gpu,long", 1, "partitions");
-    assert_eq!(partitions[1].1, "the setting partition names long, which this user cannot see");
+    assert_eq!(partitions[1].1, "the setting partition names long, which you cannot see");
     let state = found(&sandbox, "--set state_dir=state", 1, "state");
     assert_eq!(state[0].0, "problem", "{state:?}");
 }
@@ -107,7 +107,10 @@ fn without_slurm_the_rest_is_still_looked_at() {
     assert_eq!(found(&sandbox, "", 69, "tools")[0].0, "problem");
     assert_eq!(found(&sandbox, "", 69, "settings").len(), 1);
     let down = self::sandbox().program("scontrol", "echo 'Slurmctld(primary) at north is DOWN'");
-    assert_eq!(found(&down, "", 69, "controller"), one("problem", "no controller is up (scontrol ping)"));
+    assert_eq!(
+        found(&down, "", 69, "controller"),
+        one("problem", "no controller is up, according to scontrol ping")
+    );
     let broken = self::sandbox().program("scontrol", "echo nonsense");
     assert_eq!(found(&broken, "", 1, "selection")[0].0, "note");
 }
@@ -128,7 +131,7 @@ fn accounts_that_slurm_would_refuse_are_known_before() {
         .program("sacct", ":");
     assert_eq!(
         found(&sandbox, "--set account=rrg-lab", 1, "accounts"),
-        one("ok", "you may charge def-me, rrg-lab")
+        one("ok", "you can use def-me, rrg-lab")
     );
     let refused = "partition gpu does not take account def-me; it takes rrg-lab";
     assert_eq!(

@@ -24,10 +24,10 @@ fn cluster(text: impl AsRef<[u8]>) -> String {
 fn a_missing_slurm_is_told_with_the_way_around_it() {
     assert_snapshot!(Sandbox::new().run("inventory").fails(69), @r"
     error: sinfo: command not found; is Slurm installed and in PATH?
-    hint: without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts
+    hint: without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts
     ");
     let ran = Sandbox::new().run("plan jobs.yaml --format json").exits(69);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
     let error = &ran.json()["error"];
     assert_eq!(
         ran.stderr,
@@ -40,7 +40,7 @@ fn a_missing_slurm_is_told_with_the_way_around_it() {
     let unconfigured = "echo 'sinfo: fatal: Could not establish a configuration source' >&2; exit 1";
     assert_snapshot!(asked(unconfigured, 69), @r"
     error: sinfo: Slurm is not configured on this machine: sinfo: fatal: Could not establish a configuration source
-    hint: without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts
+    hint: without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts
     ");
 }
 
@@ -80,7 +80,7 @@ fn a_controller_that_is_down_is_not_asked_again() {
 fn answers_that_make_no_sense_are_shown() {
     assert_snapshot!(asked("echo 'hello  world'; echo more", 1), @r#"error: sinfo printed nothing that can be read; it begins with "hello world""#);
     assert_snapshot!(asked("printf 'v1\\037gpu\\037'; kill -9 $$", 1), @r"
-    error: sinfo: signal: 9 (SIGKILL): it did not say why
+    error: sinfo: signal: 9 (SIGKILL): no error message
     hint: the command was: sinfo -h -N -O FORMAT
     ");
     assert_snapshot!(asked("printf '\\033[31mboom\\n' >&2; exit 3", 1), @r"
@@ -143,7 +143,7 @@ fn partitions_and_jobs_that_do_not_exist_have_near_ones() {
     hint: did you mean "gpu"?
     "#);
     assert_snapshot!(sandbox.run(&format!("{command} -j resnet")).fails(2), @r"
-    error: --job resnet: the plan has no such job
+    error: --job resnet: no such job in the plan
     hint: did you mean resnet18?
     ");
 }
@@ -171,7 +171,7 @@ fn a_wrong_command_line_has_its_own_code() {
     For more information, try '--help'.
     "#);
     let ran = sandbox.run("plan jobs.yaml --budget 3 --format=json").exits(2);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["--help lists what there is"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h: Slurm would take it for minutes"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h: Slurm would take it for minutes"}}"#);
     assert!(ran.stderr.starts_with("error: invalid value '3'"), "{}", ran.stderr);
     assert_eq!(sandbox.run("plan --format json").exits(2).json()["error"]["code"], "usage");
 }
@@ -198,7 +198,7 @@ fn a_reader_that_goes_away_is_no_error() {
     ] {
         let (reader, writer) = io::pipe().expect("a pipe");
         drop(reader);
-        let ran = sandbox.ran(&sandbox.command(&arguments).stdout(writer).output().expect("runs"));
+        let ran = sandbox.ran(&sandbox.command(&arguments).stdout(writer).output().expect("running"));
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     }
 }
@@ -208,7 +208,7 @@ fn a_full_disk_under_stdout_is_one() {
     let sandbox = Sandbox::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
     let mut command = sandbox.command(&["inventory", "--cluster", "cluster.yaml"]);
-    let ran = sandbox.ran(&command.stdout(full).output().expect("runs"));
+    let ran = sandbox.ran(&command.stdout(full).output().expect("running"));
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
         (Some(1), "error: cannot write to stdout: No space left on device (os error 28)\n")

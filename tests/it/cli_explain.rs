@@ -18,7 +18,7 @@ fn all_jobs_in_short() {
     t4           2     0  45 min 32 s
     v100         2     0   1 h 36 min
 
-    A price is what a GPU is worth to the jobs together, in seconds of all jobs'
+    A price is what one GPU is worth to all jobs together, in seconds of all jobs'
     completion times added up: the prices that prove the highest lower bound. A type
     at 0 s is not scarce.
 
@@ -79,7 +79,7 @@ fn json_has_it_all() {
     assert_eq!((&t4["type"], &t4["has"], &t4["one_fewer"]), (&"t4".into(), &0.into(), &Value::Null));
     assert_eq!(t4["one_more"]["free"], false);
     assert!(t4["one_more"]["change_s"].as_f64().is_some_and(|change| change < -2000.0));
-    assert_eq!(job["types"][1]["one_more"]["reason"], "it has all on offer");
+    assert_eq!(job["types"][1]["one_more"]["reason"], "it already has all on offer");
     assert_eq!(job["limits"][0]["limit"], "taken");
 }
 
@@ -87,15 +87,15 @@ fn json_has_it_all() {
 fn wrong_command_lines() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.run(&format!("{PLAN} --explain resnet81")).fails(2), @r"
-    error: --explain resnet81: the job file has no such job
+    error: --explain resnet81: no such job in the job file
     hint: did you mean resnet18?
     ");
     assert_snapshot!(sandbox.run(&format!("{PLAN} --explain x")).fails(2), @r"
-    error: --explain x: the job file has no such job
+    error: --explain x: no such job in the job file
     hint: it has: resnet18, vgg19
     ");
     assert_snapshot!(sandbox.run("plan --explain").fails(2), @r"
-    error: no job file is given
+    error: no job file given
     hint: hsched plan JOBS --explain [JOB]
     ");
     sandbox.run("plan jobs.yaml --explain --compare all").fails(2);

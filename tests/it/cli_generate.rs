@@ -55,8 +55,8 @@ fn files_that_are_there_stay_unless_forced() {
     let sandbox = Sandbox::new();
     let before = sandbox.text(&sandbox.work("jobs.yaml"));
     assert_snapshot!(sandbox.run("generate").fails(1), @r"
-    error: cluster.yaml is there already; nothing was written
-    hint: name another directory, or --force to write over it
+    error: cluster.yaml already exists; nothing was written
+    hint: name another directory, or overwrite with --force
     ");
     assert_eq!(sandbox.text(&sandbox.work("jobs.yaml")), before);
     assert_snapshot!(sandbox.run("generate new/folder --gpus 24 --types 1 --jobs 1").succeeds(), @r"

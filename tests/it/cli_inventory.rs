@@ -188,7 +188,7 @@ fn a_cluster_without_gpus_or_nodes_is_one_too() {
     no GPUs
 
     NODES  STATE  PARTITIONS  GPUS FREE/ALL  CPUS FREE  MEMORY FREE
-    note: sinfo lists no nodes: this user may see no partition
+    note: sinfo lists no nodes: you may not have access to any partition
     ");
 }
 

@@ -95,13 +95,13 @@ fn what_slurm_has_is_not_added() {
     let sandbox = submitted();
     let before = sandbox.snapshot()["jobs"][0]["spec"].clone();
     assert_snapshot!(sandbox.run("add jobs.yaml --account def").fails(1), @r"
-    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
     hint: wait for its end, cancel it with hsched cancel, or give the new job another name
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
     // Not even where another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
-    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
     hint: wait for its end, cancel it with scancel 1 2 (this state directory does not know it), or give the new job another name
     ");
     assert!(!sandbox.work("other").exists());
@@ -117,7 +117,7 @@ fn a_wrong_file_adds_nothing() {
     assert!(stderr.contains("did you mean epochs?") && stderr.contains("jobs.yaml:1"), "{stderr}");
     let sandbox = sandbox.file("jobs.yaml", JOBS);
     assert_snapshot!(sandbox.run("add jobs.yaml -- --array=1-3").fails(78), @r#"
-    error: sbatch option "--array=1-3" is refused: the tasks of an array would be the same ranks
+    error: sbatch option "--array=1-3" is refused: the tasks of a job array would all have the same ranks
     hint: leave the option out
     "#);
     assert!(!sandbox.state("").exists());
@@ -180,7 +180,7 @@ fn status_counts_what_ranks_have_reported_since() {
         [&json!(2), &json!(16.0), &json!("running"), &json!("2")]
     );
     assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
-    assert_eq!(own["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
+    assert_eq!(own["running"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
     assert_eq!((value["jobs"].as_array().map(Vec::len), sandbox.calls("squeue").len()), (Some(1), calls));
 }
 
@@ -310,8 +310,8 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     assert!(!sandbox.journal().contains("submitted"), "{}", sandbox.journal());
     let sandbox = sandbox.printing("squeue", &[&line(9, "vgg19", "PENDING")]);
     assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "r2")).fails(1), @r"
-    error: in the queue already: vgg19 (job 9, PENDING); nothing was submitted
-    hint: hsched watch goes on with it; or cancel it with hsched cancel, give the new job another name, choose others with --job
+    error: already in the queue: vgg19 (job 9, PENDING); nothing was submitted
+    hint: hsched watch follows it; otherwise cancel it with hsched cancel, give the new job another name, choose others with --job
     ");
     assert_eq!((sandbox.calls("sbatch").len(), phase(&sandbox, 0)), (1, json!("pending")));
     assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 9");
@@ -373,13 +373,13 @@ fn a_report_is_one_line_with_what_the_job_knows() {
 #[test]
 fn a_report_outside_a_job_says_what_is_missing() {
     assert_snapshot!(Sandbox::new().run("report --epoch 1").fails(2), @r"
-    error: HSCHED_REPORT is not set: this is no rank of a job of hsched
-    hint: run it inside a job that hsched submitted: job scripts set HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH
+    error: HSCHED_REPORT is not set: this process is not a rank of an hsched job
+    hint: run it inside a job that hsched submitted: the job script sets HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH
     ");
     let sandbox = rank().variable("RANK", "one");
     assert_snapshot!(sandbox.run("report --epoch 1").fails(2), @r#"
     error: RANK is "one", not a whole number
-    hint: job scripts set it; nothing in the job may change it
+    hint: the job script sets it; your program must not change it
     "#);
     let sandbox = rank().variable("HSCHED_REPORT", "/no/such/folder/rank-1.jsonl");
     assert_snapshot!(sandbox.run("report --epoch 1").fails(1), @r"

@@ -96,14 +96,14 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
     // The queue is empty: both have left it.
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    a, b: Slurm does not show it; waits a minute to be sure
+    a, b: not in the queue; waiting a minute to be sure
     ");
     assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
 }
 
 #[test]
 fn without_jobs_it_says_what_to_do_and_ends() {
-    assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: hsched add JOBS or hsched submit JOBS makes some known");
+    assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: add some with hsched add JOBS or hsched submit JOBS");
     let sandbox = sandbox();
     sandbox.run("add jobs.yaml").succeeds();
     sandbox.run("cancel a b c").exits(0);
@@ -151,7 +151,7 @@ fn a_job_that_ended_badly_before_the_first_look_counts_for_the_exit_status() {
     let sandbox = sandbox.printing("squeue", &[&ended]);
     // It ended long before this watch began, and nobody had noted it yet.
     let told = sandbox.run("watch").exits(1).stdout;
-    assert!(lines(&told).starts_with("a: given up: failed with exit status 1"), "{told}");
+    assert!(lines(&told).starts_with("a: gave up: failed with exit status 1"), "{told}");
     // Now it is history.
     sandbox.run("watch").exits(0);
 }
@@ -180,7 +180,7 @@ fn one_watch_goes_on_at_a_time() {
     let lock = fs::File::create(sandbox.state("watch.lock")).expect("a file");
     lock.lock().expect("is free");
     assert_snapshot!(sandbox.run("watch").fails(75), @r"
-    error: ROOT/home/.local/state/hsched/watch.lock: another hsched watch follows these jobs
+    error: ROOT/home/.local/state/hsched/watch.lock: another hsched watch already follows these jobs
     hint: hsched status shows them
     ");
     // Single turns share the state with it.

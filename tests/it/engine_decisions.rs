@@ -378,7 +378,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     apply(&mut then, Time(5.0), &event, &rules);
     assert_eq!(
         then.jobs[0].last.1,
-        "failed with exit status 1 in its first run on p100, which its file does not list: not tried there again; \
+        "failed with exit status 1 in its first run on p100, which its job file does not list: will not try there again; \
          2 of 3 retries left"
     );
     assert_eq!(words(&take(then.clone(), 60.0, &cluster, &rules).actions), ["submit a on 1 v100"]);

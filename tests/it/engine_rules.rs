@@ -105,14 +105,14 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
         // Its retries count from now, and its past stays.
         assert_eq!((after.failures, after.fruitless, after.past.len(), not_before(&after)), (0, 0, 1, None));
     };
-    let on = "; goes on after epoch 4 of 10";
+    let on = "; resumes after epoch 4 of 10";
     check((failed(), 4), same(), false, on, 4);
     check((Some(Outcome::Cancelled), 4), same(), false, on, 4);
     check((None, 4), same(), false, on, 4);
-    check((failed(), 10), same(), false, "; goes on after epoch 9 of 10", 9);
+    check((failed(), 10), same(), false, "; resumes after epoch 9 of 10", 9);
     check((failed(), 0), same(), true, "", 0);
-    check((failed(), 4), same(), true, "; begins anew: --restart", 0);
-    check((Some(Outcome::Completed), 10), same(), false, "; begins anew: the one before completed", 0);
+    check((failed(), 4), same(), true, "; starts over: --restart", 0);
+    check((Some(Outcome::Completed), 10), same(), false, "; starts over: the previous one completed", 0);
     let other = |change: &dyn Fn(&mut Job)| {
         let mut job = same();
         change(&mut job);
@@ -125,9 +125,9 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
         (other(&|job| job.epochs = 3), "4 epochs are done, and it has 3 now"),
     ];
     for (job, why) in cases {
-        check((failed(), 4), job, false, &format!("; begins anew: {why}"), 0);
+        check((failed(), 4), job, false, &format!("; starts over: {why}"), 0);
     }
-    check((failed(), 4), other(&|job| job.epochs = 20), false, "; goes on after epoch 4 of 20", 4);
+    check((failed(), 4), other(&|job| job.epochs = 20), false, "; resumes after epoch 4 of 20", 4);
 }
 
 #[test]

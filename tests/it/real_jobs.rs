@@ -33,7 +33,8 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
         assert_eq!([&line["samples"], &line["batch"]], [&planned[rank]["samples"], &planned[rank]["batch"]]);
         assert_eq!([&line["compute_s"], &line["metrics"]["loss"]], [0.5, 0.7], "{line}");
     }
-    let run = fs::read_dir(desk.folder.join("state/runs")).expect("runs").next().expect("one").expect("one");
+    let run =
+        fs::read_dir(desk.folder.join("state/runs")).expect("running").next().expect("one").expect("one");
     let modes = ["", "report", "report/owner"].map(|folder| mode(&run.path().join(folder)));
     assert_eq!(modes, [0o700; 3]);
     // What is the user's own is made as everywhere.
@@ -49,7 +50,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     let done = desk.hsched(&["add", "jobs.yaml"]);
     assert!(
         done.stdout.starts_with(
-            "owner: added again: the one before is over (cancelled); goes on after epoch 3 of 9\n"
+            "owner: added again: the one before is over (cancelled); resumes after epoch 3 of 9\n"
         ),
         "{}",
         done.stdout

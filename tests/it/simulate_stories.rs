@@ -303,7 +303,7 @@ fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     100 x: epoch 1 of 4 done (100.0 s)
     100 y: epoch 1 of 4 done (100.0 s)
     200 x: epoch 2 of 4 done (100.0 s)
-    200 x: failed with exit status 1, 2 of 3 retries left; goes on after epoch 2 of 4
+    200 x: failed with exit status 1, 2 of 3 retries left; resumes after epoch 2 of 4
     200 y: epoch 2 of 4 done (100.0 s)
     205 x: submitted as job 3 to 1 a (n); 100.0 s an epoch
     206 x: runs on 1 a (n)
@@ -341,9 +341,9 @@ fn a_story_has_a_line_for_all_that_is_news() {
     1 y: runs on 1 a (n2)
     100 x: epoch 1 of 4 done (100.0 s)
     125 y: epoch 1 of 4 done (125.0 s)
-    125 y: learnt a 8.0/s at batch 100 (its job file said 10/s)
+    125 y: learnt a 8.0/s at batch 100 (job file: 10/s)
     130 nodes n[2-3] are down (Not responding)
-    130 y: lost a node; goes on after epoch 1 of 4
+    130 y: lost a node; resumes after epoch 1 of 4
     135 y: waits: needs a a; 0 on offer now
     200 x: epoch 2 of 4 done (100.0 s)
     300 node n2 is back
@@ -372,5 +372,5 @@ fn many_that_wait_are_one_line() {
     let waits: Vec<&String> =
         lines.iter().filter(|line| line.starts_with("0 ") && line.contains("wait")).collect();
     assert_eq!(waits.len(), 3, "{waits:?}");
-    assert_eq!(waits[2], "0 3 more jobs wait: hsched status says why");
+    assert_eq!(waits[2], "0 3 more jobs are waiting: hsched status shows why");
 }

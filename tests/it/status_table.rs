@@ -50,7 +50,7 @@ fn running() -> Tracked {
         epochs_done: 10,
         epoch: Some(Seconds(180.0)),
         epoch_at: Some(Time(NOW.0 - 50.0)),
-        ..tracked("runs", Phase::Running(attempt()), said)
+        ..tracked("running", Phase::Running(attempt()), said)
     }
 }
 
@@ -77,11 +77,11 @@ fn every_phase_is_shown_and_nothing_is_hidden() {
     waits  waiting  -                0/20  -                  -
       no GPU is left, 60.0 s ago
     tries  waiting  -                0/20  -                  -
-      lost a node\u{1b}[31m; tried again in 90.0 s
+      lost a node\u{1b}[31m; retry in 90.0 s
     fails  failed   -                0/20  -                  10 min 00 s ago
       failed with exit status 9, for the last of 4 times
 
-    not available when last looked at: n[1-2]
+    nodes unavailable at the last look: n[1-2]
     1 running, 2 waiting, 1 failed
     ");
 }
@@ -116,7 +116,7 @@ fn a_job_in_full_has_all_its_submissions() {
       script     /state/runs/r7/runs.sbatch
 
     RUN  JOB ID  GPUS           NODES      EPOCHS  RAN          END
-    r6       17  2 t4 + 1 v100  a[1-2],b1       4  10 min 00 s  saved its state
+    r6       17  2 t4 + 1 v100  a[1-2],b1       4  10 min 00 s  saved a checkpoint
     r7       17  2 t4 + 1 v100  a[1-2],b1       6  30 min 00 s  runs
     ");
 }

@@ -62,7 +62,7 @@ impl Subcommand for Args {
         let scene = Scene::new(&context.settings, self.seed)?;
         let policy = policy::find(policy::names()[0], Parameters::default())
             .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))?;
-        let progress = Progress::start("imagining a cluster".to_owned());
+        let progress = Progress::start("simulating a cluster".to_owned());
         let played = perform(&scene, policy.as_ref());
         let other = |sharing| completions(&without_moves(&scene, policy.as_ref(), sharing));
         let way = |name, word, completions| Way { name, word, completions };

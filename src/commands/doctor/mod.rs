@@ -91,10 +91,10 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
     if let Ok(text) = &ping
         && printed::is_up(text) == Some(false)
     {
-        let check = Check::problem("controller", "no controller is up (scontrol ping)");
-        checks.push(
-            check.advise("wait, or tell the administrators; plan meanwhile with --cluster or --from FILE"),
-        );
+        let check = Check::problem("controller", "no controller is up, according to scontrol ping");
+        checks.push(check.advise(
+            "wait, or tell your administrators; until then, plan with --cluster FILE or --from FILE",
+        ));
         return (checks, false);
     }
     let begin = context.clock.elapsed();
@@ -136,9 +136,9 @@ fn absent(name: &'static str, error: &CommandError) -> Check {
             "log in to a login node or load the module slurm; without Slurm, plan with --cluster FILE"
         }
         CommandError::TimedOut { .. } => {
-            "see whether `scontrol ping` answers; allow more time with --set slurm_timeout=60s"
+            "check whether `scontrol ping` answers; allow more time with --set slurm_timeout=60s"
         }
-        _ => "see whether `scontrol ping` answers; without Slurm, plan with --cluster or --from FILE",
+        _ => "check whether `scontrol ping` answers; without Slurm, plan with --cluster FILE or --from FILE",
     })
 }
 
@@ -147,26 +147,26 @@ fn environment() -> Check {
     let variables = process_environment().map(|(name, _)| name);
     let cleared = cleared_variables(variables);
     if cleared.is_empty() {
-        return Check::ok("environment", "no variables that change Slurm's commands");
+        return Check::ok("environment", "no variables that change the behaviour of Slurm's commands");
     }
     let inside = cleared.iter().any(|name| name == "SLURM_JOB_ID");
     let check =
-        Check::note("environment", format!("hsched keeps {} from Slurm's commands", cleared.join(", ")));
+        Check::note("environment", format!("hsched hides {} from Slurm's commands", cleared.join(", ")));
     if inside {
         return check
-            .advise("this is inside a Slurm job; hsched belongs on login nodes, where no job ends it");
+            .advise("this shell runs inside a Slurm job; run hsched on a login node, where it does not end with the job");
     }
-    check.advise("nothing to do; options for your jobs go into `sbatch` in the settings")
+    check.advise("nothing to do; put options for your jobs into the setting `sbatch`")
 }
 
 fn settings(context: &Context) -> Vec<Check> {
     if let Some(problems) = &context.wrong_settings {
         let check = |problem: &SettingsProblem| {
             Check::problem("settings", problem.to_string())
-                .advise("no other command runs before this is right")
+                .advise("fix this first: other commands do not run before that")
         };
         return problems.as_slice().iter().map(check).collect();
     }
     let given = context.settings.rows().iter().filter(|row| row.origin != Origin::Default).count();
-    vec![Check::ok("settings", format!("valid, {given} given; `hsched config show` lists them"))]
+    vec![Check::ok("settings", format!("valid, {given} set; `hsched config show` lists them"))]
 }

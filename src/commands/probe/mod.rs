@@ -83,7 +83,7 @@ impl Args {
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let mut jobs = input::jobs(&input::text(&self.jobs)?, &self.jobs)?;
         if let Some(name) = self.names.iter().find(|name| jobs.iter().all(|job| job.name.as_str() != *name)) {
-            let failure = Failure::new(Exit::Usage, format!("--job {name}: the file has no such job"));
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the job file"));
             let near = spec::nearest(name, jobs.iter().map(|job| job.name.as_str()));
             return Err(match near {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
@@ -143,7 +143,7 @@ impl Args {
             let probes: Vec<Value> = wanted.iter().map(probe).collect();
             print(context, &json_text(&json!({ "schema": "hsched.probe/1", "probes": probes }))?)?;
         } else if wanted.is_empty() {
-            print(context, "Nothing to measure: every speed is known.\n")?;
+            print(context, "Nothing to measure: all speeds are known.\n")?;
         } else {
             let mut table = Table::new(&[
                 ("JOB", Align::Left),

@@ -157,9 +157,9 @@ impl Prober<'_> {
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
             let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
             if let Some(twice) = submission::in_queue(&names, &queue, &State::default()) {
-                let message = format!("in the queue already: {}", twice.jobs);
+                let message = format!("already in the queue: {}", twice.jobs);
                 return Err(Failure::new(Exit::Failed, message)
-                    .hint("cancel them with scancel, or wait for their end"));
+                    .hint("cancel them with scancel, or wait for them to end"));
             }
             submission::mean(&mut round.state, &mut batch, seen.at);
             // Those without a GPU have their turn in the next round.
@@ -309,9 +309,9 @@ impl Prober<'_> {
         let measured = round.found.iter().filter(|(_, found)| found.trouble.is_none()).map(|(name, _)| name);
         let measured: Vec<&str> = measured.map(JobName::as_str).collect();
         let failure = match kept {
-            Err(kept) => failure.hint(format!("what was measured could not be kept: {}", kept.message)),
-            Ok(()) if measured.is_empty() => failure.hint("nothing was measured yet"),
-            Ok(()) => failure.hint(format!("what was measured is kept: {}", measured.join(", "))),
+            Err(kept) => failure.hint(format!("the measurements could not be stored: {}", kept.message)),
+            Ok(()) if measured.is_empty() => failure.hint("nothing has been measured yet"),
+            Ok(()) => failure.hint(format!("the measurements are stored: {}", measured.join(", "))),
         };
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
         let own = |tracked: &Tracked| Some((tracked.job.name.clone(), tracked.phase.attempt()?.job_id?));

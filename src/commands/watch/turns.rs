@@ -154,7 +154,7 @@ impl<'a> Watch<'a> {
                     summary = left.summary;
                     if let Some(outage) = outage.take() {
                         let length = state::now(self.context).since(outage.since);
-                        self.say(&format!("all is well again, after {}", duration(length)));
+                        self.say(&format!("working again after {}", duration(length)));
                     }
                     if !left.busy && !self.args.forever {
                         print(self.context, &left.table.unwrap_or_default())?;
@@ -164,7 +164,7 @@ impl<'a> Watch<'a> {
                 // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
                     if outage.as_ref().is_none_or(|outage| outage.message != failure.message) {
-                        self.say(&format!("{}; goes on trying", failure.message));
+                        self.say(&format!("{}; will keep trying", failure.message));
                         let since = outage.map_or_else(|| state::now(self.context), |outage| outage.since);
                         outage = Some(Outage { since, message: failure.message });
                     }
@@ -173,7 +173,7 @@ impl<'a> Watch<'a> {
                 Err(failure) => return Err(failure),
             }
             let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
-            let _status = Progress::start(format!("{summary}; looks every {seconds}"));
+            let _status = Progress::start(format!("{summary}; next turn in {seconds}"));
             if self.context.terminal.loses_reader_within(pause) {
                 // As `head` does it: whoever read it has seen enough.
                 return Ok(Exit::Done);
@@ -251,7 +251,7 @@ impl<'a> Watch<'a> {
             return String::new();
         }
         if state.jobs.is_empty() {
-            return "no jobs: hsched add JOBS or hsched submit JOBS makes some known\n".into();
+            return "no jobs: add some with hsched add JOBS or hsched submit JOBS\n".into();
         }
         let mut followed = state.clone();
         followed.jobs.retain(|tracked| self.follows(tracked));
