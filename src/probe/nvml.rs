@@ -122,10 +122,10 @@ mod tests {
             let text = absence(&error);
             assert!(text.contains(part) && !text.ends_with('.'), "{text}");
         };
-        check(NvmlError::LibraryNotFound, "comes with the driver");
+        check(NvmlError::LibraryNotFound, "part of the NVIDIA driver");
         check(NvmlError::DriverNotLoaded, "nvidia-smi");
         check(NvmlError::NoPermission, "/dev/nvidiactl");
-        check(NvmlError::LibRmVersionMismatch, "restarted");
+        check(NvmlError::LibRmVersionMismatch, "reboot");
         check(NvmlError::Unknown, "NVML says");
     }
 }

@@ -246,18 +246,18 @@ mod tests {
         check(own(Some("def-me"), Some("gpu"), Some("long"), 64), &[]);
         check(
             own(Some("far"), None, None, 1),
-            &["account \"far\" is none that you may charge; those are def-me, rrg-lab, stopped"],
+            &["you cannot use account \"far\"; your accounts are def-me, rrg-lab, stopped"],
         );
         check(
             own(Some("def-me"), Some("lab"), None, 1),
-            &["partition lab does not take account def-me; it takes rrg-lab, rrg-x"],
+            &["partition lab does not accept account def-me; it accepts rrg-lab, rrg-x"],
         );
-        check(own(Some("def-me"), Some("open"), None, 1), &["partition open does not take account def-me"]);
-        check(own(Some("rrg-lab"), Some("open"), None, 1), &["account rrg-lab is for partition gpu alone"]);
+        check(own(Some("def-me"), Some("open"), None, 1), &["partition open does not accept account def-me"]);
+        check(own(Some("rrg-lab"), Some("open"), None, 1), &["account rrg-lab is only for partition gpu"]);
         check(own(Some("rrg-lab"), Some("gpu, open"), None, 1), &[]);
         check(
             own(Some("def-me"), None, Some("fast"), 1),
-            &["QOS \"fast\" is none that you may use; those are long, normal"],
+            &["you cannot use QOS \"fast\"; yours are long, normal"],
         );
         check(
             own(Some("rrg-lab"), Some("gpu"), None, 9),
@@ -266,7 +266,7 @@ mod tests {
         check(own(Some("stopped"), None, None, 1), &["account stopped allows no jobs"]);
         check(
             own(None, Some("lab"), Some("long"), 1),
-            &["partition lab does not take QOS long; it takes normal"],
+            &["partition lab does not accept QOS long; it accepts normal"],
         );
         assert!(Associations::parse("", None).troubles(own(Some("x"), None, None, 1), &[]).is_empty());
     }

@@ -184,7 +184,7 @@ mod tests {
         let output = Output { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
         let error = submitted(Ok(output)).expect_err("no number");
         let expected =
-            "it is not known whether the job was submitted: sbatch printed \"queued\" and no job number; hm";
+            "it is not known whether the job was submitted: sbatch printed \"queued\" but no job id; hm";
         assert_eq!(error.to_string(), expected);
     }
 

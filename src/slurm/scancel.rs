@@ -115,7 +115,7 @@ mod tests {
     fn a_refusal_is_told_from_silence() {
         let refused =
             failure("exit status: 1", "scancel: error: Kill job error on job id 7: Access denied\n");
-        let expected = "scancel was refused: Kill job error on job id 7: Access denied";
+        let expected = "scancel failed: Kill job error on job id 7: Access denied";
         assert_eq!(refused.expect_err("no").to_string(), expected);
         let silent = "scancel: error: Kill job error on job id 7: Unable to contact slurm controller (connect failure)";
         assert!(matches!(failure("exit status: 8", silent), Err(CancelError::Unreachable { .. })));

@@ -164,11 +164,11 @@ mod tests {
         n7 gpu:2 k80:2
         n8 v100:1 by name
         n9 v100-32gb:1 by feature v100-32gb
-        n[1-2]: its untyped GPUs are taken as v100, from its feature v100; the setting untyped_gpus can say otherwise
-        n3: its untyped GPUs are taken as a100, from its partition gpu_a100; the setting untyped_gpus can say otherwise
-        n4: its GPUs have no type, and its features or partitions name several: t4, v100; the setting untyped_gpus can say which
-        n8: its untyped GPUs are taken as v100, from its feature v100(2); the setting untyped_gpus can say otherwise
-        n9: its untyped GPUs are taken as v100-32gb, from its feature v100-32gb; the setting untyped_gpus can say otherwise
+        n[1-2]: its untyped GPUs are taken to be v100, from its feature v100; override this with the setting untyped_gpus
+        n3: its untyped GPUs are taken to be a100, from its partition gpu_a100; override this with the setting untyped_gpus
+        n4: its GPUs have no type, and its features or partitions name several: t4, v100; set the type with the setting untyped_gpus
+        n8: its untyped GPUs are taken to be v100, from its feature v100(2); override this with the setting untyped_gpus
+        n9: its untyped GPUs are taken to be v100-32gb, from its feature v100-32gb; override this with the setting untyped_gpus
         ");
         assert_snapshot!(check(&nodes[..5], &[("n[4-5]", "x"), ("ib", "y"), ("gpu", "z")]), @r"
         n1 y:4 by feature ib

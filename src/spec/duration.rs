@@ -137,7 +137,7 @@ mod tests {
         };
         check("30", "write 30s, 30m or 30h");
         check("12:30", "write 12:30:00 for hours");
-        check("00:61:00", "beyond 59");
+        check("00:61:00", "above 59");
         check("", "must be a duration");
         check("-5s", "must be a duration");
         check("5s5s", "must be a duration");

@@ -150,10 +150,7 @@ mod tests {
         check(r#"{"name": "$(a)", "state": "idle"}"#, "nodes[0]");
         check(r#"{"name": "a"}"#, "is not an hsched inventory");
         check(&[gpus(""), gpus("")].join(","), "node \"a\" is named a second time");
-        check(
-            &gpus(r#"{"type": "a b", "total": 1}"#),
-            "node a: \"a b\" is no GPU type, or is named a second time",
-        );
+        check(&gpus(r#"{"type": "a b", "total": 1}"#), "node a: \"a b\" is not a GPU type, or appears twice");
         check(&gpus(r#"{"type": "t4", "total": 4000000000}"#), "counts more than 1000000 GPUs");
     }
 }

@@ -26,7 +26,7 @@ fn the_story_is_told_the_same_every_time() {
     Who should get what, so that the jobs are done soonest on average?
     $ hsched plan jobs.yaml
     optimal: 4 jobs on 16 of 16 GPUs
-    mean completion 1 h 43 min, last 2 h 07 min, fairness 0.934
+    mean completion time 1 h 43 min, makespan 2 h 07 min, fairness 0.934
     the mean completion time is proven optimal
 
     JOB       GPUS               BATCHES                 EPOCH  COMM      DONE IN
@@ -38,10 +38,10 @@ fn the_story_is_told_the_same_every_time() {
 
     Each becomes one Slurm job.
     $ hsched submit jobs.yaml
-    resnet50: submitted as job 1 to 4 t4 + 3 v100 (t1,v[1-2]); 12 min 46 s an epoch
-    bert: submitted as job 2 to 3 v100 (v1); 21 min 17 s an epoch
-    vgg19: submitted as job 3 to 4 p100 (p1); 36 min 10 s an epoch
-    lstm: submitted as job 4 to 2 v100 (v2); 501.4 s an epoch
+    resnet50: submitted as job 1 on 4 t4 + 3 v100 (t1,v[1-2]); predicted 12 min 46 s per epoch
+    bert: submitted as job 2 on 3 v100 (v1); predicted 21 min 17 s per epoch
+    vgg19: submitted as job 3 on 4 p100 (p1); predicted 36 min 10 s per epoch
+    lstm: submitted as job 4 on 2 v100 (v2); predicted 501.4 s per epoch
 
     Its ranks get unequal parts of each batch, and are done with them at the same
     time: node, local rank, batch, micro-batch, steps, GPU.
@@ -59,17 +59,17 @@ fn the_story_is_told_the_same_every_time() {
     Now we watch; single epochs and restarts are left out here. A figure in
     jobs.yaml is far off, a job will fail, and a machine will die.
     $ hsched watch --moves auto
-    00:22:30 lstm: learnt v100 341/s at batch 256 (job file: 900/s)
+    00:22:30 lstm: measured v100 341/s at batch 256 (job file: 900/s)
              # Its ranks measured the real speed. From now on hsched uses that, not the job file.
-    00:22:30 lstm: stopping to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
+    00:22:30 lstm: stopping to move: 806 s per epoch on 4 t4 instead of 1320 s, 5 epochs left
              # The moves save more time than the restarts cost.
     00:22:30 resnet50: stopping to move: to make room for other jobs: 826 s an epoch on 4 v100
                instead of 775 s, 9 left
-    00:22:30 bert: stopping to move: 958 s an epoch on 4 v100 instead of 1283 s, 5 left
+    00:22:30 bert: stopping to move: 958 s per epoch on 4 v100 instead of 1283 s, 5 epochs left
     00:39:00 bert: failed with exit status 1, 2 of 3 retries left; goes on after
                epoch 2 of 6
              # It is retried after a short delay, and no finished epoch is lost.
-    00:39:30 bert: submitted as job 8 to 4 v100 (v2); 15 min 58 s an epoch
+    00:39:30 bert: submitted as job 8 on 4 v100 (v2); predicted 15 min 58 s per epoch
     01:30:30 lstm: completed, 1 h 30 min after it was added
              # Its GPUs are free for others.
     01:36:30 resnet50: stopping to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
@@ -77,11 +77,11 @@ fn the_story_is_told_the_same_every_time() {
     01:37:00 node v2 is down (Not responding)
              # The job did not cause this, so it uses no retry. It waits for other GPUs.
     01:37:00 bert: lost a node; resumes after epoch 5 of 6
-    01:37:30 bert: waits: needs a GPU of types p100, t4, v100; 0 on offer now
+    01:37:30 bert: waiting: needs a GPU of types p100, t4, v100; 0 on offer now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
     01:49:30 resnet50: stopping to move: to make room for other jobs: 714 s an epoch on 4 p100 + 4
                t4 + 1 v100 instead of 641 s, 2 left
-    01:50:00 bert: submitted as job 11 to 3 v100 (v1); 21 min 13 s an epoch
+    01:50:00 bert: submitted as job 11 on 3 v100 (v1); predicted 21 min 13 s per epoch
     02:12:00 bert: completed, 2 h 11 min after it was added
     02:13:00 resnet50: completed, 2 h 12 min after it was added
 

@@ -97,7 +97,7 @@ fn wrong_settings_are_a_finding_and_the_right_ones_hold() {
 #[test]
 fn variables_that_are_kept_from_slurm_are_named() {
     let sandbox = sandbox().variable("SQUEUE_FORMAT", "%i").variable("SLURM_CLUSTERS", "north");
-    let expected = "hsched keeps SQUEUE_FORMAT from Slurm's commands";
+    let expected = "hsched hides SQUEUE_FORMAT from Slurm's commands";
     assert_eq!(found(&sandbox, "", 0, "environment"), one("note", expected));
 }
 
@@ -133,17 +133,14 @@ fn accounts_that_slurm_would_refuse_are_known_before() {
         found(&sandbox, "--set account=rrg-lab", 1, "accounts"),
         one("ok", "you can use def-me, rrg-lab")
     );
-    let refused = "partition gpu does not take account def-me; it takes rrg-lab";
+    let refused = "partition gpu does not accept account def-me; it accepts rrg-lab";
     assert_eq!(
         found(&sandbox, "--set account=def-me --set partition=gpu", 1, "accounts"),
         one("problem", refused)
     );
     let added = sandbox.run("add jobs.yaml --account def-me --partition gpu --qos fast").exits(0).stderr;
     assert!(added.contains(&format!("note: vgg19: {refused}\n")), "{added}");
-    assert!(
-        added.contains("note: vgg19: QOS \"fast\" is none that you may use; those are normal\n"),
-        "{added}"
-    );
+    assert!(added.contains("note: vgg19: you cannot use QOS \"fast\"; yours are normal\n"), "{added}");
     let added = Sandbox::with_slurm().run("add jobs.yaml --account def-me").exits(0).stderr;
     assert!(!added.contains("account"), "{added}");
 }

@@ -37,7 +37,7 @@ fn all_jobs_in_short() {
 #[test]
 fn a_job_in_full() {
     assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --explain resnet18")).succeeds(), @r"
-    resnet18: 2 v100, done in 4 h 18 min; at the prices it pays 3 h 13 min
+    resnet18: 2 v100, done in 4 h 18 min; at these prices it pays 3 h 13 min
 
     GPU   HAS  FREE        PRICE        PAYS         ONE FEWER            ONE MORE
     t4      0     0  45 min 32 s         0 s                 -  45 min 32 s sooner

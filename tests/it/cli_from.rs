@@ -91,7 +91,7 @@ fn files_of_another_kind_are_refused() {
         .file("latin.txt", b"NODELIST STATE REASON\na1 down f\xfcr immer\n");
     assert_snapshot!(sandbox.run("inventory --from queue.txt").fails(78), @r#"
     error: queue.txt cannot be read: it looks like jobs (squeue); it begins with "JOBID PARTITION NAME USER ST"
-    hint: read are saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, or `hsched inventory --format json`
+    hint: hsched reads saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, or `hsched inventory --format json`
     "#);
     assert_snapshot!(sandbox.run("inventory --from latin.txt").exits(0).stderr, @r"
     note: latin.txt: is not all UTF-8; other characters are shown as �

@@ -121,7 +121,7 @@ fn equal_input_gives_equal_output() {
 fn the_table_is_for_people() {
     assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --policy has")).succeeds(), @r"
     has: 2 jobs on 4 of 4 GPUs
-    mean completion 3 h 07 min, last 4 h 39 min, fairness 0.906
+    mean completion time 3 h 07 min, makespan 4 h 39 min, fairness 0.906
     the mean completion time is at most 6.0 % above the optimum
 
     JOB       GPUS              BATCHES      EPOCH  COMM     DONE IN
@@ -203,7 +203,7 @@ fn who_finds_no_gpu_waits() {
     let sandbox = Sandbox::new().file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 1}}]");
     assert_snapshot!(sandbox.run(PLAN).succeeds(), @r"
     optimal: 1 of 2 jobs on 1 of 1 GPUs
-    mean completion 1 h 35 min, last 1 h 35 min, fairness 1.000
+    mean completion time 1 h 35 min, makespan 1 h 35 min, fairness 1.000
     the mean completion time is proven optimal for the jobs placed
 
     JOB    GPUS      BATCHES   EPOCH  COMM     DONE IN
@@ -259,7 +259,7 @@ fn a_job_that_never_fits_is_rejected_and_the_others_are_placed() {
     let sandbox = Sandbox::new().file("jobs.yaml", jobs);
     assert_snapshot!(sandbox.run(PLAN).exits(3).stdout, @r"
     optimal: 1 of 2 jobs on 4 of 4 GPUs
-    mean completion 31 min 35 s, last 31 min 35 s, fairness 1.000
+    mean completion time 31 min 35 s, makespan 31 min 35 s, fairness 1.000
     the mean completion time is proven optimal for the jobs placed
 
     JOB    GPUS              BATCHES       EPOCH  COMM      DONE IN
@@ -344,6 +344,6 @@ fn jobs_of_different_partitions_are_planned_together_each_on_its_own_nodes() {
     assert!(refused.contains("jobs[0] (a): may not run on these GPUs"), "{refused}");
 
     let text = sandbox(job("a", "x")).run(PLAN).succeeds();
-    assert!(text.contains("a: v100's speed used for V100: the same model\n"), "{text}");
-    assert!(text.contains("1 of 3 nodes left out: not in partition x\n"), "{text}");
+    assert!(text.contains("a: the speed of v100 is used for V100: same model\n"), "{text}");
+    assert!(text.contains("1 of 3 nodes are not in partition x and are not used\n"), "{text}");
 }

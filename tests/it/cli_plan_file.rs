@@ -124,11 +124,11 @@ fn nodes_that_cannot_be_are_refused() {
 fn jobs_of_another_file_and_hostile_ones_are_refused() {
     assert_snapshot!(refusal(|plan| {
         plan["jobs"][0]["name"] = json!("other");
-    }), @r#"job "other" has the spec of job "resnet18""#);
+    }), @r#"job "other" contains the spec of job "resnet18""#);
     assert_snapshot!(refusal(|plan| plan["jobs"][0]["spec"] = plan["jobs"][1]["spec"].clone()), @r#"jobs[1].spec.name: "vgg19" is already the name of the job on line 1"#);
     assert_snapshot!(refusal(set("/jobs/0/spec/name", json!("../../etc/x"))), @r#"jobs[0].spec.name: job name "../../etc/x" holds '/'; only letters, digits, '-', '_' and '.' are allowed"#);
-    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!(["A;touch x=1"]))), @r#"jobs[0].spec.env[0]: "A;touch x" is no name of a shell variable"#);
-    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!({"RANK": "1"}))), @"jobs[0].spec.env.RANK: RANK is set for every rank and cannot be given here");
+    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!(["A;touch x=1"]))), @r#"jobs[0].spec.env[0]: "A;touch x" is not a valid variable name"#);
+    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!({"RANK": "1"}))), @"jobs[0].spec.env.RANK: RANK is set by hsched for every rank and cannot be set here");
     assert_snapshot!(refusal(set("/jobs/0/spec/sbatch", json!(["-N1\n#SBATCH --uid=0"]))), @r"jobs[0].spec.sbatch[0]: must not hold control characters, got '\n'");
     assert_snapshot!(refusal(set("/jobs/0/spec/epoch", json!(1))), @"jobs[0].spec.epoch: is not a known key");
     assert_snapshot!(refusal(set("/jobs", json!([]))), @"jobs: must hold at least one job");

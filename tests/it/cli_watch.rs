@@ -39,16 +39,16 @@ fn a_turn_asks_the_queue_and_the_nodes_once_and_submits_what_can_run() {
     let before = sandbox.calls("squeue").len();
     let told = sandbox.run("watch --dry-run").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    c: waits: needs 3 v100; a job can have at most 2 on this cluster
-    a: to be submitted to 1 v100; 10.0 s an epoch
-    b: to be submitted to 1 v100; 10.0 s an epoch
+    c: waiting: needs 3 v100; a job can have at most 2 on this cluster
+    a: to be submitted on 1 v100; predicted 10.0 s per epoch
+    b: to be submitted on 1 v100; predicted 10.0 s per epoch
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    c: waits: needs 3 v100; a job can have at most 2 on this cluster
-    a: submitted as job 1 to 1 v100 (v1); 10.0 s an epoch
-    b: submitted as job 2 to 1 v100 (v1); 10.0 s an epoch
+    c: waiting: needs 3 v100; a job can have at most 2 on this cluster
+    a: submitted as job 1 on 1 v100 (v1); predicted 10.0 s per epoch
+    b: submitted as job 2 on 1 v100 (v1); predicted 10.0 s per epoch
     ");
     let calls = ["squeue", "sinfo", "sbatch"].map(|program| sandbox.calls(program).len());
     assert_eq!(calls, [before + 2, 2, 2]);
@@ -64,7 +64,7 @@ fn a_partition_that_is_not_there_is_named_with_those_that_are() {
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert!(
         lines(&told)
-            .starts_with("a: waits: partition \"night\" has no node in this cluster; there are: gpu\n"),
+            .starts_with("a: waiting: no node of this cluster is in partition \"night\"; partitions: gpu\n"),
         "{told}"
     );
     // It is told once.

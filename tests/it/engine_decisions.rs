@@ -126,7 +126,7 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
     // Its grace of 10 s and half a minute more are over: Slurm ends it.
     let late = take(then.state, 41.0, &cluster, &rules(Moves::Never));
     assert_eq!(words(&late.actions), ["cancel a"]);
-    assert_eq!(late.state.jobs[1].last, (Time(1.0), "a gives its GPUs back first".to_owned()));
+    assert_eq!(late.state.jobs[1].last, (Time(1.0), "waiting for a to release its GPUs".to_owned()));
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     );
     let mut then = take(state(vec![own("")]), 1.0, &cluster, &rules).state;
     let attempt = then.jobs[0].phase.attempt().expect("an attempt");
-    assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 never measured)");
+    assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
     // It fails there before its first epoch: the type is given up, and that is said.
     let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
     let event = Event::Attempt { job: name("a"), run: "next".into(), news: failed };
@@ -400,5 +400,5 @@ fn a_time_limit_that_cuts_a_job_is_said() {
         &rules(Moves::Never),
     );
     let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
-    assert_eq!(attempt.pieces.as_deref(), Some("in at least 17 pieces of 1 min"));
+    assert_eq!(attempt.pieces.as_deref(), Some("at least 17 pieces of 1 min"));
 }

@@ -119,10 +119,10 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
         job
     };
     let cases: [(Job, &str); 4] = [
-        (other(&|job| job.model = "b".into()), "model was a and is b"),
+        (other(&|job| job.model = "b".into()), "model changed from a to b"),
         (other(&|job| job.samples_per_epoch = 7), "samples_per_epoch was 1000 and is 7"),
         (other(&|job| job.global_batch = 64), "global_batch was 100 and is 64"),
-        (other(&|job| job.epochs = 3), "4 epochs are done, and it has 3 now"),
+        (other(&|job| job.epochs = 3), "4 epochs are done, but epochs is now 3"),
     ];
     for (job, why) in cases {
         check((failed(), 4), job, false, &format!("; starts over: {why}"), 0);

@@ -296,17 +296,17 @@ fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     assert_snapshot!(lines.join("\n"), @r"
     0 x: added: 4 epochs of 1000 samples
     0 y: added: 4 epochs of 1000 samples
-    0 x: submitted as job 1 to 1 a (n); 100.0 s an epoch
-    0 y: submitted as job 2 to 1 a (n); 100.0 s an epoch
-    1 x: runs on 1 a (n)
-    1 y: runs on 1 a (n)
+    0 x: submitted as job 1 on 1 a (n); predicted 100.0 s per epoch
+    0 y: submitted as job 2 on 1 a (n); predicted 100.0 s per epoch
+    1 x: running on 1 a (n)
+    1 y: running on 1 a (n)
     100 x: epoch 1 of 4 done (100.0 s)
     100 y: epoch 1 of 4 done (100.0 s)
     200 x: epoch 2 of 4 done (100.0 s)
     200 x: failed with exit status 1, 2 of 3 retries left; resumes after epoch 2 of 4
     200 y: epoch 2 of 4 done (100.0 s)
-    205 x: submitted as job 3 to 1 a (n); 100.0 s an epoch
-    206 x: runs on 1 a (n)
+    205 x: submitted as job 3 on 1 a (n); predicted 100.0 s per epoch
+    206 x: running on 1 a (n)
     300 y: epoch 3 of 4 done (100.0 s)
     305 x: epoch 3 of 4 done (100.0 s)
     400 y: epoch 4 of 4 done (100.0 s)
@@ -335,21 +335,21 @@ fn a_story_has_a_line_for_all_that_is_news() {
     assert_snapshot!(lines.join("\n"), @r"
     0 x: added: 4 epochs of 1000 samples
     0 y: added: 4 epochs of 1000 samples
-    0 x: submitted as job 1 to 1 a (n1); 100.0 s an epoch
-    0 y: submitted as job 2 to 1 a (n2); 100.0 s an epoch
-    1 x: runs on 1 a (n1)
-    1 y: runs on 1 a (n2)
+    0 x: submitted as job 1 on 1 a (n1); predicted 100.0 s per epoch
+    0 y: submitted as job 2 on 1 a (n2); predicted 100.0 s per epoch
+    1 x: running on 1 a (n1)
+    1 y: running on 1 a (n2)
     100 x: epoch 1 of 4 done (100.0 s)
     125 y: epoch 1 of 4 done (125.0 s)
-    125 y: learnt a 8.0/s at batch 100 (job file: 10/s)
+    125 y: measured a 8.0/s at batch 100 (job file: 10/s)
     130 nodes n[2-3] are down (Not responding)
     130 y: lost a node; resumes after epoch 1 of 4
-    135 y: waits: needs a a; 0 on offer now
+    135 y: waiting: needs a a; 0 on offer now
     200 x: epoch 2 of 4 done (100.0 s)
     300 node n2 is back
     300 x: epoch 3 of 4 done (100.0 s)
-    300 y: submitted as job 3 to 1 a (n2); 125.0 s an epoch
-    301 y: runs on 1 a (n2)
+    300 y: submitted as job 3 on 1 a (n2); predicted 125.0 s per epoch
+    301 y: running on 1 a (n2)
     400 x: epoch 4 of 4 done (100.0 s)
     400 x: completed, 400.0 s after it was added
     425 y: epoch 2 of 4 done (125.0 s)

@@ -40,15 +40,15 @@ fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
 #[test]
 fn the_first_speed_and_notable_changes_are_told_once() {
     let samples = [(10, 150.0), (10, 151.0), (10, 151.0), (10, 165.0)];
-    let first = "learnt t4 150/s at batch 10 (job file: 100/s)";
-    assert_eq!(learnt(true, &samples), [first, "learnt t4 165/s at batch 10 (before: 151/s)"]);
-    assert_eq!(learnt(false, &samples), [first, "learnt t4 165/s at batch 10 (before: 150/s)"]);
+    let first = "measured t4 150/s at batch 10 (job file: 100/s)";
+    assert_eq!(learnt(true, &samples), [first, "measured t4 165/s at batch 10 (before: 151/s)"]);
+    assert_eq!(learnt(false, &samples), [first, "measured t4 165/s at batch 10 (before: 150/s)"]);
     // As the job file said; then small changes that add up.
     let slow = [(10, 101.0), (10, 103.0), (10, 107.0)];
-    assert_eq!(learnt(false, &slow), ["learnt t4 107/s at batch 10 (before: 101/s)"]);
+    assert_eq!(learnt(false, &slow), ["measured t4 107/s at batch 10 (before: 101/s)"]);
     // With two batch sizes the speed holds for others, too.
     let sizes = [(10, 150.0), (40, 200.0), (40, 201.0)];
-    assert_eq!(learnt(true, &sizes)[1..], ["learnt t4 200/s (before: 150/s)"]);
+    assert_eq!(learnt(true, &sizes)[1..], ["measured t4 200/s (before: 150/s)"]);
 }
 
 /// What is told when these are seen, one after the other; and the job after that.
@@ -93,12 +93,9 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     let looks = [("Priority", false), ("Resources", false), ("JobHeldUser", true), ("JobHeldUser", true)];
     let looks = looks.into_iter().map(|(reason, is_stuck)| pending(reason, is_stuck)).collect();
     let (lines, tracked) = seen(tracked, looks);
-    assert_eq!(
-        lines,
-        ["pending as job 7: Priority", "waits in the queue: JobHeldUser; it will not start by itself"]
-    );
+    assert_eq!(lines, ["pending as job 7: Priority", "pending: JobHeldUser; it will not start by itself"]);
     assert_eq!(tracked.phase.attempt().and_then(|own| own.reason.as_deref()), Some("JobHeldUser"));
-    assert_eq!(Shown::new(&tracked).last(Time(20.0)), "in the queue as job 7 (JobHeldUser), 11.0 s ago");
+    assert_eq!(Shown::new(&tracked).last(Time(20.0)), "pending as job 7 (JobHeldUser), 11.0 s ago");
 }
 
 #[test]

@@ -149,11 +149,11 @@ mod tests {
                 "ok: 4 V100, 4 gpu, 1 tesla_v100",
                 "note: no type on c; they count as type \"gpu\"",
                 "note: V100 and tesla_v100 are names of v100",
-                "note: none on d, beside nodes of the same partition that have some",
+                "note: none on d, although other nodes of the partition have GPUs",
                 "note: b: down, drained or reserved",
             ]
         );
-        assert_eq!(found("nodes: [{name: a}]"), ["problem: none on 1 nodes that this user can see"]);
+        assert_eq!(found("nodes: [{name: a}]"), ["problem: none on the 1 nodes that you can see"]);
     }
 
     #[test]
