@@ -304,7 +304,7 @@ fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
     let stuck = Tracked {
         phase: Phase::Stopping {
-            attempt: attempt("r", "v1", "v100", 2, 0),
+            attempt: Attempt { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) },
             since: Time(0.0),
             then: Then::GoOn,
             request: Request::Killed,

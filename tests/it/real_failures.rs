@@ -47,9 +47,9 @@ fn what_sbatch_refuses_is_told_and_recorded() {
     picky["sbatch"] = json!(["--constraint=no-such-feature"]);
     let _ = desk.plan_over(&["b1 {v100: 2}"], &[picky, job("plain", 1, "sleep 60")]);
     for (options, message) in [
-        ("--partition=nope", "Invalid partition name specified"),
+        ("--reservation=nope", "Requested reservation is invalid"),
         ("--no-such-option", "unrecognized option '--no-such-option'"),
-        ("--gres=gpu:nope:1", "Requested node configuration is not available"),
+        ("--licenses=nope:1", "Invalid license specification"),
     ] {
         let done = desk.hsched(&["submit", "plan.json", "-j", "plain", "--", options]);
         assert_eq!(done.code, Some(1), "{options}: {}{}", done.stdout, done.stderr);
@@ -118,7 +118,7 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     let unclear = ["submit", "plan.json", "-j", "before", "--run-id", "third", "--set", "slurm_timeout=1s"];
     let done = desk.hsched_with(&[("PATH", &path)], &unclear);
     assert_eq!(done.code, Some(1), "{}{}", done.stdout, done.stderr);
-    assert!(done.stdout.contains("before: nobody knows whether it was submitted"), "{}", done.stdout);
+    assert!(done.stdout.contains("before: unclear whether it was submitted"), "{}", done.stdout);
     assert!(desk.read("state/journal").contains(r#""event":"unclear""#));
     signal(&controller, Signal::SIGCONT);
     let heard = wait_within(Duration::from_secs(2), || (jobs_named(&desk, "before").len() > 1).then_some(()));

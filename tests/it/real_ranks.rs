@@ -134,10 +134,13 @@ fn with_more_gpus_than_ranks_each_rank_still_has_a_device_of_its_type() {
     let Some(desk) = desk("whole", "mech") else { return };
     let mut own = probe("whole", 3);
     own["throughput"] = json!({"v100": 100, "t4": 300});
-    // Some sites give out whole nodes only; here a later option takes the place of the planned one.
-    own["sbatch"] = json!(["--exclusive", "--gres=gpu:v100:2,gpu:t4:2"]);
     let plan = desk.plan_over(&["m2 {v100: 2, t4: 2}"], &[own]);
-    let ended = desk.run(&["plan.json"]);
+    // Some sites give out whole nodes only, whatever a job asks for.
+    let script = desk.hsched(&["submit", "plan.json", "--dry-run"]);
+    assert_eq!(script.code, Some(0), "{}", script.stderr);
+    desk.write("whole.sh", &script.stdout);
+    let whole = ["--parsable", "--exclusive", "--gres=gpu:v100:2,gpu:t4:2", "whole.sh"];
+    let ended = desk.ended(desk.ask("sbatch", &whole).trim());
     assert!(ended.completed(), "{ended:?}: {}", desk.read("whole.out"));
     let probes = desk.probes("probe");
     assert_eq!(probes.len(), plan["jobs"][0]["ranks"].as_array().expect("ranks").len());

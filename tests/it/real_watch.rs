@@ -1,16 +1,15 @@
 //! The whole loop on a real Slurm: three jobs with wrong speeds, a failure, a node that dies.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};
 
-use hsched::simulate::Delays;
 use serde_json::{Value, json};
 
 use crate::real_cluster::{Cluster, repository, start, start_with_accounting};
 use crate::real_desk::{Desk, wait_for, wait_within};
 use crate::story::{
-    DEEDS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, POLL, TRUE_SPEEDS, deeds, delays, ends, jobs, simulated,
+    DEEDS, DELAYS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, POLL, TRUE_SPEEDS, deeds, delays, ends, epochs,
+    jobs, simulated,
 };
 
 /// The longest that the story may take.
@@ -49,8 +48,9 @@ fn watch(desk: &Desk<'_>, arguments: &[&str]) -> Watch {
     Watch(program.stdout(log.try_clone().expect("a file")).stderr(Stdio::from(log)).spawn().expect("starts"))
 }
 
-/// Plays the story; `turn` is called again and again until all jobs have ended, and says whether they have.
-fn play(cluster: &Cluster, turn: &mut dyn FnMut(&Desk<'_>) -> bool) {
+/// Plays the story and returns its journal; `turn` is called again and again until all jobs have ended, and says whether
+/// they have.
+fn play(cluster: &Cluster, turn: &mut dyn FnMut(&Desk<'_>) -> bool) -> String {
     let desk = Desk::new(cluster, "story", "gpu");
     desk.write("jobs.yaml", &jobs(&command).to_string());
     let submitted = desk.hsched_with(&QUICK, &["submit", "jobs.yaml"]);
@@ -69,6 +69,7 @@ fn play(cluster: &Cluster, turn: &mut dyn FnMut(&Desk<'_>) -> bool) {
     });
     assert!(over.is_some(), "the story does not end: {}\n{}", journal(), all(&desk));
     check(&desk, &journal());
+    journal()
 }
 
 /// Returns what `watch` and the ranks printed, for a test that fails.
@@ -86,14 +87,31 @@ fn check(desk: &Desk<'_>, journal: &str) {
         check_epochs(desk, job["spec"]["name"].as_str().expect("a name"), &job["spec"]["epochs"]);
     }
     check_speeds(desk);
-    check_ends(&ends(journal), delays(journal));
+    check_lengths(journal);
+}
+
+/// An epoch takes as long as in the simulated cluster: the same GPUs with the same shares.
+fn check_lengths(journal: &str) {
+    let (real, played) = (epochs(journal), simulated(DELAYS, POLL).epochs);
+    let median = |lengths: &[f64]| {
+        let mut lengths = lengths.to_vec();
+        lengths.sort_by(f64::total_cmp);
+        lengths[lengths.len() / 2]
+    };
+    let runs: Vec<_> = real.iter().filter_map(|(run, own)| Some((run, own, played.get(run)?))).collect();
+    assert!(runs.len() >= 5, "{real:?} {played:?}");
+    for (run, own, played) in runs {
+        let (length, expected) = (median(own), median(played));
+        assert!((length - expected).abs() <= 0.05 * expected, "{run:?}: {own:?}, simulated {played:?}");
+    }
 }
 
 /// The same story in the simulated cluster, where starts and ends take as long as they took here, ends within 5 %;
 /// Slurm's times are whole seconds.
-fn check_ends(real: &BTreeMap<String, f64>, delays: Delays) {
-    let (_, played) = simulated(delays, POLL);
-    for (job, end) in real {
+fn check_ends(journal: &str) {
+    let (real, delays) = (ends(journal), delays(journal));
+    let played = simulated(delays, POLL).ends;
+    for (job, end) in &real {
         let played_end = played[job];
         assert!(
             (end - played_end).abs() <= 0.05 * end + 0.5,
@@ -138,14 +156,26 @@ fn check_speeds(desk: &Desk<'_>) {
 
 #[test]
 fn the_story_with_accounting_and_one_long_watch() {
+    let _ = play_with_accounting();
+}
+
+#[test]
+#[ignore = "a timed test: it needs a machine that does nothing else (tests/long)"]
+fn the_story_takes_as_long_as_in_the_simulated_cluster() {
+    if let Some(journal) = play_with_accounting() {
+        check_ends(&journal);
+    }
+}
+
+fn play_with_accounting() -> Option<String> {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     fs::write(nodes.path(), NODES).expect("writes");
-    let Some(cluster) = start_with_accounting(nodes.path(), "3/3/1") else { return };
+    let cluster = start_with_accounting(nodes.path(), "3/3/1")?;
     let mut running = None;
-    play(&cluster, &mut |desk| {
+    Some(play(&cluster, &mut |desk| {
         let watch = running.get_or_insert_with(|| watch(desk, &["--interval", "0.5s"]));
         watch.0.try_wait().expect("a child").is_some()
-    });
+    }))
 }
 
 #[test]
@@ -154,7 +184,7 @@ fn the_story_without_accounting_turn_by_turn_and_killed_halfway() {
     fs::write(nodes.path(), NODES).expect("writes");
     let Some(cluster) = start(nodes.path(), "3/3/1") else { return };
     let mut turns = 0;
-    play(&cluster, &mut |desk| {
+    let _ = play(&cluster, &mut |desk| {
         turns += 1;
         let mut one = watch(desk, &["--once"]);
         if turns % 7 == 0 {

@@ -139,8 +139,37 @@ pub fn delays(journal: &str) -> Delays {
     Delays { start, node_down, ..DELAYS }
 }
 
-/// Plays the story in the simulated cluster; returns what was done, and when each job ended.
-pub fn simulated(delays: Delays, poll: Seconds) -> (Vec<String>, BTreeMap<String, f64>) {
+/// Seconds that the epochs took, by job and the number of its submission.
+pub type Epochs = BTreeMap<(String, usize), Vec<f64>>;
+
+/// Returns how long the epochs took, as a journal says.
+pub fn epochs(journal: &str) -> Epochs {
+    let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let (mut number, mut epochs) = (BTreeMap::new(), Epochs::new());
+    for line in &lines {
+        let Some(job) = line["job"].as_str().map(str::to_owned) else { continue };
+        match line["event"].as_str() {
+            Some("submitted") => *number.entry(job).or_insert(0) += 1,
+            Some("epoch") => {
+                let length = line["epoch_s"].as_f64().expect("a number");
+                epochs.entry((job.clone(), number[&job])).or_default().push(length);
+            }
+            _ => {}
+        }
+    }
+    epochs
+}
+
+/// What came of the story in the simulated cluster.
+pub struct Played {
+    pub deeds: Vec<String>,
+    /// When each job ended.
+    pub ends: BTreeMap<String, f64>,
+    pub epochs: Epochs,
+}
+
+/// Plays the story in the simulated cluster.
+pub fn simulated(delays: Delays, poll: Seconds) -> Played {
     let policy = policy::find("optimal", Parameters::default()).expect("a policy");
     let rules = Rules { retry_delay: Seconds(1.0), ..rules(Moves::Auto { margin: 0.5 }) };
     let text = jobs(&|_, _| json!("x")).to_string();
@@ -158,17 +187,26 @@ pub fn simulated(delays: Delays, poll: Seconds) -> (Vec<String>, BTreeMap<String
     };
     let mut play = Play::new(World::new(site(delays), incidents(), Time(0.0)), orders, ways);
     let (mut deeds, mut ends) = (Vec::new(), BTreeMap::new());
+    let (mut number, mut epochs) = (BTreeMap::new(), Epochs::new());
     while !play.is_over() && play.world.now().0 < 300.0 {
         play.turn(&mut |told| match told {
             Told::Action(action) => deeds.extend(in_words(action)),
             Told::Event(Event::Attempt { job, news: News::Ended { end: End::Completed, at }, .. }) => {
                 ends.insert(job.to_string(), at.0);
             }
+            Told::Event(Event::Attempt { job, news: News::Submitted { .. }, .. }) => {
+                *number.entry(job.to_string()).or_insert(0) += 1;
+            }
+            Told::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
+                let job = job.to_string();
+                let length = report.length.expect("a length").0;
+                epochs.entry((job.clone(), number[&job])).or_default().push(length);
+            }
             Told::Event(_) => {}
         });
         play.world.pass(poll);
     }
-    (deeds, ends)
+    Played { deeds, ends, epochs }
 }
 
 fn in_words(action: &Action) -> Vec<String> {
@@ -221,7 +259,7 @@ fn incidents() -> Vec<Incident> {
 
 #[test]
 fn the_simulated_cluster_plays_the_same_story() {
-    let (deeds, ends) = simulated(DELAYS, POLL);
+    let Played { deeds, ends, .. } = simulated(DELAYS, POLL);
     assert_eq!(deeds, DEEDS);
     assert_eq!(ends.len(), 3, "{ends:?}");
 }
