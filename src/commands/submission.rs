@@ -8,7 +8,7 @@ use crate::commands::context::Context;
 use crate::commands::planning::Planned;
 use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, Seen};
-use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Told, apply, carry_out};
+use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Update, apply, carry_out};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
@@ -144,7 +144,7 @@ pub(super) fn submit(
             context.note(&format!("{job} waits{clause}"));
         }
     }
-    mean(&mut state, &mut batch, at);
+    mark_submitted(&mut state, &mut batch, at);
     events.extend(added);
     // What cannot be written down is better known before the state says that it is meant.
     world.write_run(&batch).map_err(|error| nothing(state::live_failure(&error)))?;
@@ -155,7 +155,7 @@ pub(super) fn submit(
     }
     let mut answers = Vec::new();
     let kept = carry_out(&action, at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
-        if let Told::Event(Event::Attempt { job, news, .. }) = told {
+        if let Update::Event(Event::Attempt { job, news, .. }) = told {
             let beginning = beginnings.get(job).cloned().unwrap_or(Beginning::First);
             let answered = Answered { job: job.clone(), answer: Answer::of(news), beginning };
             tell(&answered);
@@ -207,14 +207,14 @@ pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
 }
 
 /// Marks the jobs of a batch as about to be submitted; those that have epochs behind them go on from there.
-pub(super) fn mean(state: &mut State, batch: &mut Batch, at: Time) {
+pub(super) fn mark_submitted(state: &mut State, batch: &mut Batch, at: Time) {
     for &index in &batch.submitted {
         let Some(tracked) = state.find_mut(&batch.jobs[index].name) else { continue };
         let Some(placement) = batch.plan.verdicts()[index].placement() else { continue };
         let done = tracked.epochs_done;
         batch.epochs_done[index] = done;
         batch.jobs[index].epochs = tracked.rest().epochs;
-        tracked.mean(Attempt::planned(&batch.run, (&batch.problem, index, placement), done, at));
+        tracked.intend(Attempt::planned(&batch.run, (&batch.problem, index, placement), done, at));
     }
 }
 

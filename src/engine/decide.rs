@@ -103,7 +103,7 @@ fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules
             "Slurm has not ended it yet; trying again".to_owned()
         }
         Phase::Stopping { then: Then::Cancel, .. } => "cancelled by its owner".to_owned(),
-        Phase::Stopping { request: Request::Meant, .. } => return meant(tracked),
+        Phase::Stopping { request: Request::Meant, .. } => return ask_again(tracked),
         Phase::Stopping { since, .. } => {
             let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
             let patience = Seconds(grace.0 + Rules::PATIENCE.0);
@@ -122,7 +122,7 @@ fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules
 }
 
 /// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.
-fn meant(tracked: &Tracked) -> Option<Action> {
+fn ask_again(tracked: &Tracked) -> Option<Action> {
     let attempt = tracked.phase.attempt()?;
     let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
     let why = "asking again, because the first request may have been lost".to_owned();
@@ -276,7 +276,7 @@ fn mark(
                 let limit = cluster.time_limit(job, &rules.defaults);
                 let pieces = rules.defaults.walltime(job, predicted, limit).in_pieces();
                 let attempt = Attempt::planned(run, planned, tracked.epochs_done, at);
-                tracked.mean(Attempt { pieces, ..attempt });
+                tracked.intend(Attempt { pieces, ..attempt });
             }
             Verdict::Defer { reason: why } | Verdict::Reject { reason: why } => {
                 waits.extend(wait(tracked, why, at));

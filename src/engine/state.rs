@@ -150,7 +150,7 @@ impl Tracked {
     }
 
     /// Marks the job as about to be submitted.
-    pub fn mean(&mut self, attempt: Attempt) {
+    pub fn intend(&mut self, attempt: Attempt) {
         self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
         self.phase = Phase::Meant(attempt);
     }

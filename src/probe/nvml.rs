@@ -126,6 +126,6 @@ mod tests {
         check(NvmlError::DriverNotLoaded, "nvidia-smi");
         check(NvmlError::NoPermission, "/dev/nvidiactl");
         check(NvmlError::LibRmVersionMismatch, "reboot");
-        check(NvmlError::Unknown, "NVML says");
+        check(NvmlError::Unknown, "NVML reports");
     }
 }

@@ -146,16 +146,16 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_noted_and_not_counted() {
-        let end = "is not known; its GPUs are not counted as free for a new plan";
+        let end = "its GPUs are not counted as free for a new plan";
         check(
             "v[1-3]",
             "",
             "",
             "gres:gpu:v100:4",
-            &format!("job 7: how its 4 GPUs are spread over 3 nodes {end}"),
+            &format!("job 7: it is not known how its 4 GPUs are spread over 3 nodes; {end}"),
         );
-        check("m", "", "gres:gpu:1", "", &format!("job 7: which of m's types its 1 gpu are {end}"));
-        check("gone", "", "gres:gpu:1", "", &format!("job 7: which of gone's types its 1 gpu are {end}"));
+        check("m", "", "gres:gpu:1", "", &format!("job 7: it is not known which GPU types of m its 1 gpu are; {end}"));
+        check("gone", "", "gres:gpu:1", "", &format!("job 7: it is not known which GPU types of gone its 1 gpu are; {end}"));
         check("", "", "gres:gpu:1", "", "");
     }
 }

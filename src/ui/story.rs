@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{
-    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked, Trials,
+    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Tracked, Trials, Update,
 };
 use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
@@ -114,10 +114,10 @@ impl StoryLine {
 
 impl Story {
     /// Takes in what a turn of the engine tells.
-    pub fn hear(&mut self, told: Told<'_>) {
+    pub fn hear(&mut self, told: Update<'_>) {
         match told {
-            Told::Event(event) => self.events.push(event.clone()),
-            Told::Action(action) => self.actions.push(action.clone()),
+            Update::Event(event) => self.events.push(event.clone()),
+            Update::Action(action) => self.actions.push(action.clone()),
         }
     }
 

@@ -48,7 +48,7 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
 fn folders_that_are_shared_or_not_there_are_worth_a_word() {
     let shared = JOBS.replace("command: train", "checkpoint: {dir: saved}, command: train");
     let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).file("shared.yaml", &shared);
-    let said = "note: resnet18 and vgg19 save checkpoints in the same directory ROOT/home/desk/saved, over each other: give each a checkpoint.dir of its own\n";
+    let said = "note: resnet18 and vgg19 save checkpoints in the same directory ROOT/home/desk/saved and would overwrite each other; give each its own checkpoint.dir\n";
     assert_eq!(sandbox.run("add shared.yaml --dry-run").exits(0).stderr, said);
     let dry = sandbox.run("submit shared.yaml --cluster cluster.yaml --dry-run").exits(0);
     assert!(dry.stderr.contains(said), "{}", dry.stderr);

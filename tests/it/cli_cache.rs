@@ -223,8 +223,7 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     let without = sandbox.run(plan).succeeds();
     assert!(
         without.ends_with(
-            "vgg19: t4 not used: no throughput known\nto use types without a known speed: hsched probe measures it, \
-             --estimate all\n  estimates it\n"
+            "vgg19: t4 not used: no throughput known\nto use GPU types without a known speed, measure it with hsched probe or estimate\n  it with --estimate all\n"
         ),
         "{without}"
     );

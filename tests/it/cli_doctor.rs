@@ -78,7 +78,7 @@ fn what_will_fail_is_a_problem() {
     );
     assert_eq!(found(&sandbox, "--set het_steps=false", 0, "mixed jobs")[0].0, "ok");
     let partitions = found(&sandbox, "--set partition=gpu,long", 1, "partitions");
-    assert_eq!(partitions[1].1, "the setting partition names long, which you cannot see");
+    assert_eq!(partitions[1].1, "the setting partition is long, which you cannot see");
     let state = found(&sandbox, "--set state_dir=state", 1, "state");
     assert_eq!(state[0].0, "problem", "{state:?}");
 }

@@ -136,7 +136,8 @@ fn a_plan_says_which_names_and_types_it_used() {
     a    2 nvidia_a100_80gb_pcie a  2x256    20.8 s   0 %  416.7 s
 
     a: the speed of a100 is used for nvidia_a100_80gb_pcie: same model
-    a: the max_batch of a100 is not used for nvidia_a100_80gb_pcie: their memory may differ
+    a: the max_batch of a100 is not used for nvidia_a100_80gb_pcie: their memory may
+      differ
     a: tesla_v100-sxm2-32gb not used: bf16 needs Ampere or newer
     a: no GPU type is known by the name t5; did you mean t4?
     ");

@@ -98,13 +98,13 @@ fn what_slurm_has_is_not_added() {
     let sandbox = submitted();
     let before = sandbox.snapshot()["jobs"][0]["spec"].clone();
     assert_snapshot!(sandbox.run("add jobs.yaml --account def").fails(1), @r"
-    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
     hint: wait for its end, cancel it with hsched cancel, or give the new job another name
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
     // Not even where another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
-    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
     hint: wait for its end, cancel it with scancel 1 2 (it is not in this state directory), or give the new job another name
     ");
     assert!(!sandbox.work("other").exists());

@@ -242,8 +242,8 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
 
     resnet18 rejected: cannot use any GPU type on offer (p100: no throughput known)
     vgg19 rejected: cannot use any GPU type on offer (p100: no throughput known)
-    to use types without a known speed: hsched probe measures it, --estimate all
-      estimates it
+    to use GPU types without a known speed, measure it with hsched probe or estimate
+      it with --estimate all
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     optimal: 0 of 2 jobs on 0 of 0 GPUs

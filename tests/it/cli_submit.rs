@@ -236,7 +236,7 @@ fn options_that_would_hide_the_job_are_refused() {
     "#);
     for option in ["-Jmine", "-J", "--job-name=mine", "--job"] {
         let refused = sandbox.run(&format!("{SUBMIT} -- {option} mine")).fails(78);
-        assert!(refused.contains("by its name hsched tells a job from others"), "{refused}");
+        assert!(refused.contains("hsched uses the name to cancel the right job"), "{refused}");
     }
     assert!(sandbox.calls("sbatch").is_empty());
 }

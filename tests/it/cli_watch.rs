@@ -169,7 +169,7 @@ fn it_ends_when_its_reader_does() {
     let mut line = String::new();
     // The reader goes at the end of this statement, as `head -1` does.
     BufReader::new(watch.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
-    assert!(line.contains("c: waits"), "{line}");
+    assert!(line.contains("c: waiting"), "{line}");
     assert_eq!(watch.wait().expect("ends").code(), Some(0));
 }
 

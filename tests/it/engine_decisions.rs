@@ -347,7 +347,7 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
     assert_eq!(words(&done.actions).len(), 30);
     let Phase::Waiting { reason, .. } = &done.state.jobs[0].phase else { panic!() };
     assert!(
-        reason.starts_with("not planned: policy has: ") && reason.ends_with("use policy jps"),
+        reason.starts_with("not planned: policy has: ") && reason.ends_with("use --policy jps"),
         "{reason}"
     );
     // The same is not tried again, and not said again; what changed is.

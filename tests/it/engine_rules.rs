@@ -120,8 +120,8 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
     };
     let cases: [(Job, &str); 4] = [
         (other(&|job| job.model = "b".into()), "model changed from a to b"),
-        (other(&|job| job.samples_per_epoch = 7), "samples_per_epoch was 1000 and is 7"),
-        (other(&|job| job.global_batch = 64), "global_batch was 100 and is 64"),
+        (other(&|job| job.samples_per_epoch = 7), "samples_per_epoch changed from 1000 to 7"),
+        (other(&|job| job.global_batch = 64), "global_batch changed from 100 to 64"),
         (other(&|job| job.epochs = 3), "4 epochs are done, but epochs is now 3"),
     ];
     for (job, why) in cases {
@@ -371,5 +371,5 @@ fn a_program_that_fails_after_its_last_epoch_has_failed_and_is_not_run_again() {
     let Phase::Ended { outcome: Outcome::Failed { reason }, .. } = &over.phase else {
         panic!("{:?}", over.phase)
     };
-    assert!(reason.contains("all epochs are done"), "{reason}");
+    assert!(reason.contains("all epochs were done"), "{reason}");
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::engine::{Action, End, Event, Moves, News, Phase, Rules, State, Told};
+use hsched::engine::{Action, End, Event, Moves, News, Phase, Rules, State, Update};
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched::policy::{Objective, Parameters, find};
-use hsched::simulate::{Delays, Incident, Play, Saving, Site, Ways, When, World};
+use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched::ui::Story;
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -160,28 +160,28 @@ struct Watch {
 }
 
 impl Watch {
-    fn hear(&mut self, told: Told<'_>) {
+    fn hear(&mut self, told: Update<'_>) {
         match told {
-            Told::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
+            Update::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
                 let done = self.epochs.entry(job.clone()).or_default();
                 if report.epoch != *done + 1 {
                     self.wrong.push(format!("{job}: epoch {} after {done}", report.epoch));
                 }
                 *done = report.epoch;
             }
-            Told::Event(Event::Attempt { job, news: News::Submitted { .. }, .. })
+            Update::Event(Event::Attempt { job, news: News::Submitted { .. }, .. })
                 if !self.live.insert(job.clone()) =>
             {
                 self.wrong.push(format!("{job} is submitted twice"));
             }
-            Told::Event(Event::Attempt { job, news: News::Ended { .. }, .. }) => {
+            Update::Event(Event::Attempt { job, news: News::Ended { .. }, .. }) => {
                 self.live.remove(job);
             }
-            Told::Action(Action::Submit(batch)) => {
+            Update::Action(Action::Submit(batch)) => {
                 let names = batch.submitted.iter().map(|&job| batch.jobs[job].name.clone());
                 self.acted_on.extend(names);
             }
-            Told::Action(
+            Update::Action(
                 Action::Stop { job, .. } | Action::Cancel { job, .. } | Action::Wait { job, .. },
             ) => {
                 self.acted_on.push(job.clone());
@@ -238,7 +238,7 @@ proptest! {
         let (rules, policy) = (rules(story.moves), find("optimal", Parameters::default()).expect("a policy"));
         let world = World::new(story.site.clone(), story.incidents.clone(), FIRST);
         let ways =
-            Ways { rules: &rules, policy: policy.as_ref(), objective: Objective::MeanJct, seed: 0, patience: 10_000 };
+            PlayOptions { rules: &rules, policy: policy.as_ref(), objective: Objective::MeanJct, seed: 0, patience: 10_000 };
         let mut play = Play::new(world, orders(&story), ways);
         let mut watch = Watch::default();
         while !play.is_over() && play.world.now().0 < FIRST.0 + 100_000.0 {
@@ -267,7 +267,7 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
         jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false })).collect();
     let (rules, policy) =
         (rules(Moves::Auto { margin: 0.1 }), find("optimal", Parameters::default()).expect("a policy"));
-    let ways = Ways {
+    let ways = PlayOptions {
         rules: &rules,
         policy: policy.as_ref(),
         objective: Objective::MeanJct,

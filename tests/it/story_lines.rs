@@ -2,7 +2,7 @@
 
 use hsched::engine::{
     Action, Attempt, End, EpochReport, Moves, Observation, PastAttempt, Phase, QueueReason, Sighting,
-    Standing, State, Told, Tracked, apply, notice,
+    Standing, State, Tracked, Update, apply, notice,
 };
 use hsched::model::{Job, Seconds, Time};
 use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
@@ -31,7 +31,7 @@ fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
             story = Story::default();
         }
         let (samples, lessons) = (vec![sample], vec![lesson]);
-        story.hear(Told::Action(&Action::Learn { job: name("a"), samples, lessons }));
+        story.hear(Update::Action(&Action::Learn { job: name("a"), samples, lessons }));
         lines.extend(story.lines(&state).into_iter().map(|line| line.text));
     }
     lines
@@ -58,7 +58,7 @@ fn seen(job: Tracked, looks: Vec<Observation>) -> (Vec<String>, Tracked) {
         let events = notice(&state, &look);
         for event in &events {
             apply(&mut state, look.at, event, &rules(Moves::Never));
-            story.hear(Told::Event(event));
+            story.hear(Update::Event(event));
         }
         lines.extend(story.lines(&state).into_iter().map(|line| line.text));
     }

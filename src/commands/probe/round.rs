@@ -14,8 +14,8 @@ use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, live_failure};
 use crate::commands::{speeds, submission};
 use crate::engine::{
-    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Told, Tracked, World, apply, carry_out,
-    notice,
+    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Tracked, Update, World, apply,
+    carry_out, notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -161,7 +161,7 @@ impl Prober<'_> {
                 return Err(Failure::new(Exit::Failed, message)
                     .hint("cancel them with scancel, or wait for them to end"));
             }
-            submission::mean(&mut round.state, &mut batch, seen.at);
+            submission::mark_submitted(&mut round.state, &mut batch, seen.at);
             // Those without a GPU have their turn in the next round.
             round.state.jobs.retain(|tracked| tracked.phase.attempt().is_some());
             let action = Action::Submit(Box::new(batch));
@@ -208,7 +208,7 @@ impl Prober<'_> {
         self.with_world(&directory, |world| {
             let (seen, _) = world.observe_jobs(&round.state).map_err(|error| live_failure(&error))?;
             for event in notice(&round.state, &seen) {
-                round.story.hear(Told::Event(&event));
+                round.story.hear(Update::Event(&event));
                 // The length of a whole probe is no measure: it may end after a few steps.
                 let is_epoch = matches!(event, Event::Attempt { news: News::Epoch(_), .. });
                 if let Some(Action::Learn { job, samples, .. }) =

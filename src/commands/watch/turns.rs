@@ -12,7 +12,7 @@ use crate::commands::cli::print;
 use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, live_failure};
 use crate::commands::watch::Args;
-use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told, Tracked, Turn};
+use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
@@ -131,8 +131,8 @@ impl<'a> Watch<'a> {
         self.with_world(|world, state, _, planner| {
             let turn = engine::look(world, state, (&self.rules, planner))?;
             let mut story = self.story.borrow_mut();
-            turn.events.iter().for_each(|event| story.hear(Told::Event(event)));
-            turn.step.actions.iter().for_each(|action| story.hear(Told::Action(action)));
+            turn.events.iter().for_each(|event| story.hear(Update::Event(event)));
+            turn.step.actions.iter().for_each(|action| story.hear(Update::Action(action)));
             drop(story);
             self.print(&notes(&turn), &turn.step.state);
             Ok(())
@@ -185,7 +185,7 @@ impl<'a> Watch<'a> {
         self.with_world(|world, state, ledger, planner| {
             let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
-            let mut hear = |told: Told<'_>| self.story.borrow_mut().hear(told);
+            let mut hear = |told: Update<'_>| self.story.borrow_mut().hear(told);
             let turn =
                 engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
             // What was done is said even where what came after it failed.
