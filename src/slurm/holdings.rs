@@ -154,8 +154,20 @@ mod tests {
             "gres:gpu:v100:4",
             &format!("job 7: it is not known how its 4 GPUs are spread over 3 nodes; {end}"),
         );
-        check("m", "", "gres:gpu:1", "", &format!("job 7: it is not known which GPU types of m its 1 gpu are; {end}"));
-        check("gone", "", "gres:gpu:1", "", &format!("job 7: it is not known which GPU types of gone its 1 gpu are; {end}"));
+        check(
+            "m",
+            "",
+            "gres:gpu:1",
+            "",
+            &format!("job 7: it is not known which GPU types of m its 1 gpu are; {end}"),
+        );
+        check(
+            "gone",
+            "",
+            "gres:gpu:1",
+            "",
+            &format!("job 7: it is not known which GPU types of gone its 1 gpu are; {end}"),
+        );
         check("", "", "gres:gpu:1", "", "");
     }
 }

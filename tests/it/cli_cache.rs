@@ -237,8 +237,8 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     vgg19     2 t4 a (estimated)  2x256    33.0 s   0 %  1 h 50 min
 
     vgg19: t4: 757 samples/s (estimated from v100 and 1 other model, ±46 %)
-    this plan depends on estimated speeds: one standard deviation slower, and other GPUs
-      would be chosen; measuring vgg19 on t4 settles it
+    this plan depends on estimated speeds: with speeds one standard deviation slower
+      it would choose other GPUs; measure vgg19 on t4 with hsched probe
     ");
     let file = sandbox.run(&format!("{plan} --estimate all --format json -o plan.json")).exits(0).json();
     let speed = &file["jobs"][1]["speeds"][0];

@@ -198,7 +198,7 @@ fn a_reader_that_goes_away_is_no_error() {
     ] {
         let (reader, writer) = io::pipe().expect("a pipe");
         drop(reader);
-        let ran = sandbox.ran(&sandbox.command(&arguments).stdout(writer).output().expect("running"));
+        let ran = sandbox.ran(&sandbox.command(&arguments).stdout(writer).output().expect("runs"));
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     }
 }
@@ -208,7 +208,7 @@ fn a_full_disk_under_stdout_is_one() {
     let sandbox = Sandbox::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
     let mut command = sandbox.command(&["inventory", "--cluster", "cluster.yaml"]);
-    let ran = sandbox.ran(&command.stdout(full).output().expect("running"));
+    let ran = sandbox.ran(&command.stdout(full).output().expect("runs"));
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
         (Some(1), "error: cannot write to stdout: No space left on device (os error 28)\n")

@@ -39,7 +39,7 @@ fn a_cluster_gives_types_partitions_and_accounts() {
     let call = sandbox.calls("sacctmgr").remove(0);
     assert_eq!((call.len(), &call[..4]), (6, &["-n", "-P", "show", "assoc"].map(str::to_owned)[..]));
     let plan = sandbox.command(&["plan", "jobs.yaml"]).current_dir(sandbox.work("new/place")).output();
-    sandbox.ran(&plan.expect("running")).exits(0);
+    sandbox.ran(&plan.expect("runs")).exits(0);
 }
 
 #[test]

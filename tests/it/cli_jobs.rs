@@ -183,7 +183,7 @@ fn status_counts_what_ranks_have_reported_since() {
         [&json!(2), &json!(16.0), &json!("running"), &json!("2")]
     );
     assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
-    assert_eq!(own["running"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
+    assert_eq!(own["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
     assert_eq!((value["jobs"].as_array().map(Vec::len), sandbox.calls("squeue").len()), (Some(1), calls));
 }
 

@@ -41,7 +41,7 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     ");
     // A rule of permissions would not hold back root; a file in the way holds back everybody.
     sandbox.make_state();
-    fs::write(sandbox.state("running"), "").expect("a file");
+    fs::write(sandbox.state("runs"), "").expect("a file");
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: cannot write ROOT/home/.local/state/hsched/runs: File exists (os error 17)
     hint: nothing was submitted
@@ -142,7 +142,7 @@ fn a_full_stdout_loses_no_jobs() {
         let arguments = format!("{SUBMIT} --format {format}");
         let mut command = sandbox.command(&arguments.split(' ').collect::<Vec<_>>());
         let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
-        let ran = sandbox.ran(&command.stdout(full).output().expect("running"));
+        let ran = sandbox.ran(&command.stdout(full).output().expect("runs"));
         assert_eq!(ran.code, Some(1));
         assert!(ran.stderr.contains("resnet18") && ran.stderr.contains("vgg19"), "{ran:?}");
         assert!(

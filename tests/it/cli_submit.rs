@@ -65,7 +65,7 @@ fn the_run_is_kept_for_its_owner_alone() {
     "#);
     let plan: Value = serde_json::from_str(&sandbox.text(&sandbox.state("runs/r1/plan.json"))).expect("JSON");
     assert_eq!(plan["schema"], "hsched.plan/1");
-    for folder in ["", "running", "runs/r1"] {
+    for folder in ["", "runs", "runs/r1"] {
         assert_eq!(mode(&sandbox.state(folder)), 0o700, "{folder}");
     }
     for file in ["lock", "journal", "state.json", "runs/r1/plan.json", "runs/r1/vgg19.sbatch"] {

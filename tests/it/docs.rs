@@ -94,8 +94,7 @@ fn the_example_of_the_man_page_runs() {
     assert!(!script.contains('\\'), "{script}");
     let program = Path::new(env!("CARGO_BIN_EXE_hsched")).parent().expect("a folder").display().to_string();
     let mut command: Command = sandbox.start("/bin/sh", &["-e", "-c", &script]);
-    let ran =
-        sandbox.ran(&command.env("PATH", format!("{program}:/usr/bin:/bin")).output().expect("running"));
+    let ran = sandbox.ran(&command.env("PATH", format!("{program}:/usr/bin:/bin")).output().expect("runs"));
     let printed = ran.exits(0).stdout;
     assert!(printed.contains("resnet18") && printed.contains("#SBATCH"), "{printed}");
 }

@@ -82,7 +82,7 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
 
 /// Returns what the ranks of each run reported, by rank, in the order of the runs.
 fn runs(desk: &Desk<'_>) -> Vec<Vec<Vec<Value>>> {
-    let entries = fs::read_dir(desk.folder.join("state/runs")).expect("running");
+    let entries = fs::read_dir(desk.folder.join("state/runs")).expect("runs");
     let reports = entries.map(|entry| entry.expect("an entry").path().join("report/ddp"));
     let rank = |folder: &std::path::Path, rank: usize| -> Vec<Value> {
         let text = desk.read(folder.join(format!("rank-{rank}.jsonl")));

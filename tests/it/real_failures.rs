@@ -100,7 +100,7 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     assert!(done.stderr.contains("no answer within"), "{}", done.stderr);
     // Three attempts and the pauses between them.
     assert!(begin.elapsed() < Duration::from_secs(12), "{:?}", begin.elapsed());
-    assert_eq!(fs::read_dir(desk.folder.join("state/runs")).expect("running").count(), 1, "no run was begun");
+    assert_eq!(fs::read_dir(desk.folder.join("state/runs")).expect("runs").count(), 1, "no run was begun");
     signal(&controller, Signal::SIGCONT);
     assert_eq!(desk.submit(&["plan.json", "-j", "after", "--run-id", "second"]).len(), 1);
     assert!(desk.ended(&before).completed());

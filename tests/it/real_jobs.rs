@@ -33,8 +33,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
         assert_eq!([&line["samples"], &line["batch"]], [&planned[rank]["samples"], &planned[rank]["batch"]]);
         assert_eq!([&line["compute_s"], &line["metrics"]["loss"]], [0.5, 0.7], "{line}");
     }
-    let run =
-        fs::read_dir(desk.folder.join("state/runs")).expect("running").next().expect("one").expect("one");
+    let run = fs::read_dir(desk.folder.join("state/runs")).expect("runs").next().expect("one").expect("one");
     let modes = ["", "report", "report/owner"].map(|folder| mode(&run.path().join(folder)));
     assert_eq!(modes, [0o700; 3]);
     // What is the user's own is made as everywhere.

@@ -54,7 +54,7 @@ fn is_near(found: f64, truth: f64, error: f64) -> bool {
 /// Checks that nothing is left: no job that hsched follows, no checkpoint, no run.
 fn check_traces(desk: &Desk<'_>) {
     assert!(!desk.folder.join("mine").exists(), "the job's own checkpoints");
-    assert_eq!(fs::read_dir(desk.folder.join("state/runs")).expect("running").count(), 0);
+    assert_eq!(fs::read_dir(desk.folder.join("state/runs")).expect("runs").count(), 0);
     let watched = desk.hsched(&["watch", "--once", "--dry-run"]);
     assert_eq!((watched.code, watched.stdout.as_str()), (Some(0), ""), "{}", watched.stderr);
 }

@@ -79,10 +79,6 @@ fn stop_and_go_on(desk: &Desk<'_>, first: &str) {
     let own = &status["jobs"][0];
     // Nobody has asked Slurm since: the reports on disk say how far it is.
     assert_eq!((&own["state"], &own["epochs_done"]), (&json!("running"), &json!(22)), "{own}");
-    assert_eq!(
-        [&own["running"][0]["epochs_done"], &own["running"][1]["epochs_done"]],
-        [done, 22 - done],
-        "{own}"
-    );
-    assert_eq!(own["running"][0]["end"], "saved a checkpoint", "{own}");
+    assert_eq!([&own["runs"][0]["epochs_done"], &own["runs"][1]["epochs_done"]], [done, 22 - done], "{own}");
+    assert_eq!(own["runs"][0]["end"], "saved a checkpoint", "{own}");
 }

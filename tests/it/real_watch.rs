@@ -122,7 +122,7 @@ fn check_ends(journal: &str) {
 
 /// Every epoch is reported once, over all runs of a job.
 fn check_epochs(desk: &Desk<'_>, name: &str, all: &Value) {
-    let runs = fs::read_dir(desk.folder.join("state/runs")).expect("running");
+    let runs = fs::read_dir(desk.folder.join("state/runs")).expect("runs");
     let file = |entry: std::io::Result<fs::DirEntry>| {
         entry.expect("an entry").path().join("report").join(name).join("rank-0.jsonl")
     };

@@ -110,7 +110,7 @@ impl Sandbox {
     pub fn run_with_input(&self, arguments: &str, input: &str) -> Ran {
         let arguments = shell_words::split(arguments).expect("arguments");
         let mut command = assert_cmd::Command::from_std(self.command(&arguments));
-        let output = command.write_stdin(input).timeout(PATIENCE).output().expect("running");
+        let output = command.write_stdin(input).timeout(PATIENCE).output().expect("runs");
         self.ran(&output)
     }
 
@@ -192,7 +192,7 @@ impl Sandbox {
 
     /// Returns the names of the runs on disk.
     pub fn runs(&self) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.state("running")) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(self.state("runs")) else { return Vec::new() };
         let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
         entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect()
     }

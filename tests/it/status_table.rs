@@ -50,7 +50,7 @@ fn running() -> Tracked {
         epochs_done: 10,
         epoch: Some(Seconds(180.0)),
         epoch_at: Some(Time(NOW.0 - 50.0)),
-        ..tracked("running", Phase::Running(attempt()), said)
+        ..tracked("runs", Phase::Running(attempt()), said)
     }
 }
 
@@ -117,6 +117,6 @@ fn a_job_in_full_has_all_its_submissions() {
 
     RUN  JOB ID  GPUS           NODES      EPOCHS  RAN          END
     r6       17  2 t4 + 1 v100  a[1-2],b1       4  10 min 00 s  saved a checkpoint
-    r7       17  2 t4 + 1 v100  a[1-2],b1       6  30 min 00 s  runs
+    r7       17  2 t4 + 1 v100  a[1-2],b1       6  30 min 00 s  running
     ");
 }

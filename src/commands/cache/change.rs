@@ -18,7 +18,7 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     if recognise(gpu_type.as_str()).is_none()
         && let Some(near) = spec::nearest(gpu_type.as_str(), catalogue::names())
     {
-        context.note(&format!("no GPU type is known as {gpu_type}; did you mean {near}?"));
+        context.note(&format!("no GPU type is known by the name {gpu_type}; did you mean {near}?"));
     }
     let key = SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
     #[expect(clippy::cast_precision_loss, reason = "a date to the second is enough")]
