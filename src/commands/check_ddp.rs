@@ -30,7 +30,7 @@ use crate::slurm::{CommandError, CommandLine, Runner, System};
 /// Needs no Slurm and no GPU, takes less than a minute and leaves no files behind.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Plan from `hsched plan --format json`: warn about ranks with one sample per pass, too few for BatchNorm.
+    /// Plan from `hsched plan --format json`: warn about ranks with one sample per pass, too few for batch norm.
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
     /// Python interpreter that has your torch.

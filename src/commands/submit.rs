@@ -30,7 +30,7 @@ use crate::store::{PlanFile, new_run_id};
 /// submitted again.
 ///
 /// A job that waits, failed or was cancelled resumes after the last epoch reported, unless its model,
-/// samples_per_epoch or global_batch changed. A job that completed starts over.
+/// `samples_per_epoch` or `global_batch` changed. A job that completed starts over.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Plan (JSON) or job file (YAML); - reads standard input.

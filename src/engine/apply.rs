@@ -206,7 +206,7 @@ impl Tracked {
                 self.put_off(at, "Slurm never received it; submitting again", rules);
             }
             News::Deferred { message } => {
-                self.put_off(at, &format!("Slurm does not accept it now: {message}"), rules)
+                self.put_off(at, &format!("Slurm does not accept it now: {message}"), rules);
             }
             News::Unclear { message } => {
                 self.last = (at, format!("unclear whether Slurm received the request ({message})"));

@@ -50,7 +50,7 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     assert_eq!(desk.ended(&ids["limit"]), stopped(parts), "{}", desk.read("limit.out"));
     // Slurm may signal a whole minute early, before the ranks are up: those do not begin.
     assert_eq!(count(&desk, "stopped", "limit"), count(&desk, "up", "limit"));
-    assert!(desk.read("limit.out").contains("hsched: asked to stop"), "{}", desk.read("limit.out"));
+    assert!(desk.read("limit.out").contains("hsched: stop requested"), "{}", desk.read("limit.out"));
     assert!(desk.read("saver.out").contains("hsched: the ranks stopped; the training can be resumed"));
 }
 
