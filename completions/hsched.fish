@@ -24,256 +24,256 @@ function __fish_hsched_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c hsched -n "__fish_hsched_needs_command" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_needs_command" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_needs_command" -s V -l version -d 'Print version'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show the cluster\'s nodes, partitions and GPUs: all, free, used, down, reserved and mine'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets, and how its batch is split over them'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and give it to sbatch'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show the cluster\'s nodes, partitions and GPUs'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets and how its batch is split over them'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and submit it with sbatch'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for `hsched watch` to place; submits nothing'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "probe" -d 'Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "probe" -d 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs: those that wait end at once, those in Slurm\'s queue are ended by Slurm'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report an epoch, from inside a job: for training programs in any language'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show what is known about GPU models: memory, speed, MIG slices, names'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, correct and share the measured speeds'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report that an epoch is done, from inside a job, for training programs in any language'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show known GPU models: memory, speed, MIG slices, names'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, edit and share the measured speeds'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to begin with'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Make up a cluster and jobs, to try hsched with or to measure it'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your torch trains rightly with unequal ranks'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to start from'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Generate a random cluster and random jobs, to try or benchmark hsched'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your version of torch computes correct gradients with unequal local batches'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l columns -d 'The format of the table of --from, where it has no header line' -r
-complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'How to print it' -r -f -a "table\t'For people'
-json\t'One JSON value'
-yaml\t'A cluster file'"
-complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l local -d 'Show this machine\'s own GPUs instead of asking Slurm: types, memory, links, who computes on them'
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l columns -d 'Format of a table without a header line given to --from' -r
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l format -d 'Output format' -r -f -a "table\t'Human-readable tables'
+json\t'JSON'
+yaml\t'A cluster file (YAML)'"
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l local -d 'Show the GPUs of this machine instead of asking Slurm: types, memory, links, processes'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l format -d 'How to print the plan' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -s o -l output -d 'Also write the plan, as JSON, to this file' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l compare -d 'Compare policies instead: `all`, or names with commas' -r -f -a "optimal\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -s o -l output -d 'Also write the plan to this file, as JSON' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l compare -d 'Compare policies instead of printing a plan: `all`, or names separated by commas' -r -f -a "optimal\t''
 jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''
 all\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Say why instead: the GPUs\' prices and all jobs in short, or one job in full' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l columns -d 'The format of the table of --from, where it has no header line' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l columns -d 'Format of a table without a header line given to --from' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: where its range of categories begins, as a fraction of all' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed against fairness' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: how many categories it draws' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed versus fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: number of categories to sample' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
-up\t'All on nodes that are up'
-limits\t'As many of each type as the settings\' capacity table says'"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l capacity -d 'Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free]' -r -f -a "free\t'GPUs that are free now or held by jobs of this plan'
+up\t'All GPUs on nodes that are up'
+limits\t'As many GPUs of each type as the setting `capacity` says'"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-cache -d 'Plan by the job file\'s speeds alone, not by those measured'
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal and for lower bounds, unlimited for other policies]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l use-all -d 'optimal: use every GPU that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Request exactly the nodes of the plan, not any nodes with the same GPUs'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do not compute a lower bound for plans of policies other than optimal'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Only this job; may be given several times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Submit only this job; may be given several times' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l account -d 'Slurm account' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l partition -d 'Slurm partition' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l qos -d 'Slurm quality of service' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l run-id -d 'Id of this run instead of the time and a random number' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'How to print what was submitted' -r -f -a "table\t'For people'
-json\t'One JSON value'"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l run-id -d 'Id of this run [default: the time and a random number]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l columns -d 'The format of the table of --from, where it has no header line' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l columns -d 'Format of a table without a header line given to --from' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: where its range of categories begins, as a fraction of all' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed against fairness' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: how many categories it draws' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed versus fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: number of categories to sample' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l capacity -d 'Which GPUs may be used [default: limits where the settings have a capacity table, else free]' -r -f -a "free\t'Those free now, and those that jobs of this plan hold'
-up\t'All on nodes that are up'
-limits\t'As many of each type as the settings\' capacity table says'"
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l capacity -d 'Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free]' -r -f -a "free\t'GPUs that are free now or held by jobs of this plan'
+up\t'All GPUs on nodes that are up'
+limits\t'As many GPUs of each type as the setting `capacity` says'"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal and for bounds, no limit for others]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing. A job whose script you give to sbatch yourself is not followed by hsched watch'
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l restart -d 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-cache -d 'Plan by the job file\'s speeds alone, not by those measured'
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-bound -d 'Do not work out how near the optimum the plan of another policy is'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal and for lower bounds, unlimited for other policies]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that job'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l restart -d 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: use every GPU that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Request exactly the nodes of the plan, not any nodes with the same GPUs'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-bound -d 'Do not compute a lower bound for plans of policies other than optimal'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l account -d 'Slurm account' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l partition -d 'Slurm partition' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l qos -d 'Slurm quality of service' -r
-complete -c hsched -n "__fish_hsched_using_subcommand add" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'How to print what was added' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand add" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'How to print what was added' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l dry-run -d 'Look at everything, and add nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l restart -d 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
 complete -c hsched -n "__fish_hsched_using_subcommand add" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Time between two looks, such as 30s or 5m' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait' -r -f -a "never\t''
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Time between two turns, such as 30s or 5m' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''
 auto\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: how far the time saved must exceed what stopping and starting again costs, as a part of that' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'The policy that places jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
 jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'What to minimise' -r -f -a "mean-jct\t''
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l alpha -d 'jps: where its range of categories begins, as a fraction of all' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l beta -d 'jps: weight of speed against fairness' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l samples -d 'jps: how many categories it draws' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l beta -d 'jps: weight of speed versus fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l samples -d 'jps: number of categories to sample' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l estimate -d 'Also use GPU types that the job file does not list and on which the model was never measured, by estimated speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of GPUs [default: the setting `estimate`, off]. A job\'s own key `estimate` counts before this' -r -f -a "off\t''
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l format -d 'How to print what happens: lines for people, or one JSON object a line with time, job, topic and text' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l budget -d 'End each search after this long and take the best plan so far' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Take one turn and end'
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Go on when all jobs have ended: more may be added'
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Say what would be done and why, and do nothing'
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l queue -d 'Also submit jobs that find no free GPUs: they wait in Slurm\'s queue for GPUs that others hold'
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Run on the very nodes of the plan, not only on nodes of their kind'
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l use-all -d 'optimal: leave no GPU idle that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l format -d 'Output format: text, or one JSON object per line with time, job, topic and text' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l budget -d 'Stop each search after this time and use the best plan found so far' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Show what would be done and why, without doing it'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l queue -d 'Also submit jobs for which no GPUs are free: they wait in Slurm\'s queue'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Request exactly the nodes of the plan, not any nodes with the same GPUs'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l use-all -d 'optimal: use every GPU that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand probe" -s j -l job -d 'Only this job; may be given several times' -r
-complete -c hsched -n "__fish_hsched_using_subcommand probe" -l time -d 'The longest that a probe may run, such as 5m; at least a minute' -r
-complete -c hsched -n "__fish_hsched_using_subcommand probe" -l format -d 'How to print what was measured' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand probe" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand probe" -l all -d 'Also types of which only the job file says a speed'
-complete -c hsched -n "__fish_hsched_using_subcommand probe" -l dry-run -d 'Say what would be measured, and submit nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -s j -l job -d 'Probe only this job; may be given several times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l time -d 'Time limit of a probe, such as 5m; at least one minute' -r
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l all -d 'Also probe GPU types whose speed is known only from the job file'
+complete -c hsched -n "__fish_hsched_using_subcommand probe" -l dry-run -d 'Show what would be measured, and submit nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand probe" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand status" -l format -d 'How to print it' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand status" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand status" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand status" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l format -d 'How to print what became of the jobs' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l format -d 'How to print what became of the jobs' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l all -d 'All jobs that have not ended'
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l dry-run -d 'Say what would be done, and do nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch -d 'Number of the epoch that is done, from 1' -r
-complete -c hsched -n "__fish_hsched_using_subcommand report" -l compute-s -d 'Seconds that this rank computed in it, without waiting for other ranks' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch -d 'Number of the finished epoch, from 1' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l compute-s -d 'Seconds that this rank computed in the epoch, without waiting for other ranks' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch-s -d 'Seconds that the epoch took' -r
-complete -c hsched -n "__fish_hsched_using_subcommand report" -l samples -d 'Samples that this rank trained in it [default: its share by the plan]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand report" -l batch -d 'Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand report" -l metric -d 'A figure such as loss=0.7; may be given several times' -r
-complete -c hsched -n "__fish_hsched_using_subcommand report" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l samples -d 'Samples that this rank trained in the epoch [default: its share in the plan]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l batch -d 'Local batch of this rank [default: `HSCHED_LOCAL_BATCH`]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l metric -d 'A metric such as loss=0.7; may be given several times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand report" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l format -d 'How to print it' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "show" -d 'Show the measured speeds, how sure they are, and where they come from'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "set" -d 'Say how fast a model is on a GPU type, until it is measured'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "forget" -d 'Forget what is known of a model, on one GPU type or all'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "show" -d 'Show the measured speeds with their errors and sources'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "set" -d 'Set the speed of a model on a GPU type, until it is measured'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "forget" -d 'Delete the speeds of a model, on one GPU type or all'
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "export" -d 'Print all measured speeds, for `hsched cache import`'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "import" -d 'Take in the speeds that somebody exported'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -l format -d 'How to print them' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and not __fish_seen_subcommand_from show set forget export import" -f -a "import" -d 'Import speeds that somebody exported'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l precision -d 'The precision of jobs that name one' -r
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l dry-run -d 'Say what would change, and change nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l precision -d 'Precision, for jobs that set the key `precision`' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l dry-run -d 'Show what would change, and change nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l dry-run -d 'Say what would be forgotten, and change nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l dry-run -d 'Show what would be deleted, and change nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l format -d 'In which form: JSON has everything, CSV is for spreadsheets' -r -f -a "json\t'The state directory\'s own file'
-csv\t'A row for each batch size'"
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l format -d 'Output format: JSON is complete, CSV is for spreadsheets' -r -f -a "json\t'The format of the state directory'
+csv\t'One row per batch size'"
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l dry-run -d 'Say what would change, and change nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l dry-run -d 'Show what would change, and change nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -f -a "show" -d 'Show every setting, its value and where the value comes from'
-complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l format -d 'How to print them' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand config; and not __fish_seen_subcommand_from show" -f -a "show" -d 'Show every setting, its value and its source'
+complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l format -d 'How to print it' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand init" -l from -d 'Read what somebody saved of a cluster instead of asking Slurm; - reads standard input' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand init" -l columns -d 'The format of the table of --from, where it has no header line' -r
-complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite files that exist'
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l columns -d 'Format of a table without a header line given to --from' -r
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite existing files'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus -d 'GPUs of the cluster' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus-per-node -d 'GPUs of a node; the last node has what remains' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l types -d 'How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l jobs -d 'Jobs to plan' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus -d 'Number of GPUs in the cluster' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus-per-node -d 'GPUs per node; the last node gets the remainder' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l types -d 'Number of GPU types, or their names separated by commas; types not listed above need a speed: v100,l40s=1.4' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l jobs -d 'Number of jobs' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l sync -d 'When gradients are exchanged' -r -f -a "step\t'After each global batch'
-epoch\t'Once an epoch'"
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l network-gbps -d 'Rate between nodes, in Gbit/s' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l intra-node-gbps -d 'Rate between the GPUs of a node, in Gbit/s' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l format -d 'How to print what was written' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l mixed -d 'Let each node hold two types'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Write over files that are there'
+epoch\t'Once per epoch'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l network-gbps -d 'Bandwidth between nodes, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l intra-node-gbps -d 'Bandwidth between the GPUs of a node, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l seed -d 'Random seed' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l mixed -d 'Put two GPU types into each node'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Also generate fixed step costs, limits on GPU counts and types, memory limits, overlap and weights'
+complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Overwrite existing files'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand demo" -l seed -d 'Seed of the small differences between the ranks\' computing times' -r
-complete -c hsched -n "__fish_hsched_using_subcommand demo" -l format -d 'How to print the story' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand demo" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand demo" -l fast -d 'Do not pause between the lines on a terminal'
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l seed -d 'Seed of the small random differences between the compute times of ranks' -r
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand demo" -l fast -d 'Do not pause between lines'
 complete -c hsched -n "__fish_hsched_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'The Python that has your torch' -r
-complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Where the ranks compute; with fewer than four GPUs they share them and talk by gloo' -r -f -a "cpu\t''
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'Python interpreter that has your torch' -r
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Device of the ranks; with fewer than four GPUs the ranks share them and use gloo' -r -f -a "cpu\t''
 cuda\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l format -d 'How to print what came out' -r -f -a "table\t'For people'
-json\t'One JSON value'"
-complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l set -d 'Set a key for this command, over all files and variables (see `hsched config show`)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -9,11 +9,11 @@ hs_batch_main() {
   hs_terminated=0 hs_interrupted=0 hs_srun='' hs_forwarded=0 hs_hostfile=''
   trap hs_on_exit EXIT
   hs_trap_signals
-  [[ -n ${SLURM_JOB_ID-} ]] || hs_fail "this is a batch script: start it with sbatch"
+  [[ -n ${SLURM_JOB_ID-} ]] || hs_fail "this is a batch script: submit it with sbatch"
   hs_token=$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.$(date +%s)
   # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
-  (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot make the directory of the run's reports"
-  mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot make the directory of the checkpoints"
+  (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the directory for reports"
+  mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
   hs_list_hosts
   hs_find_master
@@ -29,7 +29,7 @@ hs_batch_main() {
   hs_trap_signals
   hs_clear_knobs
   if ((hs_stopping)); then
-    hs_say "asked to stop before the ranks started"
+    hs_say "stop requested before the ranks started"
     hs_end 85
   fi
   hs_start_ranks "$hs_program"
@@ -52,7 +52,7 @@ hs_end() {
 hs_on_exit() {
   local status=$?
   trap - EXIT
-  ((status != 0)) || hs_say "error: a line of setup ended the script"
+  ((status != 0)) || hs_say "error: a line of setup exited the script"
   hs_leave $((status == 0 ? 1 : status))
 }
 
@@ -135,7 +135,7 @@ hs_join_batches() {
 hs_set_environment() {
   local hs_pair
   for hs_pair in ${hs_environment[@]+"${hs_environment[@]}"}; do
-    [[ ${hs_pair%%=*} =~ ^[A-Za-z_][A-Za-z0-9_]*$ && $hs_pair != hs_* ]] || hs_fail "bad name of a variable: ${hs_pair%%=*}"
+    [[ ${hs_pair%%=*} =~ ^[A-Za-z_][A-Za-z0-9_]*$ && $hs_pair != hs_* ]] || hs_fail "invalid variable name: ${hs_pair%%=*}"
     # shellcheck disable=SC2163
     export "$hs_pair" || hs_fail "cannot set ${hs_pair%%=*}"
   done
@@ -227,7 +227,7 @@ hs_on_stop() {
   hs_interrupted=1
   if ((hs_stopping)); then return; fi
   hs_stopping=1
-  hs_say "asked to stop"
+  hs_say "stop requested"
   hs_forward
 }
 
@@ -263,7 +263,7 @@ hs_judge() {
     if [[ -e $file ]]; then IFS=' ' read -r failure who <"$file"; fi
   done
   if ((hs_status == 0 && stopped)); then
-    hs_say "the ranks stopped; the training is to be continued"
+    hs_say "the ranks stopped; the training can be resumed"
     hs_end 85
   fi
   if ((hs_status == 0)); then hs_end 0; fi

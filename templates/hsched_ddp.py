@@ -1,11 +1,12 @@
-"""Training with unequal ranks: what a PyTorch program needs under hsched, in one file to import.
+"""Training with unequal local batches: all that a PyTorch program needs under hsched, in one file to import.
 
-hsched gives every rank its own share of each global batch. Then DistributedDataParallel, which averages gradients
-over ranks as if all had the same share, is right only with a weighted loss; this file weights it. It also gives each
-rank its samples, reports speeds, saves, and stops when it is told to. docs/training.md of hsched shows how to use it.
+hsched gives every rank its own share of each global batch. DistributedDataParallel averages gradients over ranks as if
+all shares were equal, so the loss must be weighted; this module does that. It also gives each rank its samples, reports
+speeds, saves checkpoints, and stops on SIGUSR1. See docs/training.md of hsched.
 
-It works under torchrun and alone, too: then the shares are equal. Without torch there are `init`, `BatchSampler`,
-`Rank.report` and `stop_requested`. Python 3.8 or later, torch 1.13 or later. The file is free to copy.
+It also works under torchrun and as a single process; the shares are then equal. Without torch, only `init`,
+`BatchSampler`, `Rank.report` and `stop_requested` are available. Needs Python 3.8 and, if used, torch 1.13. You may copy
+this file freely.
 """
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ _left: Optional[int] = None  # the status with which `leave` ended this program
 
 @dataclass(frozen=True)
 class Rank:
-    """What is known about this process and its part of the work."""
+    """This process: its rank, its share of each global batch, and its device."""
 
     rank: int
     world_size: int
@@ -67,12 +68,12 @@ class Rank:
 
     @property
     def batch(self) -> int:
-        """Samples of a global batch that this rank takes."""
+        """Local batch: samples of each global batch that this rank takes."""
         return self.batches[self.rank]
 
     @property
     def global_batch(self) -> int:
-        """Samples of a global batch."""
+        """Samples per global batch."""
         return sum(self.batches)
 
     def part(self, block: int) -> Tuple[int, int]:
@@ -108,22 +109,22 @@ def _finite(value: Any) -> Any:
 
 
 def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs: int = 1) -> Rank:
-    """Returns what the variables of hsched say, or else those of torchrun, or else a world of one rank.
+    """Returns the rank described by the variables of hsched or of torchrun; without either, the world size is 1.
 
-    `global_batch` and `epochs` count where hsched has not said them.
+    `global_batch` and `epochs` apply only if hsched does not set them.
     """
     alone = "RANK" not in env  # lines of setup see some variables, but are no rank
     rank, world_size = (0, 1) if alone else (int(env["RANK"]), int(env["WORLD_SIZE"]))
     planned = env.get("HSCHED_GLOBAL_BATCH")
     whole = int(planned) if planned else global_batch
     if not whole or whole < 1:
-        raise ValueError("the global batch is unknown: call init(global_batch=...)")
+        raise ValueError("the global batch is not set: call init(global_batch=...)")
     if planned and not alone:
         batches = tuple(int(batch) for batch in env["HSCHED_BATCHES"].split(","))
     else:
         batches = tuple((k + 1) * whole // world_size - k * whole // world_size for k in range(world_size))
     if len(batches) != world_size or sum(batches) != whole or min(batches) < 1:
-        raise ValueError("the batches %s do not divide %d samples among %d ranks" % (batches, whole, world_size))
+        raise ValueError("HSCHED_BATCHES %s does not split %d samples over %d ranks" % (batches, whole, world_size))
     return Rank(
         rank=rank, world_size=world_size,
         local_rank=0 if alone else int(env.get("LOCAL_RANK", 0)),
@@ -137,11 +138,11 @@ def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs
 
 
 def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[str] = None, timeout_s: float = 1800.0) -> Rank:
-    """Begins: takes over the stop signal, chooses the device, and lets the ranks meet. Call it once, first.
+    """Handles the stop signal, chooses the device, and initialises the process group. Call it once, before anything else.
 
-    `global_batch` and `epochs` count where hsched has not said them. The backend is NCCL on GPUs and gloo elsewhere;
-    also on slices of a GPU, with which NCCL forms no ring. Beside another backend the ranks meet by gloo, too, to agree
-    on stops and counts. Without torch there is no device and nobody meets.
+    `global_batch` and `epochs` apply only if hsched does not set them. The backend is NCCL on GPUs and gloo elsewhere,
+    and on MIG slices, over which NCCL cannot form a ring. With NCCL the ranks also form a gloo group, to agree
+    on stops and counts. Without torch there is no device and no process group.
     """
     me = read_rank(os.environ, global_batch, epochs)
     signal.signal(signal.SIGUSR1, _on_stop)  # for threads that were there before
@@ -167,7 +168,7 @@ def _device(me: Rank) -> Any:
         return torch.device("cpu")
     index = me.local_rank if count > 1 else 0  # some sites show each rank its own device alone
     if index >= count:
-        raise RuntimeError("rank %d is number %d on its node, which shows %d GPUs" % (me.rank, me.local_rank, count))
+        raise RuntimeError("rank %d has local rank %d, but sees only %d GPUs on its node" % (me.rank, me.local_rank, count))
     return torch.device("cuda", index)
 
 
@@ -297,7 +298,7 @@ class Step:
 
     def __iter__(self) -> Iterator[Any]:
         if self._begun and not isinstance(self._passes, list):
-            raise RuntimeError("the micro-batches of this step are gone: to go over them again, use steps(..., keep=True)")
+            raise RuntimeError("the micro-batches of this step are no longer available; to iterate over them again, use steps(..., keep=True)")
         self._begun, timer = True, self._training.timer
         self._training._settle()
         for k, (self._batch, size, self._count) in enumerate(self._passes):
@@ -398,7 +399,7 @@ class Training:
         """
         self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]
         if not self.models:
-            raise ValueError("Training needs a model, or several: models=[...]")
+            raise ValueError("Training needs a model, or several as models=[...]")
         self.me, self.sampler, self.model, self.save_every = me, sampler, self.models[0], save_every
         self.timer = Timer(me.device)
         self._group = me.group if me.control is None else me.control
@@ -413,14 +414,14 @@ class Training:
         self._ddp = [own for own in whole if isinstance(own, DistributedDataParallel)]
         if len(self._ddp) < len(whole) and me.world_size > 1:
             kinds = ", ".join(type(own).__name__ for own in whole)
-            raise ValueError("several ranks need the model in DistributedDataParallel, not %s" % kinds)
+            raise ValueError("with several ranks, wrap the model in DistributedDataParallel (got %s)" % kinds)
         self._modules = [_uncompiled(own.module) if isinstance(own, DistributedDataParallel) else own for own in whole]
         names = ["model"] + ["model %d" % number for number in range(2, len(whole) + 1)]
         self._stateful = dict(stateful, **dict(zip(names, self._modules)))
         for name, part in self._stateful.items():
             if _has_ddp(part):
-                raise ValueError("%s has a model in DistributedDataParallel: give that in models=[...], "
-                                 "or %s its .module, so that the ranks exchange gradients together" % (name, name))
+                raise ValueError("%s contains a DistributedDataParallel model: pass that model in models=[...], "
+                                 "or give %s its .module; otherwise the ranks would hang" % (name, name))
         self._asked = self._sum([0.0], later=True)
         for own in self._ddp:
             own.register_comm_hook(None, self._hook(comm_hook))
@@ -469,10 +470,10 @@ class Training:
         and exit with status 85.
         """
         if getattr(loader, "_is_accelerate_prepared", False) or type(loader).__module__.split(".")[0] == "accelerate":
-            raise ValueError("accelerate has prepared this loader and divides its batches once more: give steps() the DataLoader "
-                             "as it was, and do not prepare it")
+            raise ValueError("this loader was prepared by accelerate, which would divide its batches again: pass the "
+                             "original DataLoader to steps(), without preparing it")
         if getattr(loader, "batch_sampler", self.sampler) is not self.sampler:
-            raise ValueError("the loader has another sampler than this training: give it batch_sampler=sampler")
+            raise ValueError("the loader has another sampler than this training: create it with batch_sampler=sampler")
         self.sampler.set_epoch(self.epoch + 1, self.step)
         self._looks_for_ignored &= count is None
         state = _random_state(self.me.device)
@@ -498,14 +499,14 @@ class Training:
         for size in sizes:
             batch = next(batches, missing)
             if batch is missing:
-                raise ValueError("the loader ended before the epoch, which has %d steps" % self.sampler.steps)
+                raise ValueError("the loader ended before the end of the epoch (%d steps)" % self.sampler.steps)
             yield batch, size, float(count(batch) if count else size)
 
     def _warn_of_ignored(self, batch: Any) -> None:
         if self._looks_for_ignored and _has_ignored(batch):
             self._looks_for_ignored = False
-            warnings.warn("some labels are -100, which losses ignore, but ranks are weighted by their samples: say how many labels "
-                          "count, steps(loader, count=lambda batch: int((batch[1] != -100).sum()))", stacklevel=3)
+            warnings.warn("some labels are -100, which losses ignore, but ranks are weighted by their number of samples: count the "
+                          "labels with steps(loader, count=lambda batch: int((batch[1] != -100).sum()))", stacklevel=3)
 
     def probe(self, loss_of: Callable[[Any], Any], loader: Any, times: int = 3) -> List[Tuple[int, float]]:
         """Times passes at two batch sizes, the micro-batch and half of it, and reports them: (samples, seconds) pairs.
@@ -553,7 +554,7 @@ class Training:
                 own.require_forward_param_sync = exchange
                 if not exchange:
                     if own.static_graph:
-                        raise ValueError("torch has neither micro-batches nor probes with static_graph=True: leave it out")
+                        raise ValueError("torch supports neither micro-batches nor probes with static_graph=True: remove that option")
                     stack.enter_context(own.no_sync())
             yield
 
@@ -586,7 +587,7 @@ class Training:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
         if self._sum([float(problem is not None)]) > 0:
-            raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "it says why")) from problem
+            raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "see the output of rank 0")) from problem
 
     def resume(self) -> bool:
         """Goes on from the checkpoint, whatever ranks wrote it; returns whether there was one. All ranks call this."""
@@ -595,14 +596,14 @@ class Training:
             try:
                 saved = torch.load(self.path, map_location="cpu", weights_only=False)
             except Exception as error:
-                raise RuntimeError("cannot read the checkpoint %s; to begin anew, remove it" % self.path) from error
+                raise RuntimeError("cannot read the checkpoint %s; remove it to start over" % self.path) from error
         if self._sum([float(saved["global_step"])]) != saved["global_step"] * self.me.world_size:
-            raise RuntimeError("the ranks read different checkpoints: is %s on a file system that all nodes share?" % self.path)
+            raise RuntimeError("the ranks read different checkpoints: %s must be on a file system that all nodes share" % self.path)
         if saved["global_step"] < 0:
             return False
         for key, value in self._position().items():
             if saved[key] != value:
-                raise ValueError("%s was written with %s %s, this training has %s: use another HSCHED_CHECKPOINT_DIR to begin anew"
+                raise ValueError("%s was written with %s %s, but this training has %s; to start over, remove it or set another checkpoint directory"
                                  % (self.path, key, saved[key], value))
         for name, part in self._stateful.items():
             part.load_state_dict(saved["state"][name])

@@ -73,7 +73,7 @@ hs_rank_main() {
 
   if ((hs_status == 85)); then hs_end_stopped; fi
   if ((hs_status == 138 && hs_stopping)); then
-    hs_say "rank $hs_rank ended on SIGUSR1 without saving: its command does not handle the signal, or not yet"
+    hs_say "rank $hs_rank was killed by SIGUSR1 before it saved: its command does not handle the signal, or did not yet"
     hs_end_stopped
   fi
   if ((hs_status != 0)); then hs_mark_failed "$hs_status" "the command failed"; fi
@@ -105,9 +105,9 @@ hs_mark_failed() {
 hs_find_row() {
   local procid=${SLURM_PROCID-} name=${SLURMD_NODENAME-} place=${SLURM_LOCALID-} ordinal=-1 k
   local node local_rank rest
-  [[ $procid =~ ^[0-9]+$ ]] || hs_fail "SLURM_PROCID is not set: a rank is started by srun"
+  [[ $procid =~ ^[0-9]+$ ]] || hs_fail "SLURM_PROCID is not set: ranks must be started by srun"
   if [[ -n ${SLURM_STEP_NUM_TASKS-} && $SLURM_STEP_NUM_TASKS != "$hs_world_size" ]]; then
-    hs_fail "Slurm started $SLURM_STEP_NUM_TASKS tasks, the plan has $hs_world_size ranks"
+    hs_fail "Slurm started $SLURM_STEP_NUM_TASKS tasks, but the plan has $hs_world_size ranks"
   fi
   hs_rank=$procid
   if [[ -n $name && -n $place ]]; then
@@ -124,7 +124,7 @@ hs_find_row() {
     fi
   fi
   if ((hs_rank < 0)) || [[ -z ${hs_ranks[hs_rank]-} ]]; then
-    hs_fail "no rank is planned for task $procid (node ${name:-?}, place ${place:-?})"
+    hs_fail "no rank is planned for task $procid (node ${name:-?}, local id ${place:-?})"
   fi
   IFS=' ' read -r hs_node hs_local_rank hs_batch hs_micro_batch hs_accumulation hs_gpu_type <<<"${hs_ranks[hs_rank]}"
   hs_node_types=()
@@ -181,7 +181,7 @@ hs_prepare_node() {
     mv -- "$hs_dir/environment.new" "$hs_dir/environment" || hs_fail "cannot write in $hs_dir"
   else
     # shellcheck source=/dev/null
-    . "$hs_dir/environment" || hs_fail "cannot take over the environment of node_setup"
+    . "$hs_dir/environment" || hs_fail "cannot load the environment of node_setup"
   fi
 
   printf . >>"$hs_dir/seen"
@@ -230,7 +230,7 @@ hs_order_devices() {
   if [[ -z ${k-} || ${#devices[@]} -eq 0 ]]; then return; fi
 
   if ! hs_types_by_name && ! hs_types_by_order; then
-    hs_say "warning: cannot tell the types of devices ${CUDA_VISIBLE_DEVICES-} on ${SLURMD_NODENAME-}; their order stays"
+    hs_say "warning: cannot determine the GPU types of devices ${CUDA_VISIBLE_DEVICES-} on ${SLURMD_NODENAME-}; their order is unchanged"
     return
   fi
   for type in "${hs_node_types[@]}"; do

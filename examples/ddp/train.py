@@ -73,7 +73,7 @@ def main() -> None:
         return torch.nn.functional.cross_entropy(outputs, labels)
 
     if training.resume() and me.rank == 0:
-        print("goes on after step %d" % training.global_step, flush=True)
+        print("resumes after step %d" % training.global_step, flush=True)
     if arguments.probe:
         training.probe(loss_of, loader)
     for epoch in training.epochs():

@@ -61,7 +61,7 @@ class Rank:
             self.checkpoint = os.path.join(env["HSCHED_CHECKPOINT_DIR"], "stand-in.json")
             self.report = env["HSCHED_REPORT"]
         except KeyError as error:
-            sys.exit("stand-in: %s is not set; start this program in a job of hsched" % error)
+            sys.exit("stand-in: %s is not set; run this program in an hsched job" % error)
         except ValueError as error:
             sys.exit("stand-in: a variable is not a number: %s" % error)
         if self.gpu_type not in speeds:
@@ -208,7 +208,7 @@ def receive(peer: socket.socket, timeout_s: float) -> Dict[str, Any]:
 
     length = struct.unpack("!I", exactly(4))[0]
     if length > 1 << 24:
-        raise ConnectionError("this is not a message of a rank")
+        raise ConnectionError("unexpected message, not from a rank")
     message = json.loads(exactly(length).decode())
     return message  # type: ignore[no-any-return]
 

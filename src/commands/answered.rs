@@ -71,7 +71,7 @@ impl fmt::Display for Answer {
         match self {
             Self::Submitted(job_id) => write!(f, "submitted as job {job_id}"),
             Self::Unknown(message) => {
-                write!(f, "nobody knows whether it was submitted ({message}); look at squeue --me")
+                write!(f, "unclear whether it was submitted ({message}); check squeue --me")
             }
             Self::Refused(message) | Self::Unreachable(message) => write!(f, "not submitted: {message}"),
         }

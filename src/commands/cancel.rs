@@ -9,7 +9,7 @@ use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, Opened, Seen};
 use crate::commands::wishes;
 use crate::engine::{
-    Action, Event, Keeper, News, Outcome, Phase, Rules, State, Then, Told, Tracked, apply, carry_out,
+    Action, Event, Keeper, News, Outcome, Phase, Rules, State, Then, Tracked, Update, apply, carry_out,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -45,7 +45,7 @@ enum Answer {
     /// It waited, and has ended.
     Cancelled,
     /// Slurm was told to end it.
-    Told(String),
+    Update(String),
     /// Slurm does not show it yet.
     Later,
     /// Another hsched is at work.
@@ -237,8 +237,8 @@ fn act(
 ) -> Result<BTreeMap<JobName, String>, Failure> {
     let mut untold = BTreeMap::new();
     for action in actions {
-        let mut tell = |told: Told<'_>| {
-            if let Told::Event(Event::Attempt { job, news: News::NotStopped { message }, .. }) = told {
+        let mut tell = |told: Update<'_>| {
+            if let Update::Event(Event::Attempt { job, news: News::NotStopped { message }, .. }) = told {
                 untold.insert(job.clone(), message.clone());
             }
         };
@@ -254,7 +254,7 @@ fn answer(tracked: &Tracked, over: bool, untold: &BTreeMap<JobName, String>) -> 
         Phase::Ended { outcome: Outcome::Cancelled, .. } => Answer::Cancelled,
         phase => match (untold.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
             (Some(message), _) => Answer::Untold(message.clone()),
-            (None, Some(job_id)) => Answer::Told(job_id.to_string()),
+            (None, Some(job_id)) => Answer::Update(job_id.to_string()),
             (None, None) => Answer::Later,
         },
     }
@@ -264,7 +264,7 @@ impl Answer {
     fn word(&self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
-            Self::Told(_) => "cancelling",
+            Self::Update(_) => "cancelling",
             Self::Later | Self::Left => "later",
             Self::Over(_) => "ended",
             Self::Untold(_) => "not_cancelled",
@@ -275,8 +275,8 @@ impl Answer {
         let would = if dry_run { "would be " } else { "" };
         match self {
             Self::Cancelled => format!("{would}cancelled; it waited"),
-            Self::Told(job_id) if dry_run => format!("would be cancelled as job {job_id}"),
-            Self::Told(job_id) => format!("is being cancelled as job {job_id}"),
+            Self::Update(job_id) if dry_run => format!("would be cancelled as job {job_id}"),
+            Self::Update(job_id) => format!("is being cancelled as job {job_id}"),
             Self::Later => {
                 "Slurm does not show it yet: hsched watch, or this command again, cancels it when it does"
                     .to_owned()
@@ -294,7 +294,7 @@ impl Answer {
 fn answer_json((name, answer): &(JobName, Answer)) -> Value {
     let (mut job_id, mut message) = (None, None);
     match answer {
-        Answer::Told(id) => job_id = Some(id),
+        Answer::Update(id) => job_id = Some(id),
         Answer::Untold(text) => message = Some(text.as_str()),
         Answer::Over(outcome) => message = Some(outcome),
         Answer::Left => message = Some(wishes::LEFT),

@@ -19,26 +19,27 @@ use crate::model::{GpuType, Job, PlacedRank};
 use crate::settings::process_environment;
 use crate::slurm::{CommandError, CommandLine, Runner, System};
 
-/// Check that your torch trains rightly with unequal ranks
+/// Check that your version of torch computes correct gradients with unequal local batches
 ///
-/// Starts four ranks on this machine with the Python of your training and the module `hsched_ddp` that jobs can import.
-/// With shares as unequal as 1:31, means and sums, whole batches and micro-batches, one model and two, and layers
-/// that normalise over all ranks, the averaged gradient must be that of one process with the whole batch. The order of
-/// samples must not depend on the shares, and a training that is stopped and resumed on other ranks must go on as if
-/// nothing had happened. Plain DDP must fail the same test. Needs no Slurm and no GPU, takes less than a minute and
-/// leaves nothing behind.
+/// Starts four ranks on this machine, with your Python and the module `hsched_ddp` that jobs import. The averaged
+/// gradient must equal that of one process with the whole batch: with local batches as unequal as 1:31, with means
+/// and sums, with and without micro-batches, with one model and two, and with layers that normalise over all ranks.
+/// The order of samples must not depend on the split, and a training that stops and resumes on other ranks must
+/// continue as if it had never stopped. Plain DDP must fail the same test.
+///
+/// Needs no Slurm and no GPU, takes less than a minute and leaves no files behind.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A plan from `hsched plan --format json`: warn of ranks that take one sample at a time, too few for batch norm.
+    /// Plan from `hsched plan --format json`: warn about ranks with one sample per pass, too few for batch norm.
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
-    /// The Python that has your torch.
+    /// Python interpreter that has your torch.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: String,
-    /// Where the ranks compute; with fewer than four GPUs they share them and talk by gloo.
+    /// Device of the ranks; with fewer than four GPUs the ranks share them and use gloo.
     #[arg(long, value_enum, default_value_t, value_name = "DEVICE")]
     device: Device,
-    /// How to print what came out.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -131,7 +132,7 @@ impl Args {
                 CommandError::NotFound { .. } | CommandError::Start { .. } => {
                     let message = format!("{}: this Python cannot be started", self.python);
                     Failure::new(Exit::BadInput, message)
-                        .hint("name the one of your training: --python PROGRAM")
+                        .hint("name the Python of your training with --python PROGRAM")
                 }
                 CommandError::Unconfigured { stderr, .. }
                 | CommandError::Unreachable { stderr, .. }
@@ -142,7 +143,7 @@ impl Args {
             })?;
         // Libraries may print something in front of it.
         let last = output.stdout.lines().last().unwrap_or_default();
-        serde_json::from_str(last).map_err(|_| self.odd("it printed something else than an answer"))
+        serde_json::from_str(last).map_err(|_| self.odd("its output could not be read"))
     }
 
     fn odd(&self, why: &str) -> Failure {
@@ -158,7 +159,8 @@ impl Args {
         if !missing {
             return failure;
         }
-        failure.hint("activate the environment of your training first, or name its Python: --python PROGRAM")
+        failure
+            .hint("activate the environment of your training first, or name its Python with --python PROGRAM")
     }
 }
 
@@ -179,14 +181,12 @@ fn single_samples(job: &Job, ranks: &[PlacedRank]) -> Vec<String> {
     let warning = |(gpu_type, count)| {
         let ranks = if count == 1 { "1 rank takes".into() } else { format!("{count} ranks take") };
         let remedy = if job.max_batch.get(gpu_type) == Some(&1) {
-            "no more fit by its max_batch; leave the type out with gpu_types"
+            "max_batch allows no more; exclude the type with gpu_types"
         } else {
             "set batch_quantum: 2"
         };
         let name = &job.name;
-        format!(
-            "{name}: on {gpu_type} {ranks} one sample in a pass, which BatchNorm normalises by itself: {remedy}"
-        )
+        format!("{name}: on {gpu_type} {ranks} one sample per pass, too few for BatchNorm: {remedy}")
     };
     counts.into_iter().map(warning).collect()
 }

@@ -17,16 +17,16 @@ use crate::live::on_interrupt;
 use crate::settings::Flag;
 use crate::ui::{Progress, Terminal, TerminalKind};
 
-/// Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
+/// Schedule deep-learning jobs on Slurm clusters with mixed GPU types.
 ///
-/// Usually: `hsched init` once, `hsched inventory` to see what there is, `hsched plan jobs.yaml` to see who should get what,
-/// `hsched submit jobs.yaml` to run it.
+/// Typical use: `hsched init` once, `hsched inventory` to see the GPUs, `hsched plan jobs.yaml` to see which job gets
+/// which GPUs, `hsched submit jobs.yaml` to run the jobs, and `hsched watch` to follow them.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = exit_codes())]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Set a key for this command, over all files and variables (see `hsched config show`).
+    /// Override a setting for this command; may be given several times (`hsched config show` lists them).
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
 }
@@ -85,8 +85,8 @@ pub fn main() -> ExitCode {
     let json = cli.command.typed().wants_json();
     // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
     let result = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
-        let message = "internal error: hsched stopped where it should not";
-        Err(Failure::new(Exit::Internal, message).hint("please report it with the command and its input"))
+        let message = "internal error: this is a bug in hsched";
+        Err(Failure::new(Exit::Internal, message).hint("please report it, with the command and its input"))
     });
     match result {
         Ok(exit) => ExitCode::from(exit.code()),
@@ -103,8 +103,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let failure = Failure::new(Exit::Usage, message.split_whitespace().collect::<Vec<_>>().join(" "));
-        Terminal::new(Some(false), TerminalKind::default())
-            .fail(&failure.hint("--help lists what there is"), true);
+        Terminal::new(Some(false), TerminalKind::default()).fail(&failure.hint("see --help"), true);
         return ExitCode::from(Exit::Usage.code());
     }
     // clap knows whether this is help for stdout or an error for stderr.

@@ -18,13 +18,13 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show every setting, its value and where the value comes from
+    /// Show every setting, its value and its source
     ///
-    /// Later ones win: built-in defaults, the site's file /etc/hsched/config.toml, the user's file
-    /// ~/.config/hsched/config.toml, `hsched.toml` of the current directory or the nearest one above it,
-    /// variables such as `HSCHED_ACCOUNT`, flags.
+    /// Later sources override earlier ones: built-in defaults, the site's file /etc/hsched/config.toml, your file
+    /// ~/.config/hsched/config.toml, `hsched.toml` in the current directory or the nearest one above it, environment
+    /// variables such as `HSCHED_ACCOUNT`, command-line flags.
     Show {
-        /// How to print them.
+        /// Output format.
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
         format: Format,
     },

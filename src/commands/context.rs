@@ -30,10 +30,10 @@ pub(super) struct Context {
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Table,
-    /// One JSON value.
+    /// JSON.
     Json,
 }
 
@@ -45,8 +45,8 @@ impl Context {
     pub(super) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();
-        let directory = directory
-            .ok_or_else(|| Failure::new(Exit::Failed, "the current directory does not exist any more"))?;
+        let directory =
+            directory.ok_or_else(|| Failure::new(Exit::Failed, "the current directory no longer exists"))?;
         let loaded = if lenient {
             Settings::load_valid(&sources)
         } else {
@@ -120,12 +120,12 @@ pub(super) fn slurm_failure(error: &CommandError) -> Failure {
     let failure = Failure::from_error(exit, error);
     match error {
         CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => {
-            failure.hint("without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts")
+            failure.hint("without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts")
         }
         CommandError::TimedOut { .. } => failure
-            .hint("allow more time with --set slurm_timeout=60s, or see whether `scontrol ping` answers"),
+            .hint("allow more time with --set slurm_timeout=60s, or check whether `scontrol ping` answers"),
         CommandError::Unreachable { .. } => failure.hint(
-            "see whether `scontrol ping` answers; without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts",
+            "check whether `scontrol ping` answers; without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts",
         ),
         CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
         _ => failure,

@@ -23,7 +23,7 @@ pub(super) fn explain_plan(
 ) -> Result<(), Failure> {
     let Planned { problem, plan, file, .. } = planned;
     let jobs = if name.is_empty() { (0..problem.jobs.len()).collect() } else { vec![find(planned, name)?] };
-    let progress = Progress::start("looking for the prices of the GPUs".to_owned());
+    let progress = Progress::start("computing GPU prices".to_owned());
     let placed = plan.verdicts().iter().map(Verdict::placement).enumerate();
     let placed: Vec<usize> = placed.filter_map(|(job, placement)| placement.map(|_| job)).collect();
     let known = plan.plan().bound.clone();
@@ -42,10 +42,10 @@ pub(super) fn explain_plan(
 fn find(planned: &Planned, name: &str) -> Result<usize, Failure> {
     let known = || planned.jobs.iter().map(|job| job.name.as_str());
     known().position(|own| own == name).ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, format!("--explain {name}: the job file has no such job"));
+        let failure = Failure::new(Exit::Usage, format!("--explain {name}: no such job in the job file"));
         match spec::nearest(name, known()) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint(format!("it has: {}", known().collect::<Vec<_>>().join(", "))),
+            None => failure.hint(format!("jobs in the file: {}", known().collect::<Vec<_>>().join(", "))),
         }
     })
 }

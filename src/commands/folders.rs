@@ -27,7 +27,7 @@ pub(super) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
     let is_new = |names: &[&str]| jobs.iter().any(|job| names.contains(&job.name.as_str()));
     for (folder, names) in users.iter().filter(|(_, names)| names.len() > 1 && is_new(names)) {
         context.note(&format!(
-            "{} save in the same folder {}, over each other: give each a checkpoint.dir of its own",
+            "{} save checkpoints in the same directory {} and would overwrite each other; give each its own checkpoint.dir",
             names.join(" and "),
             folder.display()
         ));
@@ -39,7 +39,11 @@ pub(super) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
     for job in jobs {
         let workdir = workdir(context, job);
         if !workdir.is_dir() {
-            context.note(&format!("{}: workdir {} does not exist here", job.name, workdir.display()));
+            context.note(&format!(
+                "{}: workdir {} does not exist on this machine",
+                job.name,
+                workdir.display()
+            ));
         }
     }
 }

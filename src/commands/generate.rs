@@ -14,57 +14,58 @@ use crate::model::{BitRate, GpuType};
 use crate::spec;
 use crate::ui::{make_folder, write_output};
 
-/// Make up a cluster and jobs, to try hsched with or to measure it
+/// Generate a random cluster and random jobs, to try or benchmark hsched
 ///
-/// Writes cluster.yaml and jobs.yaml, which `hsched plan jobs.yaml --cluster cluster.yaml` takes as they are. The same
-/// options and seed give the same files. A job's speed on a GPU type is base * speed^e, give or take 10 %: base is
-/// between 60 and 2000 samples a second, e between 0.4 and 1.15, and speed is the type's training speed as a multiple of
-/// a V100's: v100 1, p100 0.71, t4 0.49, a100 1.9, h100 3.35, a10 0.77 (ResNet-50 in fp16 where Lambda has
-/// published it). Jobs train 3 to 200 epochs of 36718 to 1281167 samples in batches of 128 to 1024, and exchange
-/// gradients of 3 MB to 1 GB.
+/// Writes cluster.yaml and jobs.yaml; plan them with `hsched plan jobs.yaml --cluster cluster.yaml`. The same options
+/// and seed give the same files.
+///
+/// The speed of a job on a GPU type is base * speed^e, within 10 %. base is between 60 and 2000 samples per second, e
+/// is between 0.4 and 1.15, and speed is the training speed of the type relative to a V100: v100 1, p100 0.71, t4
+/// 0.49, a100 1.9, h100 3.35, a10 0.77 (from Lambda's figures for ResNet-50 in fp16 where published). Jobs train 3 to
+/// 200 epochs of 36718 to 1281167 samples with global batches of 128 to 1024, and exchange gradients of 3 MB to 1 GB.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Args {
-    /// Where to write; made where it does not exist.
+    /// Directory to write to; created if needed.
     #[arg(value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
-    /// GPUs of the cluster.
+    /// Number of GPUs in the cluster.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     gpus: u32,
-    /// GPUs of a node; the last node has what remains.
+    /// GPUs per node; the last node gets the remainder.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1024))]
     gpus_per_node: u32,
-    /// How many GPU types, or which, with commas; others than those above with their speed: v100,l40s=1.4
+    /// Number of GPU types, or their names separated by commas; types not listed above need a speed: v100,l40s=1.4
     #[arg(long, value_name = "N|NAMES", default_value = "3", value_parser = types)]
     types: Types,
-    /// Let each node hold two types.
+    /// Put two GPU types into each node.
     #[arg(long)]
     mixed: bool,
-    /// Jobs to plan.
+    /// Number of jobs.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     jobs: u32,
     /// When gradients are exchanged.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     sync: Sync,
-    /// Give jobs also fixed step times, limits on GPUs and their types, memory, overlap and weights.
+    /// Also generate fixed step costs, limits on GPU counts and types, memory limits, overlap and weights.
     #[arg(long)]
     rich: bool,
-    /// Rate between nodes, in Gbit/s.
+    /// Bandwidth between nodes, in Gbit/s.
     #[arg(long, value_name = "RATE", default_value = "25", value_parser = rate)]
     network_gbps: BitRate,
-    /// Rate between the GPUs of a node, in Gbit/s.
+    /// Bandwidth between the GPUs of a node, in Gbit/s.
     #[arg(long, value_name = "RATE", default_value = "300", value_parser = rate)]
     intra_node_gbps: BitRate,
-    /// Seed of all random choices.
+    /// Random seed.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Write over files that are there.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
     /// Print the files and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// How to print what was written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -74,7 +75,7 @@ enum Sync {
     /// After each global batch.
     #[default]
     Step,
-    /// Once an epoch.
+    /// Once per epoch.
     Epoch,
 }
 
@@ -196,9 +197,10 @@ fn write(args: &Args, context: &Context, files: &[Made]) -> Result<(), Failure> 
     for file in files {
         let path = path(args, file.name);
         if !args.force && context.directory.join(&path).symlink_metadata().is_ok() {
-            let message = format!("{} is there already; nothing was written", path.display());
-            return Err(Failure::new(Exit::Failed, message)
-                .hint("name another directory, or --force to write over it"));
+            let message = format!("{} already exists; nothing was written", path.display());
+            return Err(
+                Failure::new(Exit::Failed, message).hint("name another directory, or overwrite with --force")
+            );
         }
     }
     for file in files {
@@ -225,7 +227,7 @@ fn types(text: &str) -> Result<Types, String> {
     if let Ok(count) = text.parse::<usize>() {
         if !(1..=known.len()).contains(&count) {
             return Err(format!(
-                "from 1 to {} types have known speeds; name others with theirs",
+                "give a number from 1 to {}, or names; give unknown types a speed",
                 known.len()
             ));
         }
@@ -247,8 +249,8 @@ fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
         return Err("a name is missing between commas".to_owned());
     }
     if let Some((name, speed)) = entry.split_once('=') {
-        let gpu_type = GpuType::new(name).ok_or_else(|| format!("{name:?} is no GPU type"))?;
-        let speed: f64 = speed.parse().map_err(|_| format!("{speed:?} is no number"))?;
+        let gpu_type = GpuType::new(name).ok_or_else(|| format!("{name:?} is not a GPU type"))?;
+        let speed: f64 = speed.parse().map_err(|_| format!("{speed:?} is not a number"))?;
         if !(1e-3..=1e3).contains(&speed) {
             return Err(format!("{name}: a speed is a multiple of a V100's, from 0.001 to 1000"));
         }
@@ -257,7 +259,10 @@ fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
     let found = known.iter().find(|own| own.gpu_type.as_str() == entry);
     found.cloned().ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|own| own.gpu_type.as_str()).collect();
-        format!("the speed of {entry:?} is not known; write {entry}=SPEED, or one of {}", names.join(", "))
+        format!(
+            "the speed of {entry:?} is not known; write {entry}=SPEED, or use one of {}",
+            names.join(", ")
+        )
     })
 }
 

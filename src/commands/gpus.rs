@@ -10,16 +10,16 @@ use crate::exit::Exit;
 use crate::spec;
 use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
 
-/// Show what is known about GPU models: memory, speed, MIG slices, names
+/// Show known GPU models: memory, speed, MIG slices, names
 ///
-/// FP32 is of the ordinary cores, the rest of the tensor cores, in TFLOPS without sparsity. With names, as a
-/// cluster spells them (`a100l`, `nvidia_a100_80gb_pcie`, `a100_3g.20gb`), shows what each means, with sources.
+/// TFLOPS are without sparsity: FP32 of the ordinary cores, the other precisions of the tensor cores. With names as a
+/// cluster spells them (`a100l`, `nvidia_a100_80gb_pcie`, `a100_3g.20gb`), explains each name and lists the sources.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// GPU types or products [default: a table of all].
+    /// GPU types or product names [default: a table of all].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -60,7 +60,7 @@ impl Subcommand for Args {
 /// When the catalogue has nothing by that name (exit 2), with the names nearest to it.
 fn find(name: &str) -> Result<Recognised, Failure> {
     recognise(name).ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, format!("no GPU is known as {name:?}"));
+        let failure = Failure::new(Exit::Usage, format!("no GPU is known by the name {name:?}"));
         let lower = name.to_ascii_lowercase();
         let mut near: Vec<&str> = spec::nearest(&lower, names()).into_iter().collect();
         near.extend(names().filter(|own| lower.len() > 1 && own.contains(&lower)));
@@ -69,7 +69,7 @@ fn find(name: &str) -> Result<Recognised, Failure> {
         near.retain(|own| seen.insert(*own));
         near.truncate(5);
         if !near.is_empty() {
-            return failure.hint(format!("near to it: {}; `hsched gpus` lists all", near.join(", ")));
+            return failure.hint(format!("similar names: {}; `hsched gpus` lists all", near.join(", ")));
         }
         failure.hint("`hsched gpus` lists all")
     })

@@ -70,7 +70,7 @@ fn sentence(problem: &Problem, estimated: &[(usize, usize, f64)], faster: bool) 
     let list: Vec<String> = jobs.into_iter().map(name).collect();
     let how = if faster { "faster" } else { "slower" };
     format!(
-        "this plan hangs on estimates: one standard deviation {how}, and other GPUs would be chosen; measuring {} settles it",
+        "this plan depends on estimated speeds: with speeds one standard deviation {how} it would choose other GPUs; measure {} with hsched probe",
         list.join("; ")
     )
 }

@@ -17,17 +17,17 @@ use crate::slurm::{CommandError, Runner, sinfo};
 use crate::spec::starter;
 use crate::ui::{create_output, duration, make_folder, write_output};
 
-/// Write a job file and a settings file to begin with
+/// Write a job file and a settings file to start from
 ///
-/// The job file has the GPU types of the cluster and placeholders for all numbers; the settings file lists
-/// your accounts and partitions. Both can be planned with as they are. Without Slurm an example cluster file
-/// is written, too. Nothing is overwritten without `--force`, and either all files are new or none is written.
+/// The job file lists the GPU types of the cluster and has placeholders for all numbers. The settings file lists your
+/// accounts and partitions. You can plan with both as they are. Without Slurm, an example cluster file is written,
+/// too. If any of the files exists, nothing is written; `--force` overwrites.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Directory to write to, or the job file's name; the other files go beside it [default: .].
+    /// Directory to write to, or name of the job file; the other files go next to it [default: .].
     #[arg(value_name = "DIR|FILE")]
     target: Option<PathBuf>,
-    /// Overwrite files that exist.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
     /// Print the files instead of writing them.
@@ -83,7 +83,8 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
     let text = match context.slurm.run(&sinfo::command()) {
         Ok(output) => output.stdout,
         Err(CommandError::NotFound { .. } | CommandError::Unconfigured { .. }) => {
-            let note = "no Slurm here: the cluster file is an example; write your own cluster into it";
+            let note =
+                "Slurm is not available here: the cluster file is an example; replace it with your cluster";
             return Ok(Known { notes: vec![note.into()], ..Known::default() });
         }
         Err(error) => return Err(slurm_failure(&error)),
@@ -92,14 +93,13 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
     let accounts = match context.config().map(|config| associations(context, config)).transpose() {
         Ok(own) => own.unwrap_or_default().accounts().into_iter().map(str::to_owned).collect(),
         Err(error) => {
-            notes.push(format!("your accounts are not known: {error}"));
+            notes.push(format!("your accounts could not be read: {error}"));
             Vec::new()
         }
     };
     if cluster.nodes.iter().all(|node| node.gpus.is_empty()) {
         notes.push(
-            "no GPUs can be seen here: the types in the job file are examples (`hsched doctor` tells more)"
-                .into(),
+            "no GPUs found: the GPU types in the job file are examples (`hsched doctor` shows more)".into(),
         );
     }
     Ok(Known { cluster, accounts, notes, with_slurm: true })
@@ -197,8 +197,8 @@ fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), 
 }
 
 fn exists(names: &str) -> Failure {
-    Failure::new(Exit::Failed, format!("not overwritten: {names}"))
-        .hint("--force overwrites; --dry-run prints the files instead; or name another directory")
+    Failure::new(Exit::Failed, format!("nothing was written, because these files exist: {names}"))
+        .hint("overwrite with --force, print the files with --dry-run, or name another directory")
 }
 
 /// Returns the commands to go on with, given where the files are: settings hold from their directory down.
@@ -219,7 +219,7 @@ fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example:
         format!("  cd {}\n", quoted(folder))
     };
     format!(
-        "\nreplace the numbers in {}, then:\n{go}  hsched plan {jobs}{source}\n  hsched submit {jobs}{source} --dry-run\n",
+        "\nreplace the values in {}, then run:\n{go}  hsched plan {jobs}{source}\n  hsched submit {jobs}{source} --dry-run\n",
         quoted(job_file)
     )
 }

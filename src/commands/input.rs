@@ -30,15 +30,15 @@ pub(super) struct ClusterArgs {
     /// Read a cluster file instead of asking Slurm.
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
-    /// Read what somebody saved of a cluster instead of asking Slurm; - reads standard input.
+    /// Read saved Slurm output instead of asking Slurm; - reads standard input.
     ///
-    /// Taken are `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, tables of `sinfo`
-    /// that name or count nodes, cluster files and `hsched inventory --format json`.
+    /// Accepts output of `scontrol show node`, `scontrol show nodes --json`, `sinfo --json`, tables of `sinfo` that name
+    /// or count nodes, cluster files, and output of `hsched inventory --format json`.
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     from: Option<PathBuf>,
-    /// The format of the table of --from, where it has no header line.
+    /// Format of a table without a header line given to --from.
     ///
-    /// It is what `sinfo -o` or `-O` was given, such as '%N|%G|%T' or 'NodeList:|,Gres:|,StateLong:|'.
+    /// This is the argument of `sinfo -o` or `-O`, such as '%N|%G|%T' or 'NodeList:|,Gres:|,StateLong:|'.
     #[arg(long, value_name = "FORMAT", requires = "from")]
     columns: Option<Columns>,
 }
@@ -85,7 +85,7 @@ pub(super) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, 
     let (cluster, mut notes) =
         sinfo::parse(printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     if cluster.nodes.is_empty() {
-        notes.push("sinfo lists no nodes: this user may see no partition".into());
+        notes.push("sinfo lists no nodes: you may not have access to any partition".into());
     }
     Ok(completed(Seen { cluster, notes }, context))
 }
@@ -120,7 +120,7 @@ fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure
         Err(error) if error.as_bytes().starts_with(UTF16_MARK) => (utf16(error.as_bytes()), Vec::new()),
         Err(error) => {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            (text, vec![format!("{}: is not all UTF-8; other characters show as \u{fffd}", name(path))])
+            (text, vec![format!("{}: is not all UTF-8; other characters are shown as \u{fffd}", name(path))])
         }
     };
     let wrong = |error: &dyn Error| {
@@ -169,7 +169,7 @@ pub(super) fn template(context: &Context) -> Result<Template, Failure> {
     let mut template = Template::default();
     let Some(directory) = &context.settings.templates else { return Ok(template) };
     if !directory.is_dir() {
-        let message = format!("templates: {} is no directory", directory.display());
+        let message = format!("templates: {} is not a directory", directory.display());
         return Err(Failure::new(Exit::BadInput, message));
     }
     let own = |file: &str| {

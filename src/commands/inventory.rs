@@ -13,35 +13,37 @@ use crate::slurm::holdings;
 use crate::spec;
 use crate::ui::{inventory_json, inventory_table};
 
-/// Show the cluster's nodes, partitions and GPUs: all, free, used, down, reserved and mine
+/// Show the cluster's nodes, partitions and GPUs
 ///
-/// Asks Slurm with one `sinfo`, whatever the cluster's size, and one `squeue` for what is mine. Free are
-/// GPUs that a job could have now; stranded are those that nobody holds, but beside which the CPUs or the
-/// memory of a rank (settings `cpus_per_gpu`, `memory_per_gpu`) are taken. `--format yaml` prints a cluster
-/// file: a cluster can be frozen and planned elsewhere with `--cluster`. `--from` makes one of what somebody
-/// else saved, such as `scontrol show node`.
+/// Calls `sinfo` and `squeue` once each, whatever the size of the cluster. FREE GPUs are available to a job now.
+/// STRANDED GPUs are not allocated, but their node lacks the CPUs or memory for a rank (settings `cpus_per_gpu`,
+/// `memory_per_gpu`). MINE are those that your running jobs hold.
+///
+/// `--format yaml` prints a cluster file, which `--cluster` reads elsewhere, without Slurm. `--from` reads output
+/// that somebody else saved, such as that of `scontrol show node`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     source: input::ClusterArgs,
-    /// Show this machine's own GPUs instead of asking Slurm: types, memory, links, who computes on them.
+    /// Show the GPUs of this machine instead of asking Slurm: types, memory, links, processes.
     ///
-    /// With `--format yaml` it is a cluster file of one node. A machine without a driver has 0 GPUs.
+    /// With `--format yaml`, prints a cluster file with this machine as its only node. A machine without a driver has
+    /// 0 GPUs.
     #[arg(long, conflicts_with_all = ["cluster", "from"])]
     local: bool,
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people.
+    /// Human-readable tables.
     #[default]
     Table,
-    /// One JSON value.
+    /// JSON.
     Json,
-    /// A cluster file.
+    /// A cluster file (YAML).
     Yaml,
 }
 

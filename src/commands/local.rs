@@ -54,7 +54,7 @@ pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
 /// Returns what programs can have of a GPU, in one cell.
 fn type_text(gpu: &Gpu) -> String {
     let types: Vec<String> = gpu_types(gpu).iter().map(GpuType::to_string).collect();
-    if types.is_empty() { format!("{}, in MIG mode without slices", gpu.name) } else { types.join(" ") }
+    if types.is_empty() { format!("{}, in MIG mode but without slices", gpu.name) } else { types.join(" ") }
 }
 
 /// Returns what the machine said, for programs.

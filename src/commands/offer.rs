@@ -13,11 +13,11 @@ use crate::spec;
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Capacity {
-    /// Those free now, and those that jobs of this plan hold.
+    /// GPUs that are free now or held by jobs of this plan.
     Free,
-    /// All on nodes that are up.
+    /// All GPUs on nodes that are up.
     Up,
-    /// As many of each type as the settings' capacity table says.
+    /// As many GPUs of each type as the setting `capacity` says.
     Limits,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn offer(
         Capacity::Up => Offer::up(cluster, access),
         Capacity::Limits if settings.capacity.is_empty() => {
             let message = "--capacity limits needs a [capacity] table in the settings";
-            return Err(Failure::new(Exit::BadInput, message).hint("or give it here: --set capacity.v100=8"));
+            return Err(Failure::new(Exit::BadInput, message).hint("or set it here: --set capacity.v100=8"));
         }
         Capacity::Limits => Offer::limits(cluster, access, &settings.capacity),
     };
@@ -109,7 +109,8 @@ pub(super) fn keep_partitions(
     if left_out > 0 {
         let plural = if partitions.len() == 1 { "" } else { "s" };
         let names = partitions.join(", ");
-        notes.push(format!("{left_out} of {all} nodes left out: not in partition{plural} {names}"));
+        notes
+            .push(format!("{left_out} of {all} nodes are not in partition{plural} {names} and are not used"));
     }
     Ok(access)
 }
@@ -117,10 +118,10 @@ pub(super) fn keep_partitions(
 /// Checks that a partition, or each of several with commas, has nodes, where the cluster says who belongs where.
 fn check_partition(cluster: &Cluster, names: &str) -> Result<(), Failure> {
     let Some((unknown, known)) = cluster.unknown_partition(names) else { return Ok(()) };
-    let message = format!("partition {unknown:?} has no node in this cluster");
+    let message = format!("no node of this cluster is in partition {unknown:?}");
     let hint = match spec::nearest(unknown, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
-        None => format!("there are: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        None => format!("partitions: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
     };
     Err(Failure::new(Exit::BadInput, message).hint(hint))
 }

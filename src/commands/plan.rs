@@ -16,27 +16,27 @@ use crate::settings::Flag;
 use crate::store::PlanFile;
 use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
 
-/// Plan which GPUs each job gets, and how its batch is split over them
+/// Plan which GPUs each job gets and how its batch is split over them
 ///
-/// Changes nothing. `hsched submit` takes the plan that `--output` or `--format json` writes, or the job
-/// file itself.
+/// Changes nothing. `hsched submit` accepts the plan that `--output` or `--format json` writes, or the job file
+/// itself.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The job file (YAML); - reads standard input.
+    /// Job file (YAML); - reads standard input.
     // `--explain JOBS` takes the file for a job's name.
     #[arg(value_name = "JOBS", required_unless_present = "explain")]
     jobs: Option<PathBuf>,
-    /// How to print the plan.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    /// Also write the plan, as JSON, to this file.
+    /// Also write the plan to this file, as JSON.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Compare policies instead: `all`, or names with commas.
+    /// Compare policies instead of printing a plan: `all`, or names separated by commas.
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', conflicts_with_all = ["output", "policy"],
           value_parser = PossibleValuesParser::new(policy::names().into_iter().chain(["all"])))]
     compare: Vec<String>,
-    /// Say why instead: the GPUs' prices and all jobs in short, or one job in full.
+    /// Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full.
     #[arg(long, value_name = "JOB", num_args = 0..=1, default_missing_value = "", conflicts_with = "compare")]
     explain: Option<String>,
     #[command(flatten)]
@@ -56,8 +56,8 @@ impl Subcommand for Args {
         let (path, explain) = self.jobs_and_explain()?;
         let text = input::text(path)?;
         if PlanFile::recognises(&text) {
-            let message = format!("{} is a plan already, not a job file", path.display());
-            return Err(Failure::new(Exit::BadInput, message).hint("hsched submit takes it"));
+            let message = format!("{} is a plan, not a job file", path.display());
+            return Err(Failure::new(Exit::BadInput, message).hint("submit it with hsched submit"));
         }
         if !self.compare.is_empty() {
             return compare(self, context, &text, path);
@@ -108,7 +108,7 @@ impl Args {
             (Some(path), explain) => Ok((path, explain)),
             (None, Some(path)) if !path.is_empty() => Ok((Path::new(path), Some(""))),
             (None, _) => {
-                let failure = Failure::new(Exit::Usage, "no job file is given");
+                let failure = Failure::new(Exit::Usage, "no job file given");
                 Err(failure.hint("hsched plan JOBS --explain [JOB]"))
             }
         }

@@ -32,19 +32,19 @@ pub(super) struct PlanningArgs {
     source: input::ClusterArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Which GPUs may be used [default: limits where the settings have a capacity table, else free].
+    /// Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free].
     #[arg(long, value_enum, value_name = "WHICH")]
     capacity: Option<Capacity>,
-    /// Run on the very nodes of the plan, not only on nodes of their kind.
+    /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
     #[arg(long)]
     pub pin: bool,
     #[command(flatten)]
     speeds: SpeedArgs,
-    /// Do not work out how near the optimum the plan of another policy is.
+    /// Do not compute a lower bound for plans of policies other than optimal.
     #[arg(long)]
     no_bound: bool,
-    /// End the search after this long and take the best plan so far, such as 10s or 2m [default: 1s for optimal
-    /// and for bounds, no limit for others].
+    /// Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal
+    /// and for lower bounds, unlimited for other policies].
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     budget: Option<Duration>,
 }
@@ -137,9 +137,9 @@ pub(super) fn plan(
 fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
     let waits = plan.verdicts().iter().any(|verdict| matches!(verdict, Verdict::Defer { .. }));
     waits.then_some(if live {
-        "GPUs are in use: --capacity up plans for when they are free; hsched add and hsched watch --queue wait for them"
+        "GPUs are in use; --capacity up plans as if they were free, hsched add and hsched watch --queue wait for them"
     } else {
-        "GPUs are in use: --capacity up plans for when they are free"
+        "GPUs are in use; --capacity up plans as if they were free"
     })
 }
 
@@ -150,7 +150,10 @@ fn pieces(context: &Context, cluster: &Cluster, jobs: &[Job], plan: &CheckedPlan
         let predicted = verdict.placement()?.jct(job.epochs);
         let walltime = defaults.walltime(job, predicted, cluster.time_limit(job, defaults));
         let pieces = walltime.in_pieces()?;
-        Some(format!("{}: a time limit cuts it {pieces}, each waiting in the queue anew", job.name))
+        Some(format!(
+            "{}: the time limit splits it into {pieces}; each piece waits in the queue again",
+            job.name
+        ))
     };
     jobs.iter().zip(plan.verdicts()).filter_map(note).collect()
 }
@@ -162,7 +165,7 @@ fn pieces(context: &Context, cluster: &Cluster, jobs: &[Job], plan: &CheckedPlan
 pub(super) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     let wrong = |what: String| {
         let message = format!("{}: {what}", input::name(path));
-        Failure::new(Exit::BadInput, message).hint("make the plan anew with hsched plan")
+        Failure::new(Exit::BadInput, message).hint("create the plan again with hsched plan")
     };
     let unusable = |error: PlanFileError| wrong(Failure::from_error(Exit::BadInput, &error).message);
     let file = PlanFile::parse(text).map_err(unusable)?;
@@ -179,13 +182,17 @@ pub(super) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     if let Some((job, planned)) =
         jobs.iter().zip(&file.jobs).find(|(job, planned)| job.name.as_str() != planned.name)
     {
-        return Err(wrong(format!("job {:?} has the spec of job {:?}", planned.name, job.name.as_str())));
+        return Err(wrong(format!(
+            "job {:?} contains the spec of job {:?}",
+            planned.name,
+            job.name.as_str()
+        )));
     }
     let problem = file.problem(&jobs).map_err(unusable)?;
     let plan = file.plan(&problem).map_err(unusable)?;
     let plan = policy::verify(&problem, plan).map_err(|violations| {
         let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        wrong(format!("the plan breaks rules: {}", list.join("; ")))
+        wrong(format!("the plan is invalid: {}", list.join("; ")))
     })?;
     file.check(&problem, &plan).map_err(unusable)?;
     Ok(Planned { jobs, problem, plan, proven: None, file })
@@ -239,8 +246,8 @@ pub(super) fn solve(
     let plan = plan.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     let plan = policy::verify(problem, plan).map_err(|violations| {
         let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        let message = format!("policy {name} gave a plan that breaks rules: {}", list.join("; "));
-        Failure::new(Exit::Internal, message).hint("please report this with the job and cluster files")
+        let message = format!("policy {name} returned an invalid plan: {}", list.join("; "));
+        Failure::new(Exit::Internal, message).hint("please report this, with the job and cluster files")
     })?;
     Ok((plan, Seconds(time.as_secs_f64())))
 }
@@ -269,7 +276,7 @@ pub(super) fn bound(
     if let Some((_, proven)) = known.iter().find(|(others, _)| *others == jobs) {
         return Some(proven.clone());
     }
-    let _progress = Progress::start("working out how near the optimum the plan is".to_owned());
+    let _progress = Progress::start("computing a lower bound".to_owned());
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
     let bound = policy::bound(problem, &jobs, &args.stop(context, Some(USUAL_BUDGET)))?;
@@ -290,7 +297,10 @@ fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>)
         for name in named.into_iter().filter(|name| !is_known(name) && recognise(name).is_none()) {
             let own = known.iter().map(GpuType::as_str);
             if let Some(near) = spec::nearest(name, own.chain(table.iter().copied())) {
-                notes.push(format!("{}: no GPU type is known as {name}; did you mean {near}?", job.name));
+                notes.push(format!(
+                    "{}: no GPU type is known by the name {name}; did you mean {near}?",
+                    job.name
+                ));
             }
         }
     }

@@ -10,27 +10,27 @@ use crate::policy::{self, Objective, Parameters, Policy};
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct PolicyArgs {
-    /// The policy that places jobs. All but optimal use every GPU that the jobs can use.
+    /// Policy that places the jobs. All but optimal use every GPU that the jobs can use.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
           value_parser = PossibleValuesParser::new(policy::names()))]
     pub policy: String,
-    /// What to minimise.
+    /// Objective to minimise.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
           value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
     objective: String,
-    /// jps: where its range of categories begins, as a fraction of all.
+    /// jps: where the sampled range of categories begins, as a fraction of all.
     #[arg(long, value_name = "FRACTION", default_value_t = 0.7, value_parser = fraction)]
     alpha: f64,
-    /// jps: weight of speed against fairness.
+    /// jps: weight of speed versus fairness.
     #[arg(long, value_name = "FRACTION", default_value_t = 1.0, value_parser = fraction)]
     beta: f64,
-    /// jps: how many categories it draws.
+    /// jps: number of categories to sample.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     samples: u32,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// optimal: leave no GPU idle that the jobs can use.
+    /// optimal: use every GPU that the jobs can use.
     #[arg(long)]
     use_all: bool,
 }

@@ -16,31 +16,32 @@ const WITHOUT_HSCHED: &str = r#"# The same with nothing but a shell:
 printf '{"epoch": %d, "rank": %d, "samples": %d, "compute_s": %s}\n' \
   "$epoch" "$RANK" "$samples" "$seconds" >>"$HSCHED_REPORT""#;
 
-/// Report an epoch, from inside a job: for training programs in any language
+/// Report that an epoch is done, from inside a job, for training programs in any language
 ///
-/// Every rank runs it after each epoch, or at least rank 0: what it reports counts as done. From the compute times of
-/// the ranks hsched learns how fast their GPUs are. It adds one line of JSON to the file that `HSCHED_REPORT` names.
+/// Run it in every rank after each epoch, or at least in rank 0: an epoch counts as done when rank 0 has reported it.
+/// hsched learns the speed of the GPUs from the compute times of all ranks. The command appends one JSON line to the
+/// file named by `HSCHED_REPORT`.
 ///
-/// Reports may also be written without hsched, for instance where it is not on the compute nodes: see the example.
+/// If hsched is not installed on the compute nodes, append the line yourself, as in the example below.
 #[derive(Debug, clap::Args)]
 #[command(after_help = WITHOUT_HSCHED)]
 pub(super) struct Args {
-    /// Number of the epoch that is done, from 1.
+    /// Number of the finished epoch, from 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epoch: u64,
-    /// Seconds that this rank computed in it, without waiting for other ranks.
+    /// Seconds that this rank computed in the epoch, without waiting for other ranks.
     #[arg(long, value_name = "S", value_parser = seconds)]
     compute_s: Option<f64>,
     /// Seconds that the epoch took.
     #[arg(long, value_name = "S", value_parser = seconds)]
     epoch_s: Option<f64>,
-    /// Samples that this rank trained in it [default: its share by the plan].
+    /// Samples that this rank trained in the epoch [default: its share in the plan].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
-    /// Samples of one step of this rank [default: `HSCHED_LOCAL_BATCH`].
+    /// Local batch of this rank [default: `HSCHED_LOCAL_BATCH`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
-    /// A figure such as loss=0.7; may be given several times.
+    /// A metric such as loss=0.7; may be given several times.
     #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric)]
     metrics: Vec<(String, f64)>,
 }
@@ -83,8 +84,8 @@ struct JobEnvironment(BTreeMap<String, String>);
 impl JobEnvironment {
     fn text(&self, name: &str) -> Result<&str, Failure> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty()).ok_or_else(|| {
-            Failure::new(Exit::Usage, format!("{name} is not set: this is no rank of a job of hsched"))
-                .hint("run it inside a job that hsched submitted: job scripts set HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH")
+            Failure::new(Exit::Usage, format!("{name} is not set: this process is not a rank of an hsched job"))
+                .hint("run it inside a job that hsched submitted: the job script sets HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH")
         })
     }
 
@@ -92,7 +93,7 @@ impl JobEnvironment {
         let text = self.text(name)?;
         text.parse().map_err(|_| {
             Failure::new(Exit::Usage, format!("{name} is {text:?}, not a whole number"))
-                .hint("job scripts set it; nothing in the job may change it")
+                .hint("the job script sets it; your program must not change it")
         })
     }
 }

@@ -6,20 +6,19 @@ use crate::exit::Exit;
 /// An option that is refused: its name, its short form, and why or what to use instead.
 type Refused = (&'static str, Option<char>, &'static str);
 
-const GPUS: &str =
-    "which GPUs a job gets is hsched's decision; the job keys min_gpus, max_gpus and gpu_types limit it";
+const GPUS: &str = "hsched chooses the GPUs; limit them with the job keys min_gpus, max_gpus and gpu_types";
 const CPUS: &str = "use the job key cpus_per_gpu";
 const MEMORY: &str = "use the job key memory_per_gpu";
-const TASKS: &str = "hsched starts one task for each GPU";
+const TASKS: &str = "hsched starts one task per GPU";
 const NODES: &str = "the number of nodes follows from the GPUs of the plan";
 const NAMED: &str = "the plan names the nodes; --pin insists on them";
 
 const REFUSED: &[Refused] = &[
     ("--account", Some('A'), "use the job key or the setting account"),
-    ("--array", Some('a'), "the tasks of an array would be the same ranks"),
+    ("--array", Some('a'), "the tasks of a job array would all have the same ranks"),
     ("--chdir", Some('D'), "use the job key workdir"),
     ("--clusters", Some('M'), "a state directory serves one cluster; run hsched where its controller is"),
-    ("--comment", None, "the comment is how hsched finds its jobs in the queue"),
+    ("--comment", None, "hsched uses the comment to find its jobs in the queue"),
     ("--cpus-per-gpu", None, CPUS),
     ("--cpus-per-task", Some('c'), CPUS),
     ("--gpu-bind", None, "every rank must see all GPUs that the job has on its node"),
@@ -28,11 +27,11 @@ const REFUSED: &[Refused] = &[
     ("--gpus-per-socket", None, GPUS),
     ("--gpus-per-task", None, GPUS),
     ("--gres", None, GPUS),
-    ("--job-name", Some('J'), "by its name hsched tells a job from others when it ends it; rename the job"),
+    ("--job-name", Some('J'), "hsched uses the name to cancel the right job; rename the job in the job file"),
     ("--mem", None, MEMORY),
     ("--mem-per-cpu", None, MEMORY),
     ("--mem-per-gpu", None, MEMORY),
-    ("--no-requeue", None, "hsched decides what becomes of a failed run; see the job key retries"),
+    ("--no-requeue", None, "hsched retries failed jobs; see the job key retries"),
     ("--nodefile", Some('F'), NAMED),
     ("--nodelist", Some('w'), NAMED),
     ("--nodes", Some('N'), NODES),
@@ -41,19 +40,19 @@ const REFUSED: &[Refused] = &[
     ("--ntasks-per-gpu", None, TASKS),
     ("--ntasks-per-node", None, TASKS),
     ("--ntasks-per-socket", None, TASKS),
-    ("--open-mode", None, "a run that goes on adds to the output of the one before"),
-    ("--output", Some('o'), "the output is in NAME.out in the job's workdir; --error is free"),
+    ("--open-mode", None, "hsched opens the output in append mode, so that a resumed run continues it"),
+    ("--output", Some('o'), "the output goes to NAME.out in the workdir of the job; --error is allowed"),
     ("--parsable", None, "hsched reads what sbatch prints"),
     ("--partition", Some('p'), "use the job key or the setting partition"),
     ("--qos", Some('q'), "use the job key or the setting qos"),
-    ("--requeue", None, "hsched submits a job again itself; see the job key retries"),
+    ("--requeue", None, "hsched resubmits jobs itself; see the job key retries"),
     ("--signal", None, "use checkpoint: {grace: …} in the job"),
     ("--tasks-per-node", None, TASKS),
-    ("--test-only", None, "it submits nothing; try --dry-run"),
-    ("--time", Some('t'), "use the job key time, which caps the predicted time"),
-    ("--time-min", None, "use the job key time, which caps the predicted time"),
+    ("--test-only", None, "sbatch would submit nothing; use hsched submit --dry-run"),
+    ("--time", Some('t'), "use the job key time, the upper bound on the time limit"),
+    ("--time-min", None, "use the job key time, the upper bound on the time limit"),
     ("--wait", Some('W'), "hsched does not wait for its jobs"),
-    ("--wrap", None, "the script is hsched's"),
+    ("--wrap", None, "hsched writes the script"),
 ];
 
 /// Refuses options for sbatch that hsched decides itself, or with which it would lose the job.

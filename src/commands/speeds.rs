@@ -18,7 +18,7 @@ use crate::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct SpeedArgs {
-    /// Plan by the job file's speeds alone, not by those measured.
+    /// Use only the speeds of the job file, not measured speeds.
     #[arg(long)]
     no_cache: bool,
     #[command(flatten)]
@@ -29,9 +29,9 @@ pub(super) struct SpeedArgs {
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct EstimateArgs {
-    /// Also use GPU types that the job file does not list and on which the model was never measured, by estimated
-    /// speeds: `learnt` from other models that ran on both types, or `all`, also from the job files and the table of
-    /// GPUs [default: the setting `estimate`, off]. A job's own key `estimate` counts before this.
+    /// Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model
+    /// was never measured: `learnt` from other models measured on both types, `all` also from the job files and the
+    /// table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence.
     #[arg(long, value_name = "WHICH", value_parser = PossibleValuesParser::new(Estimates::NAMES.map(|(name, _)| name)))]
     estimate: Option<String>,
 }
@@ -86,7 +86,7 @@ pub(super) fn advice(
         let lacks = speeds.columns().iter().zip(row).any(lacks);
         known && lacks && job.estimate.unwrap_or(setting) != Estimates::All
     };
-    let advice = "to use types without a known speed: hsched probe measures it, --estimate all estimates it";
+    let advice = "to use GPU types without a known speed, measure it with hsched probe or estimate it with --estimate all";
     jobs.iter().enumerate().any(left_out).then(|| advice.to_owned())
 }
 
@@ -100,8 +100,8 @@ pub(super) fn load(context: &Context) -> Result<SpeedFile, Failure> {
         let failure = Failure::from_error(Exit::BadInput, &error);
         let message = format!("{}: {}", SpeedFile::path(&state).display(), failure.message);
         Failure { message, ..failure }
-            .hint("it is left as it is: repair it, update hsched where a newer one wrote it, or move it away")
-            .hint("hsched plan --no-cache plans without it")
+            .hint("the file was not changed: repair it, update hsched if a newer version wrote it, or move it away")
+            .hint("hsched plan --no-cache does not use it")
     })
 }
 

@@ -16,16 +16,16 @@ use crate::model::{Seconds, Time};
 use crate::store::{Peeked, StateDir, last_look, last_report, report_folder, run_folder};
 use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
 
-/// Show where the jobs stand: GPUs, epochs, predicted and observed times, when they end, what happened last
+/// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///
-/// Asks Slurm nothing: shows what hsched last saw of its jobs, and the epochs that their ranks have reported since.
-/// `hsched watch` keeps it up to date. Exit code 0 says that the state could be read, not that all jobs are well.
+/// Does not call Slurm: shows the jobs as hsched last saw them, plus the epochs that their ranks have reported since.
+/// `hsched watch` keeps the state up to date. Exit code 0 only means that the state could be read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Show these jobs in full, with every submission and the files.
+    /// Show these jobs in full, with all submissions and files.
     #[arg(value_name = "JOB")]
     jobs: Vec<String>,
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -65,7 +65,7 @@ impl Subcommand for Args {
             }
             Format::Table if state.jobs.is_empty() => {
                 let place = root.display();
-                format!("no jobs in {place}: hsched add JOBS or hsched submit JOBS makes some known\n")
+                format!("no jobs in {place}: add some with hsched add JOBS or hsched submit JOBS\n")
             }
             Format::Table if self.jobs.is_empty() => status_table(&state, now, context.terminal),
             Format::Table => {
@@ -102,7 +102,7 @@ impl Args {
 /// Returns a line about a last look that was long ago.
 fn stale(looked: Time, now: Time) -> Option<String> {
     let age = now.since(looked);
-    (age.0 > STALE.0).then(|| format!("last looked at {} ago; hsched watch goes on\n", duration(age)))
+    (age.0 > STALE.0).then(|| format!("last updated {} ago; run hsched watch to continue\n", duration(age)))
 }
 
 /// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.

@@ -8,7 +8,7 @@ use crate::commands::context::Context;
 use crate::commands::planning::Planned;
 use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, Opened, Seen};
-use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Told, apply, carry_out};
+use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Update, apply, carry_out};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
@@ -73,11 +73,12 @@ pub(super) fn prepare(
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
         if let Some(pieces) = script.walltime.and_then(Walltime::in_pieces) {
-            let next = "hsched watch submits the next piece when one ends, and nothing does without it";
-            context.note(&format!("{}: a time limit cuts it {pieces}; {next}", script.name));
+            let next = "keep hsched watch running: it submits the next piece when one ends";
+            context.note(&format!("{}: the time limit splits it into {pieces}; {next}", script.name));
         }
         let text = script.text.map_err(|message| {
-            bad(message).hint("submit the others with --job, or keep this job to one type with gpu_types")
+            bad(message)
+                .hint("submit the other jobs with --job, or limit this job to one GPU type with gpu_types")
         })?;
         Ok((script.name, text))
     };
@@ -123,11 +124,11 @@ pub(super) fn submit(
         ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
             Exit::Failed,
-            format!("in the queue already: {}; nothing was submitted", twice.jobs),
+            format!("already in the queue: {}; nothing was submitted", twice.jobs),
         )
         .hint(format!(
-            "{}cancel it with {}, give the new job another name, choose others with --job",
-            if twice.is_known() { "hsched watch goes on with it; or " } else { "" },
+            "{}cancel it with {}, rename the new job, or choose other jobs with --job",
+            if twice.is_known() { "hsched watch follows it; otherwise " } else { "" },
             twice.cancel(),
         )));
     }
@@ -144,7 +145,7 @@ pub(super) fn submit(
             context.note(&format!("{job} waits{clause}"));
         }
     }
-    mean(&mut state, &mut batch, at);
+    mark_submitted(&mut state, &mut batch, at);
     events.extend(added);
     // What cannot be written down is better known before the state says that it is meant.
     world.write_run(&batch).map_err(|error| nothing(state::live_failure(&error)))?;
@@ -155,7 +156,7 @@ pub(super) fn submit(
     }
     let mut answers = Vec::new();
     let kept = carry_out(&action, at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
-        if let Told::Event(Event::Attempt { job, news, .. }) = told {
+        if let Update::Event(Event::Attempt { job, news, .. }) = told {
             let beginning = beginnings.get(job).cloned().unwrap_or(Beginning::First);
             let answered = Answered { job: job.clone(), answer: Answer::of(news), beginning };
             tell(&answered);
@@ -207,14 +208,14 @@ pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
 }
 
 /// Marks the jobs of a batch as about to be submitted; those that have epochs behind them go on from there.
-pub(super) fn mean(state: &mut State, batch: &mut Batch, at: Time) {
+pub(super) fn mark_submitted(state: &mut State, batch: &mut Batch, at: Time) {
     for &index in &batch.submitted {
         let Some(tracked) = state.find_mut(&batch.jobs[index].name) else { continue };
         let Some(placement) = batch.plan.verdicts()[index].placement() else { continue };
         let done = tracked.epochs_done;
         batch.epochs_done[index] = done;
         batch.jobs[index].epochs = tracked.rest().epochs;
-        tracked.mean(Attempt::planned(&batch.run, (&batch.problem, index, placement), done, at));
+        tracked.intend(Attempt::planned(&batch.run, (&batch.problem, index, placement), done, at));
     }
 }
 
@@ -262,7 +263,7 @@ impl Twice {
             return "hsched cancel".to_owned();
         }
         let ids: Vec<String> = self.strangers.iter().map(ToString::to_string).collect();
-        format!("scancel {} (this state directory does not know it)", ids.join(" "))
+        format!("scancel {} (it is not in this state directory)", ids.join(" "))
     }
 }
 
@@ -282,8 +283,8 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
         }
         let attempt = state.find(name)?.phase.attempt()?;
         let id = attempt.job_id.map_or_else(
-            || "no clear answer yet; try again in a minute".to_owned(),
-            |id| format!("job {id}, which Slurm does not show now"),
+            || "Slurm has not confirmed it yet; try again in a minute".to_owned(),
+            |id| format!("job {id}, not shown by Slurm at the moment"),
         );
         Some(format!("{name} ({id})"))
     });

@@ -23,36 +23,39 @@ use crate::settings::Flag;
 use crate::spec;
 use crate::store::PlanFile;
 
-/// Write a job script for each placed job and give it to sbatch
+/// Write a job script for each placed job and submit it with sbatch
 ///
-/// Takes a plan that `hsched plan` wrote, or a job file, which it plans first. `--dry-run` prints the
-/// scripts and changes nothing; with `-j NAME` the output can be piped into sbatch. A job that is in the
-/// queue already is not submitted again. One that waits, failed or was cancelled goes on after the last epoch that was
-/// reported, unless its model, samples or batch are others; one that completed begins anew.
+/// Takes a plan written by `hsched plan`, or a job file, which is planned first. `--dry-run` prints the scripts and
+/// changes nothing; with `-j NAME` you can pipe the output into sbatch. A job that is already in the queue is not
+/// submitted again.
+///
+/// A job that waits, failed or was cancelled resumes after the last epoch reported, unless its model,
+/// `samples_per_epoch` or `global_batch` changed. A job that completed starts over.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A plan (JSON) or a job file (YAML); - reads standard input.
+    /// Plan (JSON) or job file (YAML); - reads standard input.
     #[arg(value_name = "PLAN|JOBS")]
     input: PathBuf,
-    /// Only this job; may be given several times.
+    /// Submit only this job; may be given several times.
     #[arg(long = "job", short = 'j', value_name = "NAME")]
     jobs: Vec<String>,
-    /// Print the scripts and submit nothing. A job whose script you give to sbatch yourself is not followed by hsched watch.
+    /// Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that
+    /// job.
     #[arg(long)]
     dry_run: bool,
-    /// Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one
-    /// goes on from it.
+    /// Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from
+    /// them.
     #[arg(long)]
     restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
-    /// Id of this run instead of the time and a random number.
+    /// Id of this run [default: the time and a random number].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
-    /// How to print what was submitted.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    /// Passed to sbatch as they are; for a heterogeneous job they hold for its first component.
+    /// Additional sbatch options; in a heterogeneous job they apply to the first component.
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
     #[command(flatten)]
@@ -72,8 +75,8 @@ impl Subcommand for Args {
         let text = input::text(&self.input)?;
         let planned = if PlanFile::recognises(&text) {
             if !self.planning.says_nothing() {
-                let message = "a plan is made already: --pin is the only planning option that it takes";
-                return Err(Failure::new(Exit::Usage, message).hint("give the job file to plan anew"));
+                let message = "the input is a plan: --pin is the only planning option allowed";
+                return Err(Failure::new(Exit::Usage, message).hint("to plan again, give the job file"));
             }
             planning::read(&text, &self.input)?
         } else {
@@ -99,7 +102,7 @@ impl Subcommand for Args {
         note_shared_checkpoints(context, &own);
         for &index in &chosen {
             if let Some(reason) = planned.plan.verdicts()[index].reason() {
-                context.note(&format!("{} is not submitted: {reason}", planned.jobs[index].name));
+                context.note(&format!("{} was not submitted: {reason}", planned.jobs[index].name));
             }
         }
         let unplaced = |&index: &usize| {
@@ -173,11 +176,11 @@ fn choose(planned: &Planned, names: &[String]) -> Result<Vec<usize>, Failure> {
     let number = |name: &String| {
         let known = || planned.jobs.iter().map(|job| job.name.as_str());
         known().position(|own| own == name).ok_or_else(|| {
-            let failure = Failure::new(Exit::Usage, format!("--job {name}: the plan has no such job"));
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the plan"));
             let all: Vec<&str> = known().collect();
             match spec::nearest(name, known()) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
-                None => failure.hint(format!("it has: {}", all.join(", "))),
+                None => failure.hint(format!("jobs in the plan: {}", all.join(", "))),
             }
         })
     };

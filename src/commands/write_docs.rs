@@ -17,7 +17,7 @@ use crate::ui::{make_folder, write_output};
 /// repository: `cargo run -- write-docs .`
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The directory; made where it does not exist.
+    /// Directory to write to; created if needed.
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
 }

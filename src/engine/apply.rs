@@ -123,7 +123,7 @@ impl Tracked {
         if left > 0 {
             past.end = End::NodeFailed;
             self.failures = self.failures.saturating_sub(1);
-            let said = format!("node {node}, which it was on, is down");
+            let said = format!("its node {node} is down");
             self.wait(at, Some(at.after(rules.delay(1))), &said);
         }
     }
@@ -136,7 +136,7 @@ impl Tracked {
         }
         let mut attempt = self.past.remove(place).attempt;
         attempt.identify(job_id, submit_time);
-        self.last = (at, format!("found in the queue as job {job_id}"));
+        self.last = (at, format!("found pending as job {job_id}"));
         self.phase = Phase::Pending(attempt);
         self.stray = None;
     }
@@ -165,7 +165,7 @@ impl Tracked {
                     // One that ran is back in the queue where Slurm starts it again.
                     attempt.started = None;
                     if new || matches!(self.phase, Phase::Meant(_) | Phase::Running(_)) {
-                        self.advance(at, Phase::Pending, format!("in the queue as job {job_id}"));
+                        self.advance(at, Phase::Pending, format!("pending as job {job_id}"));
                     }
                 }
             }
@@ -178,7 +178,7 @@ impl Tracked {
                         attempt.gpus = gpus.clone();
                     }
                     let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
-                    let said = format!("runs as job {job_id} on {} ({nodes})", attempt.gpus);
+                    let said = format!("running as job {job_id} on {} ({nodes})", attempt.gpus);
                     self.advance(*since, Phase::Running, said);
                 }
             }
@@ -203,19 +203,21 @@ impl Tracked {
                 if let Some(attempt) = self.phase.attempt().cloned() {
                     self.past.push(PastAttempt { attempt, ended: at, end: End::Vanished, epochs: 0 });
                 }
-                self.put_off(at, "Slurm never had it; it is submitted again", rules);
+                self.put_off(at, "Slurm never received it; submitting again", rules);
             }
-            News::Deferred { message } => self.put_off(at, &format!("not taken now: {message}"), rules),
+            News::Deferred { message } => {
+                self.put_off(at, &format!("Slurm does not accept it now: {message}"), rules);
+            }
             News::Unclear { message } => {
-                self.last = (at, format!("nobody knows whether Slurm heard the request ({message})"));
+                self.last = (at, format!("unclear whether Slurm received the request ({message})"));
             }
             News::Missing => {
                 if let Some(attempt) = self.phase.attempt_mut() {
                     attempt.missing = Some(at);
                 }
             }
-            News::Stopped => self.asked(at, Request::Asked, "was asked to save and end"),
-            News::Killed => self.asked(at, Request::Killed, "is being ended by Slurm"),
+            News::Stopped => self.asked(at, Request::Asked, "asked to save a checkpoint and exit"),
+            News::Killed => self.asked(at, Request::Killed, "being cancelled by Slurm"),
             News::NotStopped { message } => self.not_asked(at, message),
         }
         Vec::new()
@@ -305,7 +307,7 @@ impl Tracked {
                 End::Failed { .. } | End::OutOfMemory => {
                     self.finish(
                         ended,
-                        Outcome::Failed { reason: format!("all epochs are done, then it {end}") },
+                        Outcome::Failed { reason: format!("all epochs were done, but then it {end}") },
                     );
                 }
                 _ => self.finish(ended, Outcome::Completed),
@@ -313,9 +315,9 @@ impl Tracked {
         }
         match (then, end) {
             (Some(Then::Cancel), _) | (None, End::Cancelled) => self.finish(ended, Outcome::Cancelled),
-            (Some(Then::GoOn), _) => self.wait(ended, None, "stopped, to go on elsewhere"),
+            (Some(Then::GoOn), _) => self.wait(ended, None, "stopped to move"),
             (None, End::Saved | End::TimedOut) if epochs > 0 => {
-                self.wait(ended, None, &format!("{end}; goes on after epoch {}", self.epochs_done));
+                self.wait(ended, None, &format!("{end}; resumes after epoch {}", self.epochs_done));
             }
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
             (None, end) => {
@@ -347,7 +349,7 @@ impl Tracked {
         }
         let names = new.iter().map(GpuType::as_str).collect::<Vec<_>>().join(" and ");
         self.avoids.extend(new);
-        format!(" in its first run on {names}, which its file does not list: not tried there again")
+        format!(" in its first run on {names}, which its job file does not list: will not try there again")
     }
 
     /// Uses up a retry, or ends the job where none is left.
@@ -359,7 +361,7 @@ impl Tracked {
                 times if self.has_stopped(times) => {
                     format!("stopped {times} times without finishing an epoch")
                 }
-                times => format!("{why}, for the last of {times} times"),
+                times => format!("{why} ({times} failures, no retries left)"),
             };
             return self.finish(at, Outcome::Failed { reason });
         }

@@ -24,7 +24,7 @@ impl Beginning {
         let Some(before) = state.find(&job.name) else { return Self::First };
         let done = before.epochs_done;
         let why = match &before.phase {
-            Phase::Ended { outcome: Outcome::Completed, .. } => Some("the one before completed".to_owned()),
+            Phase::Ended { outcome: Outcome::Completed, .. } => Some("the previous one completed".to_owned()),
             _ if done == 0 => return Self::First,
             _ if restart => Some("--restart".to_owned()),
             _ => other_work(&before.job, job, done),
@@ -43,8 +43,8 @@ impl Beginning {
     pub fn clause(&self) -> String {
         match self {
             Self::First => String::new(),
-            Self::After { done, epochs } => format!("; goes on after epoch {done} of {epochs}"),
-            Self::Anew { why } => format!("; begins anew: {why}"),
+            Self::After { done, epochs } => format!("; resumes after epoch {done} of {epochs}"),
+            Self::Anew { why } => format!("; starts over: {why}"),
         }
     }
 
@@ -58,14 +58,14 @@ impl Beginning {
 /// Returns why epochs of the job before are none of this one, if so.
 fn other_work(before: &Job, job: &Job, done: u64) -> Option<String> {
     if before.model != job.model {
-        return Some(format!("model was {} and is {}", before.model, job.model));
+        return Some(format!("model changed from {} to {}", before.model, job.model));
     }
     let sizes = [
         ("samples_per_epoch", before.samples_per_epoch, job.samples_per_epoch),
         ("global_batch", before.global_batch, job.global_batch),
     ];
     if let Some((key, was, is)) = sizes.into_iter().find(|(_, was, is)| was != is) {
-        return Some(format!("{key} was {was} and is {is}"));
+        return Some(format!("{key} changed from {was} to {is}"));
     }
-    (job.epochs < done).then(|| format!("{done} epochs are done, and it has {} now", job.epochs))
+    (job.epochs < done).then(|| format!("{done} epochs are done, but epochs is now {}", job.epochs))
 }

@@ -102,20 +102,20 @@ fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules
             if at.since(*since) < Rules::KILL_PATIENCE {
                 return None;
             }
-            "Slurm has not ended it yet".to_owned()
+            "Slurm has not ended it yet; trying again".to_owned()
         }
-        Phase::Stopping { then: Then::Cancel, .. } => "its owner cancelled it".to_owned(),
-        Phase::Stopping { request: Request::Meant, .. } => return meant(tracked),
+        Phase::Stopping { then: Then::Cancel, .. } => "cancelled by its owner".to_owned(),
+        Phase::Stopping { request: Request::Meant, .. } => return ask_again(tracked),
         Phase::Stopping { since, .. } => {
             let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
             let patience = Seconds(grace.0 + Rules::PATIENCE.0);
             if at.since(*since) < patience {
                 return None;
             }
-            format!("it did not stop within {} s", patience.0)
+            format!("it did not exit within {} s of the stop signal", patience.0)
         }
         Phase::Pending(_) if at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
-            format!("{} can never start: no such GPUs are up any more", unable(attempt, cluster)?)
+            format!("{} are no longer up, so it can never start", unable(attempt, cluster)?)
         }
         _ => return None,
     };
@@ -124,10 +124,10 @@ fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules
 }
 
 /// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.
-fn meant(tracked: &Tracked) -> Option<Action> {
+fn ask_again(tracked: &Tracked) -> Option<Action> {
     let attempt = tracked.phase.attempt()?;
     let (job, run, job_id) = (tracked.job.name.clone(), attempt.run.clone(), attempt.job_id?);
-    let why = "it is asked once more, for the first request may not have been heard".to_owned();
+    let why = "asking again, because the first request may have been lost".to_owned();
     Some(if attempt.started.is_some() {
         Action::Stop { job, run, job_id, why }
     } else {
@@ -171,7 +171,7 @@ fn choose(scope: &Scope<'_>, at: Time, planner: &Planner<'_>) -> Chosen {
     let giver = |tracked: &Tracked| givers.iter().find(|giver| scope.wants_nodes_of(tracked, giver));
     let (waiting, ready): (Vec<&Tracked>, Vec<&Tracked>) =
         ready.into_iter().partition(|tracked| giver(tracked).is_some());
-    let reason = |giver: &Tracked| format!("{} gives its GPUs back first", giver.job.name);
+    let reason = |giver: &Tracked| format!("waiting for {} to release its GPUs", giver.job.name);
     let mut actions: Vec<Action> =
         waiting.iter().filter_map(|tracked| Some(wait(tracked, &reason(giver(tracked)?)))).collect();
     let mut notes = Vec::new();
@@ -250,7 +250,7 @@ fn detour(scope: &Scope<'_>, tracked: &Tracked, planner: &Planner<'_>) -> Result
     let worth = |epoch: f64| epoch <= Rules::DETOUR * attempt.epoch.0;
     Ok(placed.filter(|((_, placement), _)| worth(placement.epoch.total())).map(|((_, placement), job_id)| {
         let (gpus, clause) = (Gpus::of(&draft.ranks(placement)), draft.trials(&tracked.job.name).clause());
-        let why = format!("it waits in the queue for {}, and {gpus} are free{clause}", attempt.gpus);
+        let why = format!("it is pending for {}, but {gpus} are free{clause}", attempt.gpus);
         Action::Cancel { job: tracked.job.name.clone(), run: attempt.run.clone(), job_id, why }
     }))
 }
@@ -278,7 +278,7 @@ fn mark(
                 let limit = cluster.time_limit(job, &rules.defaults);
                 let pieces = rules.defaults.walltime(job, predicted, limit).in_pieces();
                 let attempt = Attempt::planned(run, planned, tracked.epochs_done, at);
-                tracked.mean(Attempt { pieces, ..attempt });
+                tracked.intend(Attempt { pieces, ..attempt });
             }
             Verdict::Defer { reason: why } | Verdict::Reject { reason: why } => {
                 waits.extend(wait(tracked, why, at));

@@ -156,17 +156,17 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Completed => f.write_str("completed"),
-            Self::Saved => f.write_str("saved its state"),
-            Self::TimedOut => f.write_str("ran out of time"),
+            Self::Saved => f.write_str("saved a checkpoint"),
+            Self::TimedOut => f.write_str("reached its time limit"),
             Self::Failed { exit, signal: 0 } => write!(f, "failed with exit status {exit}"),
-            Self::Failed { signal, .. } => write!(f, "ended by signal {signal}"),
+            Self::Failed { signal, .. } => write!(f, "was killed by signal {signal}"),
             Self::OutOfMemory => f.write_str("ran out of memory"),
             Self::NodeFailed => f.write_str("lost a node"),
-            Self::BootFailed => f.write_str("a node did not boot"),
+            Self::BootFailed => f.write_str("lost a node that did not boot"),
             Self::Preempted => f.write_str("was preempted"),
             Self::Deadline => f.write_str("passed its deadline"),
             Self::Cancelled => f.write_str("was cancelled"),
-            Self::Vanished => f.write_str("is not known to Slurm any more"),
+            Self::Vanished => f.write_str("is no longer known to Slurm"),
             Self::Other(text) => write!(f, "ended in state {text}"),
         }
     }

@@ -34,4 +34,4 @@ pub use self::rules::{Moves, Rules};
 pub use self::state::{Outcome, PastAttempt, Phase, Request, State, Then, Tracked};
 pub use self::step::{Step, step};
 pub use self::trial::{Trial, Trials};
-pub use self::turn::{Keeper, Told, Turn, World, carry_out, look, turn};
+pub use self::turn::{Keeper, Turn, Update, World, carry_out, look, turn};

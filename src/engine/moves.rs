@@ -25,7 +25,7 @@ pub(super) fn is_movable(tracked: &Tracked) -> bool {
 }
 
 /// A running job, and how it does where it is.
-struct Stay<'a> {
+struct Candidate<'a> {
     tracked: &'a Tracked,
     attempt: &'a Attempt,
     /// Time of an epoch with its present shares, by the speeds known now.
@@ -37,7 +37,7 @@ struct Stay<'a> {
 /// What would come of some moves.
 struct Choice<'a> {
     draft: Draft,
-    moved: Vec<&'a Stay<'a>>,
+    moved: Vec<&'a Candidate<'a>>,
     /// Sum of weighted times to come, or the longest.
     value: f64,
     costs: f64,
@@ -61,15 +61,17 @@ pub(super) fn stops(
     (at, margin): (Time, f64),
     planner: &Planner<'_>,
 ) -> Result<Stops, String> {
-    let stays: Vec<Stay<'_>> = scope.jobs.iter().filter_map(|tracked| stay(tracked, at, scope)).collect();
-    let mut movable: Vec<&Stay<'_>> = stays.iter().filter(|stay| is_movable(stay.tracked)).collect();
+    let candidates: Vec<Candidate<'_>> =
+        scope.jobs.iter().filter_map(|tracked| as_candidate(tracked, at, scope)).collect();
+    let mut movable: Vec<&Candidate<'_>> =
+        candidates.iter().filter(|candidate| is_movable(candidate.tracked)).collect();
     if movable.is_empty() {
         return Ok(Stops::default());
     }
     movable.sort_by(|a, b| b.rest().total_cmp(&a.rest()).then(a.tracked.job.name.cmp(&b.tracked.job.name)));
-    let shares = shares(ready, &stays, scope);
-    let world = Scene { scope, ready, base, stays: &stays, shares, planner };
-    let alone = movable.iter().take(TRIED).map(|&stay| vec![stay]);
+    let shares = shares(ready, &candidates, scope);
+    let world = Scene { scope, ready, base, candidates: &candidates, shares, planner };
+    let alone = movable.iter().take(TRIED).map(|&candidate| vec![candidate]);
     let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
     let now = world.value_of_staying();
     let worth = |option: &Choice<'_>| now - option.value - option.costs * (1.0 + margin);
@@ -79,7 +81,8 @@ pub(super) fn stops(
         return Ok(Stops::default());
     };
     // Between two epochs nothing is lost.
-    let lost: f64 = best.moved.iter().map(|stay| world.weight(stay.tracked) * stay.under_way).sum();
+    let lost: f64 =
+        best.moved.iter().map(|candidate| world.weight(candidate.tracked) * candidate.under_way).sum();
     if worth(&best) > LEAST_GAIN * now {
         best.costs += world.queue_waits(&best);
     }
@@ -87,15 +90,18 @@ pub(super) fn stops(
     if !pays(0.0) {
         return Ok(Stops { actions: Vec::new(), later: pays(lost) });
     }
-    Ok(Stops { actions: best.moved.iter().filter_map(|stay| stop(stay, &best)).collect(), later: false })
+    Ok(Stops {
+        actions: best.moved.iter().filter_map(|candidate| stop(candidate, &best)).collect(),
+        later: false,
+    })
 }
 
 /// Returns how long the jobs that are ready would take with an equal share of the GPUs, where that can be told.
-fn shares(ready: &[&Tracked], stays: &[Stay<'_>], scope: &Scope<'_>) -> BTreeMap<JobName, f64> {
+fn shares(ready: &[&Tracked], candidates: &[Candidate<'_>], scope: &Scope<'_>) -> BTreeMap<JobName, f64> {
     if ready.is_empty() {
         return BTreeMap::new();
     }
-    let running: Vec<&Tracked> = stays.iter().map(|stay| stay.tracked).collect();
+    let running: Vec<&Tracked> = candidates.iter().map(|candidate| candidate.tracked).collect();
     let jobs: Vec<Job> = ready.iter().chain(&running).map(|tracked| tracked.rest()).collect();
     let times = scope.problem(&jobs, &scope.offer(&running));
     let times = times.map_or_else(Vec::new, |problem| equal_share_times(&problem));
@@ -108,7 +114,7 @@ struct Scene<'a> {
     scope: &'a Scope<'a>,
     ready: &'a [&'a Tracked],
     base: Option<&'a Draft>,
-    stays: &'a [Stay<'a>],
+    candidates: &'a [Candidate<'a>],
     /// What the jobs that are ready would take with an equal share of all GPUs.
     shares: BTreeMap<JobName, f64>,
     planner: &'a Planner<'a>,
@@ -117,50 +123,57 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// Returns the time to come when nobody moves.
     fn value_of_staying(&self) -> f64 {
-        let running = self.stays.iter().map(|stay| (stay.tracked, Some(stay.rest())));
+        let running = self.candidates.iter().map(|candidate| (candidate.tracked, Some(candidate.rest())));
         let ready =
             self.ready.iter().map(|&tracked| (tracked, self.base.and_then(|base| rest_in(base, tracked))));
         self.value(&running.chain(ready).collect::<Vec<_>>())
     }
 
     /// Returns what comes of it when these jobs may move; those that end up where they are do not.
-    fn option(&self, mut movers: Vec<&'a Stay<'a>>) -> Result<Option<Choice<'a>>, String> {
+    fn option(&self, mut movers: Vec<&'a Candidate<'a>>) -> Result<Option<Choice<'a>>, String> {
         // Each round fixes at least one job in its place.
         loop {
-            let free: Vec<&Tracked> = movers.iter().map(|stay| stay.tracked).collect();
+            let free: Vec<&Tracked> = movers.iter().map(|candidate| candidate.tracked).collect();
             let jobs: Vec<&Tracked> = free.iter().chain(self.ready).copied().collect();
             let draft = self.scope.draft(&jobs, self.scope.offer(&free), self.planner)?;
             let Some(draft) = draft else { return Ok(None) };
             // A running job is never stopped to wait.
-            let (stay, moved): (Vec<&Stay<'_>>, Vec<&Stay<'_>>) =
-                movers.iter().copied().partition(|stay| stay.is_same(&draft));
-            let homeless = moved.iter().any(|stay| draft.placement(&stay.tracked.job.name).is_none());
+            let (staying, moved): (Vec<&Candidate<'_>>, Vec<&Candidate<'_>>) =
+                movers.iter().copied().partition(|candidate| candidate.is_same(&draft));
+            let homeless =
+                moved.iter().any(|candidate| draft.placement(&candidate.tracked.job.name).is_none());
             if homeless || moved.is_empty() {
                 return Ok(None);
             }
-            if stay.is_empty() {
+            if staying.is_empty() {
                 return Ok(Some(self.weigh(draft, moved)));
             }
             movers = moved;
         }
     }
 
-    fn weigh(&self, draft: Draft, moved: Vec<&'a Stay<'a>>) -> Choice<'a> {
-        let is_moved = |name: &JobName| moved.iter().any(|stay| stay.tracked.job.name == *name);
-        let running = self.stays.iter().map(|stay| {
-            let rest = if is_moved(&stay.tracked.job.name) {
-                rest_in(&draft, stay.tracked)
+    fn weigh(&self, draft: Draft, moved: Vec<&'a Candidate<'a>>) -> Choice<'a> {
+        let is_moved = |name: &JobName| moved.iter().any(|candidate| candidate.tracked.job.name == *name);
+        let running = self.candidates.iter().map(|candidate| {
+            let rest = if is_moved(&candidate.tracked.job.name) {
+                rest_in(&draft, candidate.tracked)
             } else {
-                Some(stay.rest())
+                Some(candidate.rest())
             };
-            (stay.tracked, rest)
+            (candidate.tracked, rest)
         });
         let ready = self.ready.iter().map(|&tracked| (tracked, rest_in(&draft, tracked)));
         let value = self.value(&running.chain(ready).collect::<Vec<_>>());
-        let cost = |stay: &&Stay<'_>| {
-            let own =
-                stay.tracked.job.launch.checkpoint.restart_cost.unwrap_or(self.scope.rules.restart_cost).0;
-            self.weight(stay.tracked) * own
+        let cost = |candidate: &&Candidate<'_>| {
+            let own = candidate
+                .tracked
+                .job
+                .launch
+                .checkpoint
+                .restart_cost
+                .unwrap_or(self.scope.rules.restart_cost)
+                .0;
+            self.weight(candidate.tracked) * own
         };
         let costs = moved.iter().map(cost).sum();
         Choice { draft, moved, value, costs }
@@ -169,13 +182,13 @@ impl<'a> Scene<'a> {
     /// Returns what the queue would cost the jobs that move.
     fn queue_waits(&self, option: &Choice<'_>) -> f64 {
         let batch = option.draft.clone().into_batch(self.planner, self.scope.cluster.clone());
-        let wait = |stay: &&Stay<'_>| {
-            let (index, placement) = option.draft.placement(&stay.tracked.job.name)?;
+        let wait = |candidate: &&Candidate<'_>| {
+            let (index, placement) = option.draft.placement(&candidate.tracked.job.name)?;
             let wanted = Gpus::of(&option.draft.ranks(placement));
             // While it holds some of them itself, the queue's answer would be about its own end.
-            let own = wanted.0.keys().any(|node| stay.attempt.gpus.0.contains_key(node));
+            let own = wanted.0.keys().any(|node| candidate.attempt.gpus.0.contains_key(node));
             let wait = (!own).then(|| (self.planner.queue_wait)(&batch, index)).flatten()?;
-            Some(self.weight(stay.tracked) * wait.0)
+            Some(self.weight(candidate.tracked) * wait.0)
         };
         option.moved.iter().filter_map(wait).sum()
     }
@@ -202,7 +215,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-impl Stay<'_> {
+impl Candidate<'_> {
     /// Returns the time that its epochs still take where it is.
     fn rest(&self) -> f64 {
         epochs(self.tracked) * self.epoch - self.under_way
@@ -229,7 +242,7 @@ fn epochs(tracked: &Tracked) -> f64 {
 }
 
 /// Returns how a running job does where it is; `None` for jobs that do not run.
-fn stay<'a>(tracked: &'a Tracked, at: Time, scope: &Scope<'_>) -> Option<Stay<'a>> {
+fn as_candidate<'a>(tracked: &'a Tracked, at: Time, scope: &Scope<'_>) -> Option<Candidate<'a>> {
     let Phase::Running(attempt) = &tracked.phase else { return None };
     let node = |name| {
         let gpus =
@@ -242,7 +255,7 @@ fn stay<'a>(tracked: &'a Tracked, at: Time, scope: &Scope<'_>) -> Option<Stay<'a
     let epoch = problem.and_then(|problem| present_epoch(&problem, attempt)).unwrap_or(attempt.epoch.0);
     let begun = tracked.epoch_at.into_iter().chain(attempt.started).map(|time| time.0).max_by(f64::total_cmp);
     let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
-    Some(Stay { tracked, attempt, epoch, under_way })
+    Some(Candidate { tracked, attempt, epoch, under_way })
 }
 
 /// Returns the time of an epoch with the shares that the ranks have, on the only job of a problem.
@@ -257,21 +270,22 @@ fn present_epoch(problem: &Problem, attempt: &Attempt) -> Option<f64> {
     Some(time.total())
 }
 
-fn stop(stay: &Stay<'_>, choice: &Choice<'_>) -> Option<Action> {
-    let (_, placement) = choice.draft.placement(&stay.tracked.job.name)?;
+fn stop(candidate: &Candidate<'_>, choice: &Choice<'_>) -> Option<Action> {
+    let (_, placement) = choice.draft.placement(&candidate.tracked.job.name)?;
     let gpus = Gpus::of(&choice.draft.ranks(placement));
-    let (before, after) = (stay.epoch, placement.epoch.total());
-    let others = if after > before { "others gain more: " } else { "" };
-    let same = gpus.by_type() == stay.attempt.gpus.by_type();
-    let place = if same { "by other shares".to_owned() } else { format!("on {gpus}") };
+    let (before, after) = (candidate.epoch, placement.epoch.total());
+    let others = if after > before { "to make room for other jobs: " } else { "" };
+    let same = gpus.by_type() == candidate.attempt.gpus.by_type();
+    let place = if same { "with new batch shares".to_owned() } else { format!("on {gpus}") };
     let why = format!(
-        "{others}{} an epoch {place} instead of {}, {} left{}",
+        "{others}{} per epoch {place} instead of {}, {} epochs left{}",
         seconds(after),
         seconds(before),
-        stay.tracked.epochs_left(),
-        choice.draft.trials(&stay.tracked.job.name).clause()
+        candidate.tracked.epochs_left(),
+        choice.draft.trials(&candidate.tracked.job.name).clause()
     );
-    let (job, run, job_id) = (stay.tracked.job.name.clone(), stay.attempt.run.clone(), stay.attempt.job_id?);
+    let (job, run, job_id) =
+        (candidate.tracked.job.name.clone(), candidate.attempt.run.clone(), candidate.attempt.job_id?);
     Some(Action::Stop { job, run, job_id, why })
 }
 

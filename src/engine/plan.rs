@@ -46,7 +46,7 @@ pub(super) struct Draft {
 pub(super) fn nowhere(job: &Job, cluster: &Cluster, rules: &Rules) -> Option<String> {
     let (unknown, known) = cluster.unknown_partition(cluster.partition_of(job, &rules.defaults)?)?;
     let known: Vec<&str> = known.into_iter().collect();
-    Some(format!("partition {unknown:?} has no node in this cluster; there are: {}", known.join(", ")))
+    Some(format!("no node of this cluster is in partition {unknown:?}; partitions: {}", known.join(", ")))
 }
 
 impl<'a> Scope<'a> {
@@ -146,7 +146,7 @@ impl<'a> Scope<'a> {
         let plan = plan.map_err(|error| error.to_string())?;
         let plan = verify(&problem, plan).map_err(|violations| {
             let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-            format!("policy {} gave a plan that breaks rules: {}", planner.policy.name(), list.join("; "))
+            format!("policy {} returned an invalid plan: {}", planner.policy.name(), list.join("; "))
         })?;
         let epochs_done = jobs.iter().map(|tracked| tracked.epochs_done).collect();
         Ok(Some(Draft { jobs: rest, epochs_done, problem, plan, offer }))

@@ -30,7 +30,7 @@ pub struct Tracked {
     pub epochs_done: u64,
     /// Ends that counted against its retries.
     pub failures: u32,
-    /// Ends in a row without a new epoch.
+    /// Ends in a row without finishing an epoch.
     pub fruitless: u32,
     /// Length of the last whole epoch that was reported.
     pub epoch: Option<Seconds>,
@@ -150,8 +150,8 @@ impl Tracked {
     }
 
     /// Marks the job as about to be submitted.
-    pub fn mean(&mut self, attempt: Attempt) {
-        self.last = (attempt.meant, format!("to be submitted on {}", attempt.gpus));
+    pub fn intend(&mut self, attempt: Attempt) {
+        self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
         self.phase = Phase::Meant(attempt);
     }
 
@@ -171,12 +171,12 @@ impl Tracked {
     #[must_use]
     pub fn retries_left(&self) -> String {
         match (self.job.retries.saturating_sub(self.failures), self.job.retries) {
-            (0, _) => "one last retry".to_owned(),
+            (0, _) => "last retry".to_owned(),
             (left, all) => format!("{left} of {all} retries left"),
         }
     }
 
-    /// Returns how an attempt ended, for people: one that stopped without a new epoch may have saved nothing.
+    /// Returns how an attempt ended, for people: one that stopped without finishing an epoch may have saved nothing.
     #[must_use]
     pub fn ending(&self, past: &PastAttempt) -> String {
         if past.end != End::Saved || past.epochs > 0 {
@@ -185,10 +185,10 @@ impl Tracked {
         let ran = past.attempt.started.map(|started| past.ended.since(started).0);
         // The signal comes some time before the limit: how long depends on the site, too.
         let at_limit = self.job.launch.time.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 / 2.0);
-        format!("stopped{} without a new epoch", if at_limit { " at its time limit" } else { "" })
+        format!("stopped{} without finishing an epoch", if at_limit { " at its time limit" } else { "" })
     }
 
-    /// Returns whether its last attempts, so many, all stopped without a new epoch.
+    /// Returns whether its last attempts, so many, all stopped without finishing an epoch.
     pub(super) fn has_stopped(&self, times: u32) -> bool {
         let stopped = |past: &PastAttempt| past.epochs == 0 && matches!(past.end, End::Saved | End::TimedOut);
         let times = usize::try_from(times).unwrap_or(usize::MAX);
@@ -203,7 +203,7 @@ impl Tracked {
             (0, _) => ", but its ranks reported no epoch".to_owned(),
             (done, all) => {
                 let hint = if done + 1 == all { ": epochs count from 1" } else { "" };
-                format!(", but reported only {done} of {all} epochs{hint}")
+                format!(", but its ranks reported only {done} of {all} epochs{hint}")
             }
         }
     }

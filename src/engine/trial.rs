@@ -41,8 +41,8 @@ impl Trials {
         let names: Vec<&str> = estimated.map(|(gpu_type, _)| gpu_type.as_str()).collect();
         match names.as_slice() {
             [] => String::new(),
-            [one] => format!(" (estimated: speed on {one} never measured)"),
-            many => format!(" (estimated: speeds on {} never measured)", many.join(", ")),
+            [one] => format!(" (estimated: speed on {one} was never measured)"),
+            many => format!(" (estimated: speeds on {} were never measured)", many.join(", ")),
         }
     }
 }

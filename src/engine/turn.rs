@@ -64,7 +64,7 @@ pub struct Turn {
 
 /// Something that people may want to be told, as it happens.
 #[derive(Clone, Copy, Debug)]
-pub enum Told<'a> {
+pub enum Update<'a> {
     Event(&'a Event),
     Action(&'a Action),
 }
@@ -95,10 +95,10 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
     keeper: &mut K,
     state: &mut State,
     rules: (&Rules, &Planner<'_>),
-    tell: &mut dyn FnMut(Told<'_>),
+    tell: &mut dyn FnMut(Update<'_>),
 ) -> Result<Turn, E> {
     let turn = look(world, state, rules)?;
-    turn.events.iter().for_each(|event| tell(Told::Event(event)));
+    turn.events.iter().for_each(|event| tell(Update::Event(event)));
     if turn.step.state != *state {
         keeper.keep(turn.seen.at, &turn.step.state, &turn.events, &turn.step.actions)?;
         state.clone_from(&turn.step.state);
@@ -120,13 +120,13 @@ pub fn carry_out<W: World + ?Sized, K: Keeper + ?Sized>(
     (world, keeper): (&mut W, &mut K),
     state: &mut State,
     rules: &Rules,
-    tell: &mut dyn FnMut(Told<'_>),
+    tell: &mut dyn FnMut(Update<'_>),
 ) -> Result<(), K::Error> {
-    tell(Told::Action(action));
+    tell(Update::Action(action));
     act(action, world, &mut |event: Event| {
         let added = keeper.add(at, &event);
         apply(state, at, &event, rules);
-        tell(Told::Event(&event));
+        tell(Update::Event(&event));
         added
     })
 }
@@ -150,7 +150,7 @@ fn act<W: World + ?Sized, E>(
                 if trouble.is_none()
                     && matches!(news, News::Deferred { .. } | News::Unreachable { .. } | News::Unclear { .. })
                 {
-                    trouble = Some("not tried after what came before".to_owned());
+                    trouble = Some("not tried, because an earlier request failed".to_owned());
                 }
                 hear(attempt(&batch.jobs[job].name, &batch.run, news))?;
             }

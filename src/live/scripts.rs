@@ -117,7 +117,8 @@ impl Placed<'_> {
 fn workdir(job: &Job, site: &Site) -> (PathBuf, Vec<String>) {
     let workdir = absolute(&site.directory, job.launch.workdir.as_deref().unwrap_or("."));
     let missing = !workdir.is_dir();
-    let note = missing.then(|| format!("{}: workdir {} does not exist here", job.name, workdir.display()));
+    let note = missing
+        .then(|| format!("{}: workdir {} does not exist on this machine", job.name, workdir.display()));
     (workdir, note.into_iter().collect())
 }
 
@@ -142,5 +143,5 @@ pub fn absolute(base: &Path, path: impl AsRef<Path>) -> PathBuf {
 fn utf8(path: &Path) -> Result<String, String> {
     path.to_str()
         .map(str::to_owned)
-        .ok_or_else(|| format!("{}: a path in a job script must be UTF-8", path.display()))
+        .ok_or_else(|| format!("{}: paths in a job script must be UTF-8", path.display()))
 }

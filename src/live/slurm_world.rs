@@ -280,7 +280,7 @@ impl World for SlurmWorld<'_> {
 
     fn submit(&mut self, batch: &Batch, job: usize) -> News {
         let Some((path, text)) = self.prepared.get(&batch.run).and_then(|run| run.script(job)) else {
-            return News::Refused { message: "it was not prepared".into() };
+            return News::Refused { message: "its script was not written".into() };
         };
         if let Err(message) = text {
             return News::Refused { message };

@@ -22,13 +22,11 @@ pub(super) fn jobs() -> String {
     let mut page = Page::new("hsched-jobs", "5", "job files of hsched")
         .heading("DESCRIPTION")
         .paragraph(
-            "A job file is YAML: a map with the key `jobs`, a list of maps with the keys below. Keys that are not \
-             known are errors. All problems of a file are reported at once, each with its line. \
+            "A job file is YAML: a map with the key `jobs`, a list of maps with the keys below. Unknown keys are errors. All errors in a file are reported at once, each with its line. \
              `hsched plan` and `hsched submit` read it.",
         )
         .paragraph(
-            "Sizes have a unit: MB is 10^6 bytes, MiB 2^20. Durations have one too: 90s, 2m, 12h, or 1-00:00:00 as \
-             Slurm writes them. Keys without a default that are left out ask for nothing.",
+            "Sizes need a unit: MB is 10^6 bytes, MiB is 2^20. So do durations: 90s, 2m, 12h, or 1-00:00:00 as in Slurm.",
         );
     for (heading, required) in [("REQUIRED KEYS", true), ("OPTIONAL KEYS", false)] {
         page = page.heading(heading);
@@ -45,21 +43,17 @@ pub(super) fn settings() -> String {
     let mut page = Page::new("hsched-settings", "5", "settings of hsched")
         .heading("DESCRIPTION")
         .paragraph(
-            "Settings are keys of TOML files, environment variables and flags. Later ones win: built-in defaults, the \
+            "Settings are keys of TOML files, environment variables and flags. Later sources override earlier ones: built-in defaults, the \
              site's file `/etc/hsched/config.toml`, the user's file `~/.config/hsched/config.toml`, the project's \
-             file `hsched.toml` in the current directory or the nearest one above it, variables such as \
-             `HSCHED_ACCOUNT`, flags such as `--set account=def-me`. The entries of tables merge over these layers \
-             one by one. What jobs say themselves wins over settings, as far as `hsched-jobs`(5) has the same key; \
-             lists of shell lines and options come before the jobs' own.",
+             file `hsched.toml` in the current directory or the nearest one above it, environment variables such as `HSCHED_ACCOUNT`, flags such as `--set account=def-me`. Tables are merged entry by entry. If `hsched-jobs`(5) has the same key, the value in the job overrides the setting; lists of shell lines and of options are combined, those of the settings first.",
         )
-        .paragraph("`hsched config show` lists every setting, its value and where it comes from.")
+        .paragraph("`hsched config show` lists every setting, its value and its source.")
         .paragraph(
-            "For `--set` and in variables, an entry of a table is written `--set capacity.v100=8`, a whole table \
-             `HSCHED_CAPACITY=v100=8,t4=4`.",
+            "With `--set`, write one entry of a table as `--set capacity.v100=8`; in an environment variable, write the whole table as `HSCHED_CAPACITY=v100=8,t4=4`.",
         )
         .heading("KEYS");
     for key in &KEYS {
-        let project = if key.in_project { "" } else { " A project's file must not set it." };
+        let project = if key.in_project { "" } else { " A project file must not set it." };
         page = page.term(key.name, &form(key.form, key.default), &format!("{}.{project}", key.help));
     }
     page = page.heading("EXAMPLES").literal(EXAMPLE_SETTINGS);

@@ -14,11 +14,10 @@ const EXAMPLE: &str = include_str!("example.sh");
 const FILES: [(&str, &str); 4] = [
     ("/etc/hsched/config.toml", "Settings of the site, `hsched-settings`(5)."),
     ("~/.config/hsched/config.toml", "Settings of the user."),
-    ("hsched.toml", "Settings of a project, in the current directory or the nearest one above it."),
+    ("hsched.toml", "Settings of a project: in the current directory or the nearest one above it."),
     (
         "~/.local/state/hsched",
-        "The state of the jobs, a journal, and a folder per run: the plan, the scripts, the ranks' reports. The setting \
-         `state_dir` moves it.",
+        "State directory: the state of the jobs, a journal, measured speeds, and a directory per run with the plan, the scripts and the ranks' reports. Set `state_dir` to move it.",
     ),
 ];
 
@@ -33,22 +32,20 @@ pub(super) fn text(main: &Command) -> String {
         page = page.term(path, "", meaning);
     }
     page = page.heading("ENVIRONMENT").paragraph(
-        "Each setting has a variable. It wins over files; `--set` and other flags win over it. One that is empty \
-         counts as not there.",
+        "Each setting has an environment variable, which overrides the settings files. `--set` and other flags override the variable. An empty variable counts as unset.",
     );
     for key in &KEYS {
         page = page.term(&key.variable(), "", &format!("{}.", key.help));
     }
     page = page
-        .term(SITE_FILE_VARIABLE, "", "File of the site's settings instead of the usual one.")
-        .term(USER_FILE_VARIABLE, "", "File of the user's settings instead of the usual one.")
-        .term("XDG_CONFIG_HOME, XDG_STATE_HOME", "", "Instead of ~/.config and ~/.local/state.")
+        .term(SITE_FILE_VARIABLE, "", "Settings file of the site, instead of the default one.")
+        .term(USER_FILE_VARIABLE, "", "Settings file of the user, instead of the default one.")
+        .term("XDG_CONFIG_HOME, XDG_STATE_HOME", "", "Replace ~/.config and ~/.local/state.")
         .heading("EXAMPLES")
-        .paragraph("What is there, and what is free? (Asks Slurm.)")
+        .paragraph("Show which GPUs there are and which are free (asks Slurm).")
         .literal("hsched inventory")
         .paragraph(
-            "Without Slurm: plan a job over a cluster described in a file, see what each policy makes of it, and \
-             print the job script.",
+            "Without Slurm: plan jobs for a cluster described in a file, compare the policies, and print the job scripts.",
         )
         .literal(EXAMPLE);
     let commands = subcommands(main).into_iter().map(|command| (page_name(command).to_owned(), 1));

@@ -41,7 +41,7 @@ impl Walltime {
             minutes if minutes > 60 => format!("{} h {} min", minutes / 60, minutes % 60),
             minutes => format!("{minutes} min"),
         };
-        (self.pieces > 1).then(|| format!("in at least {} pieces of {length}", self.pieces))
+        (self.pieces > 1).then(|| format!("at least {} pieces of {length}", self.pieces))
     }
 }
 
@@ -78,13 +78,13 @@ mod tests {
             assert_eq!((walltime.minutes, walltime.in_pieces().as_deref()), (minutes, said));
         };
         check(3600.0, &[], 93, None);
-        check(3600.0, &[3600.0, 1830.0], 30, Some("in at least 2 pieces of 30 min"));
-        check(12_000.0, &[180.0], 3, Some("in at least 67 pieces of 3 min"));
-        check(1e6, &[43_200.0], 720, Some("in at least 24 pieces of 12 h"));
-        check(1e6, &[259_200.0], 4320, Some("in at least 4 pieces of 3 d"));
-        check(1e5, &[9000.0], 150, Some("in at least 12 pieces of 2 h 30 min"));
+        check(3600.0, &[3600.0, 1830.0], 30, Some("at least 2 pieces of 30 min"));
+        check(12_000.0, &[180.0], 3, Some("at least 67 pieces of 3 min"));
+        check(1e6, &[43_200.0], 720, Some("at least 24 pieces of 12 h"));
+        check(1e6, &[259_200.0], 4320, Some("at least 4 pieces of 3 d"));
+        check(1e5, &[9000.0], 150, Some("at least 12 pieces of 2 h 30 min"));
         check(1.0, &[], 4, None);
-        check(f64::INFINITY, &[], 5_256_000, Some("in at least 1000000000 pieces of 3650 d"));
+        check(f64::INFINITY, &[], 5_256_000, Some("at least 1000000000 pieces of 3650 d"));
         check(10.0, &[30.0], 1, None);
     }
 }

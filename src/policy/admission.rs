@@ -83,8 +83,7 @@ impl Admission {
     fn without_the_longest(mut self, problem: &Problem) -> Self {
         if let Some(&job) = most_urgent_first(problem, &self.jobs).last() {
             self.jobs.retain(|&other| other != job);
-            let reason =
-                "no legal share of the GPUs on offer: its batch is too small or they are too unequal";
+            let reason = "the global batch cannot be split over the GPUs on offer: it is too small, or they are too unequal";
             self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
         }
         self.attempts = 0;
@@ -136,7 +135,7 @@ fn relaxing<E>(
             return Ok(admission.verdicts(placed));
         }
         if stop() {
-            let reason = "the budget ended before a plan was found".to_owned();
+            let reason = "the time budget ran out before a plan was found".to_owned();
             let waiting = vec![Verdict::Defer { reason }; admission.jobs.len()];
             return Ok(admission.verdicts(waiting));
         }
@@ -148,7 +147,7 @@ fn relaxing<E>(
 fn waits(place: usize, min_gpus: u32) -> Verdict {
     let left =
         if min_gpus == 1 { "no GPU is left".to_owned() } else { format!("no {min_gpus} GPUs are left") };
-    Verdict::Defer { reason: format!("{left}; number {place} in the order of waiting jobs") }
+    Verdict::Defer { reason: format!("{left}; number {place} among the waiting jobs") }
 }
 
 /// Returns why a job could not be placed even if it were alone, if so.
@@ -163,15 +162,16 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         let reasons = job.unusable.iter().map(|(ty, reason)| format!("{}: {reason}", name(*ty)));
         let reason = if job.unusable.is_empty() {
             let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
-            format!("no throughput known for an allowed GPU type of this cluster ({})", all.join(", "))
+            format!("no throughput known for any allowed GPU type of this cluster ({})", all.join(", "))
         } else {
-            format!("no GPU type on offer can be used ({})", reasons.collect::<Vec<_>>().join("; "))
+            format!("cannot use any GPU type on offer ({})", reasons.collect::<Vec<_>>().join("; "))
         };
         return Some(Verdict::Reject { reason });
     }
     if job.min_gpus > job.max_gpus {
         let (least, most) = (job.min_gpus, job.max_gpus);
-        let reason = format!("min_gpus is {least}, but limits and batch allow {most} ranks at most");
+        let reason =
+            format!("min_gpus is {least}, but its limits and global batch allow {most} ranks at most");
         return Some(Verdict::Reject { reason });
     }
     let most = |counts: &[u32]| {

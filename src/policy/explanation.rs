@@ -185,21 +185,24 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Unusable(reason) => f.write_str(reason),
             Self::NotOffered { ever } => write!(f, "none on offer, {ever} in the cluster"),
-            Self::HasAll => f.write_str("it has all on offer"),
+            Self::HasAll => f.write_str("it already has all on offer"),
             Self::MaxGpus { most } => write!(f, "max_gpus is {most}"),
             Self::Quanta { most, quantum: 1, batch } => {
-                write!(f, "a batch of {batch} makes {most} ranks at most")
+                write!(f, "a global batch of {batch} allows {most} ranks at most")
             }
             Self::Quanta { most, quantum, batch } => {
-                write!(f, "a batch of {batch} in parts of {quantum} makes {most} ranks at most")
+                write!(
+                    f,
+                    "a global batch of {batch} with batch_quantum {quantum} allows {most} ranks at most"
+                )
             }
             Self::MinGpus { least } => write!(f, "below min_gpus {least}"),
             Self::OnlyGpu => f.write_str("its only GPU"),
-            Self::Slice => f.write_str("a MIG slice is a job's only rank"),
+            Self::Slice => f.write_str("a job on a MIG slice can have only one rank"),
             Self::Memory => f.write_str("too little memory for the batch, and accumulate is false"),
-            Self::SmallShare { quantum: 1 } => f.write_str("a share of the batch would be below 1 sample"),
+            Self::SmallShare { quantum: 1 } => f.write_str("a local batch would be below 1 sample"),
             Self::SmallShare { quantum } => {
-                write!(f, "a share of the batch would be below batch_quantum {quantum}")
+                write!(f, "a local batch would be below batch_quantum {quantum}")
             }
         }
     }

@@ -42,7 +42,7 @@ pub struct Memory {}
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PolicyError {
     #[error(
-        "policy {policy}: {count} {what} are too many to enumerate (limit {limit}); use policy {instead}"
+        "policy {policy}: {count} {what} are too many to enumerate (limit {limit}); use --policy {instead}"
     )]
     TooLarge { policy: &'static str, what: &'static str, count: String, limit: u64, instead: &'static str },
 }

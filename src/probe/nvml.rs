@@ -20,12 +20,12 @@ pub(super) fn ask(facts: &mut Facts) {
     });
     let count = nvml.device_count().unwrap_or(0);
     if count == 0 {
-        facts.notes.push("NVIDIA's driver is here and shows no GPU to this process".into());
+        facts.notes.push("the NVIDIA driver is loaded but shows no GPU to this process".into());
     }
     for index in 0..count {
         match nvml.device_by_index(index) {
             Ok(device) => facts.gpus.push(gpu(&device)),
-            Err(error) => facts.notes.push(format!("GPU {index} is left out: {}", lower(&error))),
+            Err(error) => facts.notes.push(format!("GPU {index} is ignored: {}", lower(&error))),
         }
     }
 }
@@ -34,22 +34,21 @@ pub(super) fn ask(facts: &mut Facts) {
 pub(super) fn absence(error: &NvmlError) -> String {
     match error {
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
-            "no NVIDIA GPUs can be seen: NVIDIA's library libnvidia-ml.so.1 is not installed here; it comes with the driver"
+            "no NVIDIA GPUs found: the library libnvidia-ml.so.1, part of the NVIDIA driver, is not installed"
                 .into()
         }
         NvmlError::DriverNotLoaded => {
-            "no NVIDIA GPUs can be seen: the driver is not loaded (see whether `nvidia-smi` works)".into()
+            "no NVIDIA GPUs found: the driver is not loaded (check whether `nvidia-smi` works)".into()
         }
         NvmlError::NoPermission => {
-            "no NVIDIA GPUs can be seen: this user may not open /dev/nvidiactl; ask who may, or run inside a job"
+            "no NVIDIA GPUs found: you have no permission to open /dev/nvidiactl; ask your administrators, or run this inside a job"
                 .into()
         }
         NvmlError::LibRmVersionMismatch => {
-            "no NVIDIA GPUs can be seen: the driver and its library have different versions; after an update of \
-             the driver, the machine must be restarted"
+            "no NVIDIA GPUs found: the driver and its library have different versions; reboot the machine after a driver update"
                 .into()
         }
-        other => format!("no NVIDIA GPUs can be seen: NVML says: {}", lower(other)),
+        other => format!("no NVIDIA GPUs found: NVML reports: {}", lower(other)),
     }
 }
 
@@ -123,10 +122,10 @@ mod tests {
             let text = absence(&error);
             assert!(text.contains(part) && !text.ends_with('.'), "{text}");
         };
-        check(NvmlError::LibraryNotFound, "comes with the driver");
+        check(NvmlError::LibraryNotFound, "part of the NVIDIA driver");
         check(NvmlError::DriverNotLoaded, "nvidia-smi");
         check(NvmlError::NoPermission, "/dev/nvidiactl");
-        check(NvmlError::LibRmVersionMismatch, "restarted");
-        check(NvmlError::Unknown, "NVML says");
+        check(NvmlError::LibRmVersionMismatch, "reboot");
+        check(NvmlError::Unknown, "NVML reports");
     }
 }

@@ -56,11 +56,12 @@ pub struct Batch<'a> {
 /// Why a placement cannot be submitted to this site.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BatchError {
-    #[error("job {job}: sbatch option {option:?} holds a control character, which no #SBATCH line can carry")]
+    #[error(
+        "job {job}: sbatch option {option:?} contains a control character, which is not allowed in an #SBATCH line"
+    )]
     Option { job: JobName, option: String },
     #[error(
-        "job {job}: its placement mixes GPUs ({placement}), and without heterogeneous steps a job needs the \
-         same number of GPUs of one type on each node"
+        "job {job}: its placement mixes GPUs ({placement}), but het_steps = false requires the same number of GPUs of one type on each node"
     )]
     Uneven { job: JobName, placement: String },
 }

@@ -116,8 +116,10 @@ pub(super) fn read_flags(flags: &[Flag], entries: &mut Vec<Entry>, problems: &mu
         let (head, item) = key.split_once('.').unwrap_or((key, ""));
         match Key::named(head) {
             Ok(found) if !item.is_empty() && !found.table => {
-                let error =
-                    ValueError::new(format!("is no key: {head} is no table (it takes {})", found.form));
+                let error = ValueError::new(format!(
+                    "is not a key: {head} is not a table (its value is {})",
+                    found.form
+                ));
                 problems.push(problem(&origin, key, error));
             }
             Ok(found) => add(found, item, value, &origin, entries, problems),
@@ -178,7 +180,7 @@ fn slip(name: &str, variable: &str, origin: &Origin) -> Option<SettingsProblem> 
     if OF_TRAINING.contains(&near) {
         return None;
     }
-    let hint = format!("did you mean {PREFIX}{}? Unset it otherwise", near.to_uppercase());
+    let hint = format!("did you mean {PREFIX}{}? If not, unset it", near.to_uppercase());
     Some(problem(origin, "", ValueError::new("is not a known variable").hint(hint)))
 }
 

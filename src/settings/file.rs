@@ -50,7 +50,7 @@ impl File<'_> {
         };
         if self.layer == Layer::Project && !key.in_project {
             let error = ValueError::new("must not be set by a project file")
-                .hint(format!("set it in your own file or with {}", key.variable()));
+                .hint(format!("set it in your own settings file or with {}", key.variable()));
             return self.report(&name.span(), key.name, error);
         }
         match value.get_ref() {
@@ -93,7 +93,7 @@ impl File<'_> {
                 let Some(other) = first.insert(name.clone(), &entry.item) else {
                     continue;
                 };
-                let error = ValueError::new(format!("{name} is already named by {other:?} in this file"));
+                let error = ValueError::new(format!("{name} is already included in {other:?} in this file"));
                 let (origin, key) = (entry.origin.clone(), format!("node_gbps.{}", entry.item));
                 self.problems.push(SettingsProblem { origin, key, error });
                 break;
@@ -116,7 +116,7 @@ fn typed(value: &DeValue<'_>) -> Typed {
                 _ => None,
             };
             let items: Option<Vec<String>> = items.iter().map(text).collect();
-            items.map_or(Typed::Other("a list with items that are no text"), Typed::List)
+            items.map_or(Typed::Other("a list with items that are not text"), Typed::List)
         }
     }
 }

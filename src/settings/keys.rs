@@ -38,7 +38,7 @@ pub static KEYS: [Key; 24] = [
     },
     Key {
         name: "partition",
-        help: "Slurm partition, or several with commas",
+        help: "Slurm partition, or several separated by commas",
         set: |settings, given| given.name().map(|name| settings.jobs.partition = name),
         show: |settings| one(settings.jobs.partition.as_deref().unwrap_or_default()),
         ..TEXT
@@ -53,7 +53,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "setup",
         form: "list of shell lines",
-        help: "Run once per job on its first node, before the job's own setup",
+        help: "Shell lines that run once per job, on its first node, before the job's own setup",
         set: |settings, given| given.lines().map(|lines| settings.jobs.setup = lines),
         show: |settings| one(&list_text(&settings.jobs.setup)),
         ..TEXT
@@ -61,7 +61,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "node_setup",
         form: "list of shell lines",
-        help: "Run once on each node of a job, before the job's own node_setup",
+        help: "Shell lines that run once on each node of a job, before the job's own node_setup",
         set: |settings, given| given.lines().map(|lines| settings.jobs.node_setup = lines),
         show: |settings| one(&list_text(&settings.jobs.node_setup)),
         ..TEXT
@@ -69,7 +69,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "sbatch",
         form: "list of words",
-        help: "Further options for sbatch",
+        help: "Additional sbatch options",
         set: |settings, given| given.words().map(|words| settings.jobs.sbatch = words),
         show: |settings| one(&list_text(&settings.jobs.sbatch)),
         ..TEXT
@@ -78,7 +78,7 @@ pub static KEYS: [Key; 24] = [
         name: "network_gbps",
         form: "number",
         default: "10",
-        help: "Rate between nodes in Gbit/s, where the cluster does not say",
+        help: "Bandwidth between nodes in Gbit/s, if the cluster file does not give it",
         set: |settings, given| given.rate().map(|rate| settings.network = rate),
         show: |settings| one(&settings.network.gigabits_per_second().to_string()),
         ..TEXT
@@ -87,7 +87,7 @@ pub static KEYS: [Key; 24] = [
         name: "intra_node_gbps",
         form: "number",
         default: "300",
-        help: "Rate between the GPUs of a node in Gbit/s, where the cluster does not say",
+        help: "Bandwidth between the GPUs of a node in Gbit/s, if the cluster file does not give it",
         set: |settings, given| given.rate().map(|rate| settings.intra_node = rate),
         show: |settings| one(&settings.intra_node.gigabits_per_second().to_string()),
         ..TEXT
@@ -95,7 +95,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "node_gbps",
         form: "table of numbers by hostlist",
-        help: "Rate between the GPUs of the named nodes in Gbit/s",
+        help: "Bandwidth between the GPUs of the named nodes in Gbit/s",
         table: true,
         set: set_node_rate,
         show: |settings| {
@@ -108,7 +108,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "capacity",
         form: "table of counts by GPU type",
-        help: "GPUs that this account may expect, by type; empty: all that are up",
+        help: "GPUs that you can expect to get, by type; empty: all on nodes that are up",
         table: true,
         set: set_capacity,
         show: |settings| {
@@ -120,7 +120,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "untyped_gpus",
         form: "table of GPU types by hostlist, feature or partition",
-        help: "Types of GPUs for which Slurm knows none, by node names, feature or partition",
+        help: "GPU types where Slurm has none (gpu:4), by node names, feature or partition",
         table: true,
         set: set_untyped,
         show: |settings| {
@@ -133,7 +133,7 @@ pub static KEYS: [Key; 24] = [
         name: "cpus_per_gpu",
         form: "whole number",
         default: "1",
-        help: "CPUs for each rank",
+        help: "CPUs per rank",
         set: |settings, given| given.count(1..=100_000).map(|count| settings.jobs.cpus_per_gpu = count),
         show: |settings| one(&settings.jobs.cpus_per_gpu.to_string()),
         ..TEXT
@@ -141,7 +141,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "memory_per_gpu",
         form: "size, such as 32GiB",
-        help: "Memory for each rank; empty: Slurm's default",
+        help: "Memory per rank; empty: Slurm's default",
         set: |settings, given| given.size().map(|size| settings.jobs.memory_per_gpu = size),
         show: |settings| {
             one(&settings.jobs.memory_per_gpu.as_ref().map(Bytes::to_string).unwrap_or_default())
@@ -152,7 +152,7 @@ pub static KEYS: [Key; 24] = [
         name: "time_margin",
         form: "number from 1 to 100",
         default: "1.3",
-        help: "Walltime asked for, as a multiple of the predicted time",
+        help: "Slurm time limit as a multiple of the predicted time",
         set: |settings, given| {
             let fits = |number: f64| (1.0..=100.0).contains(&number);
             given.number(fits, "from 1 to 100").map(|number| settings.jobs.time_margin = number)
@@ -164,7 +164,7 @@ pub static KEYS: [Key; 24] = [
         name: "grace",
         form: "duration, such as 120s",
         default: "120s",
-        help: "Time between the stop signal and the end of a run",
+        help: "Time from the stop signal (SIGUSR1) to the end of a run",
         set: |settings, given| given.duration().map(|duration| settings.jobs.grace = duration),
         show: |settings| one(&duration_text(settings.jobs.grace)),
         ..TEXT
@@ -173,7 +173,7 @@ pub static KEYS: [Key; 24] = [
         name: "restart_cost",
         form: "duration, such as 60s",
         default: "60s",
-        help: "What stopping a run and starting it again costs, for jobs that do not say",
+        help: "Time lost by stopping a run and restarting it, for jobs without checkpoint.restart_cost",
         set: |settings, given| given.duration().map(|duration| settings.restart_cost = duration),
         show: |settings| one(&duration_text(settings.restart_cost)),
         ..TEXT
@@ -182,7 +182,7 @@ pub static KEYS: [Key; 24] = [
         name: "estimate",
         form: "off, learnt or all",
         default: "off",
-        help: "Whether jobs may go to GPU types on which nobody has measured their model, by estimated speeds",
+        help: "Whether jobs may use GPU types on which their model was never measured, at estimated speeds",
         set: set_estimate,
         show: |settings| one(settings.jobs.estimate.name()),
         ..TEXT
@@ -191,7 +191,7 @@ pub static KEYS: [Key; 24] = [
         name: "retry_delay",
         form: "duration, such as 30s",
         default: "30s",
-        help: "Wait before a failed job is tried again; doubles while no epoch is done",
+        help: "Delay before a failed job is retried; doubles with every failure until an epoch is done",
         set: |settings, given| given.duration().map(|duration| settings.retry_delay = duration),
         show: |settings| one(&duration_text(settings.retry_delay)),
         ..TEXT
@@ -200,7 +200,7 @@ pub static KEYS: [Key; 24] = [
         name: "het_steps",
         form: "true or false",
         default: "true",
-        help: "Whether this cluster takes job steps over heterogeneous components",
+        help: "Whether Slurm can run one job step over all components of a heterogeneous job",
         set: |settings, given| given.switch().map(|on| settings.jobs.het_steps = on),
         show: |settings| one(&settings.jobs.het_steps.to_string()),
         ..TEXT
@@ -208,7 +208,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "templates",
         form: "directory",
-        help: "Directory whose job templates replace the built-in ones",
+        help: "Directory with job script templates that replace the built-in ones",
         set: |settings, given| given.path().map(|path| settings.templates = path),
         show: |settings| one(&path_text(settings.templates.as_deref())),
         ..TEXT
@@ -216,7 +216,7 @@ pub static KEYS: [Key; 24] = [
     Key {
         name: "state_dir",
         form: "directory",
-        help: "Directory for state: jobs, runs, reports, measured speeds; only its owner may be able to write to it; empty: hsched in the XDG state directory",
+        help: "Directory for jobs, runs, reports and measured speeds; must be writable by you alone and visible to all nodes; empty: hsched in the XDG state directory",
         // Whoever wrote the project must not choose where the user's journal is read and written.
         in_project: false,
         set: |settings, given| {
@@ -229,7 +229,7 @@ pub static KEYS: [Key; 24] = [
         name: "slurm_timeout",
         form: "duration, such as 30s",
         default: "30s",
-        help: "Longest wait for one Slurm command",
+        help: "Time limit for one Slurm command",
         set: |settings, given| {
             let duration = given.duration()?;
             if duration.0 <= 0.0 {
@@ -245,7 +245,7 @@ pub static KEYS: [Key; 24] = [
         name: "learning_rate",
         form: "number above 0, at most 1",
         default: "0.3",
-        help: "Weight of the newest measurement of a speed against all before",
+        help: "Weight of a new measurement of a speed in the moving average",
         set: |settings, given| {
             let fits = |number: f64| number > 0.0 && number <= 1.0;
             given.number(fits, "above 0 and at most 1").map(|number| settings.learning_rate = number)
@@ -257,7 +257,7 @@ pub static KEYS: [Key; 24] = [
         name: "color",
         form: "auto, always or never",
         default: "auto",
-        help: "Whether output is coloured",
+        help: "When to colour the output",
         set: set_color,
         show: |settings| one(settings.color.name()),
         ..TEXT
@@ -322,7 +322,7 @@ pub(super) fn node_names(text: &str) -> Result<Vec<NodeName>, ValueError> {
 
 fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
     let gpu_type = GpuType::new(given.item)
-        .ok_or_else(|| ValueError::new(format!("{} is no GPU type", quoted(given.item))))?;
+        .ok_or_else(|| ValueError::new(format!("{} is not a GPU type", quoted(given.item))))?;
     settings.capacity.insert(gpu_type, given.count(0..=1_000_000)?);
     Ok(())
 }

@@ -123,9 +123,7 @@ impl Sources {
             return Vec::new();
         };
         let path = path.display();
-        vec![format!(
-            "{path} is ignored: it belongs to another user, in a directory that everybody can write to"
-        )]
+        vec![format!("{path} is ignored: it belongs to another user and is in a world-writable directory")]
     }
 
     fn found_project(&self) -> Option<PathBuf> {
@@ -186,7 +184,7 @@ fn unreadable(layer: Layer, path: PathBuf, variable: Option<&str>, error: &io::E
     let error = match variable {
         Some(variable) => wrong.hint(format!("{variable} names this file")),
         None if error.kind() == io::ErrorKind::PermissionDenied => {
-            wrong.hint("make it readable or remove it")
+            wrong.hint("make it readable, or remove it")
         }
         None => wrong,
     };

@@ -13,6 +13,6 @@ mod training;
 mod world;
 
 pub use self::incident::{Incident, When};
-pub use self::play::{Play, Ways};
+pub use self::play::{Play, PlayOptions};
 pub use self::site::{Delays, Saving, Site};
 pub use self::world::World;

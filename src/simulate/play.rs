@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 
-use crate::engine::{Action, Event, Keeper, Planner, Rules, State, Told, apply, turn};
+use crate::engine::{Action, Event, Keeper, Planner, Rules, State, Update, apply, turn};
 use crate::model::{Seconds, Time};
 use crate::policy::{Objective, Policy};
 use crate::simulate::World;
 
 /// How the engine is to decide.
 #[derive(Clone, Copy)]
-pub struct Ways<'a> {
+pub struct PlayOptions<'a> {
     pub rules: &'a Rules,
     pub policy: &'a dyn Policy,
     pub objective: Objective,
@@ -27,7 +27,7 @@ pub struct Play<'a> {
     pub state: State,
     /// What owners want and when, the earliest last.
     orders: Vec<(Time, Event)>,
-    ways: Ways<'a>,
+    options: PlayOptions<'a>,
     turns: u64,
 }
 
@@ -37,40 +37,40 @@ struct Nowhere;
 impl<'a> Play<'a> {
     /// Returns a play that has not begun.
     #[must_use]
-    pub fn new(world: World, mut orders: Vec<(Time, Event)>, ways: Ways<'a>) -> Self {
+    pub fn new(world: World, mut orders: Vec<(Time, Event)>, options: PlayOptions<'a>) -> Self {
         orders.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
         orders.reverse();
         let state = State { contributor: "simulation".to_owned(), ..State::default() };
-        Self { world, state, orders, ways, turns: 0 }
+        Self { world, state, orders, options, turns: 0 }
     }
 
     /// Takes in what owners want by now, and takes one turn of the engine.
-    pub fn turn(&mut self, tell: &mut dyn FnMut(Told<'_>)) {
+    pub fn turn(&mut self, tell: &mut dyn FnMut(Update<'_>)) {
         let now = self.world.now();
         while self.orders.last().is_some_and(|(at, _)| at.0 <= now.0) {
             if let Some((_, order)) = self.orders.pop() {
-                tell(Told::Event(&order));
-                apply(&mut self.state, now, &order, self.ways.rules);
+                tell(Update::Event(&order));
+                apply(&mut self.state, now, &order, self.options.rules);
             }
         }
         self.turns += 1;
         let asked = Cell::new(0);
         let stop = || {
             asked.set(asked.get() + 1);
-            asked.get() > self.ways.patience
+            asked.get() > self.options.patience
         };
         let before = self.world.clone();
         let planner = Planner {
-            policy: self.ways.policy,
-            objective: self.ways.objective,
-            seed: self.ways.seed,
+            policy: self.options.policy,
+            objective: self.options.objective,
+            seed: self.options.seed,
             run: &format!("run{}", self.turns),
             begin: &|| (),
             stop: &stop,
             queue_wait: &|batch, job| before.queue_wait(batch, job),
         };
-        let ways = (self.ways.rules, &planner);
-        let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut Nowhere, &mut self.state, ways, tell);
+        let how = (self.options.rules, &planner);
+        let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut Nowhere, &mut self.state, how, tell);
     }
 
     /// Takes turns until all is over, at most until a moment; returns whether all is over.

@@ -45,7 +45,7 @@ pub enum CommandError {
     },
     #[error("{}: no answer within {limit:?}{}", command.program, said(stderr))]
     TimedOut { command: CommandLine, limit: Duration, stderr: String },
-    #[error("{}: more than {limit} bytes of output", command.program)]
+    #[error("{}: printed more than {limit} bytes", command.program)]
     TooMuchOutput { command: CommandLine, limit: u64 },
     /// The client found no configuration: this machine is not part of a cluster.
     #[error("{}: Slurm is not configured on this machine: {stderr}", command.program)]
@@ -53,7 +53,7 @@ pub enum CommandError {
     /// The controller or the authentication service did not answer; it may later.
     #[error("{}: Slurm's controller cannot be reached: {stderr}", command.program)]
     Unreachable { command: CommandLine, stderr: String },
-    #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "it did not say why" } else { stderr })]
+    #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "no error message" } else { stderr })]
     Failed { command: CommandLine, status: String, stderr: String },
     /// Only from [`Recorded`](crate::slurm::Recorded).
     #[error("{command}: no answer recorded; expected {expected}")]
@@ -62,7 +62,7 @@ pub enum CommandError {
 
 /// Returns what a program said, as the end of a sentence.
 fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
+    if stderr.is_empty() { String::new() } else { format!("; error output: {stderr}") }
 }
 
 /// What Slurm's clients print when they find no configuration, in lower case.

@@ -73,7 +73,7 @@ fn per_node(job: &QueuedJob, tres: &Tres, nodes: u64) -> Result<Gres, String> {
     if total == 0 {
         return Ok(Gres::default());
     }
-    Err(format!("how its {total} GPUs are spread over {nodes} nodes is not known"))
+    Err(format!("it is not known how its {total} GPUs are spread over {nodes} nodes"))
 }
 
 /// Returns the GPUs by the types that the node has.
@@ -85,7 +85,7 @@ fn typed(gpus: &Gres, name: &NodeName, cluster: &Cluster) -> Result<BTreeMap<Gpu
         let own = match (stocks.iter().find(|stock| same(&stock.gpu_type)), stocks) {
             (Some(stock), _) => &stock.gpu_type,
             (None, [only]) if *gpu_type == GpuType::untyped() => &only.gpu_type,
-            _ => return Err(format!("which of {name}'s types its {count} {gpu_type} are is not known")),
+            _ => return Err(format!("it is not known which GPU types of {name} its {count} {gpu_type} are")),
         };
         *held.entry(own.clone()).or_insert(0) += count;
     }
@@ -146,16 +146,28 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_noted_and_not_counted() {
-        let end = "is not known; its GPUs are not counted as free for a new plan";
+        let end = "its GPUs are not counted as free for a new plan";
         check(
             "v[1-3]",
             "",
             "",
             "gres:gpu:v100:4",
-            &format!("job 7: how its 4 GPUs are spread over 3 nodes {end}"),
+            &format!("job 7: it is not known how its 4 GPUs are spread over 3 nodes; {end}"),
         );
-        check("m", "", "gres:gpu:1", "", &format!("job 7: which of m's types its 1 gpu are {end}"));
-        check("gone", "", "gres:gpu:1", "", &format!("job 7: which of gone's types its 1 gpu are {end}"));
+        check(
+            "m",
+            "",
+            "gres:gpu:1",
+            "",
+            &format!("job 7: it is not known which GPU types of m its 1 gpu are; {end}"),
+        );
+        check(
+            "gone",
+            "",
+            "gres:gpu:1",
+            "",
+            &format!("job 7: it is not known which GPU types of gone its 1 gpu are; {end}"),
+        );
         check("", "", "gres:gpu:1", "", "");
     }
 }

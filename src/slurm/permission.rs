@@ -90,7 +90,7 @@ impl Associations {
         let mut own: Vec<&Association> = self.0.iter().filter(named).collect();
         if let (Some(account), true) = (wanted.account, own.is_empty() && !self.0.is_empty()) {
             let known = self.accounts().join(", ");
-            return vec![format!("account {account:?} is none that you may charge; those are {known}")];
+            return vec![format!("you cannot use account {account:?}; your accounts are {known}")];
         }
         let names: Vec<&str> =
             wanted.partition.map_or(Vec::new(), |names| names.split(',').map(str::trim).collect());
@@ -105,7 +105,7 @@ impl Associations {
                 let only: Vec<&str> = own.iter().filter_map(|own| own.partition.as_deref()).collect();
                 let account =
                     wanted.account.map_or("your account".to_owned(), |name| format!("account {name}"));
-                troubles.push(format!("{account} is for partition {} alone", only.join(", ")));
+                troubles.push(format!("{account} is only for partition {}", only.join(", ")));
             }
             own.retain(serves);
         }
@@ -114,8 +114,7 @@ impl Associations {
             if !own.is_empty() && !own.iter().any(allows) {
                 let known: BTreeSet<&str> = own.iter().flat_map(|own| &own.qos).map(String::as_str).collect();
                 let known: Vec<&str> = known.into_iter().collect();
-                troubles
-                    .push(format!("QOS {qos:?} is none that you may use; those are {}", known.join(", ")));
+                troubles.push(format!("you cannot use QOS {qos:?}; yours are {}", known.join(", ")));
             }
         }
         // Where several rows serve, Slurm takes one of them: a limit counts where all have it.
@@ -157,17 +156,17 @@ fn refusal(partition: &PartitionLimits, wanted: Wanted<'_>) -> Option<String> {
         && refused(&partition.allow_accounts, &partition.deny_accounts, account)
     {
         return Some(format!(
-            "partition {name} does not take account {account}{}",
+            "partition {name} does not accept account {account}{}",
             only(&partition.allow_accounts)
         ));
     }
     let qos = wanted.qos?;
     refused(&partition.allow_qos, &partition.deny_qos, qos)
-        .then(|| format!("partition {name} does not take QOS {qos}{}", only(&partition.allow_qos)))
+        .then(|| format!("partition {name} does not accept QOS {qos}{}", only(&partition.allow_qos)))
 }
 
 fn only(allowed: &[String]) -> String {
-    if allowed.is_empty() { String::new() } else { format!("; it takes {}", allowed.join(", ")) }
+    if allowed.is_empty() { String::new() } else { format!("; it accepts {}", allowed.join(", ")) }
 }
 
 /// Returns what a reason for which a job waits means and what helps, for reasons that limits of accounts give.
@@ -175,41 +174,43 @@ fn only(allowed: &[String]) -> String {
 pub fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "AssocGrpGRES" | "AssocGrpGres" | "QOSGrpGRES" | "QOSGrpGres" => {
-            "all GPUs that your account may use at once are taken; it starts when its other jobs end"
+            "your account has reached its GPU limit; the job starts when other jobs of the account end"
         }
         "QOSMaxGRESPerUser"
         | "AssocMaxGRESPerJob"
         | "QOSMaxGRESPerJob"
         | "QOSMaxGRESPerAccount"
-        | "MaxGRESPerAccount" => "your limit on GPUs is reached; the setting capacity keeps plans within it",
+        | "MaxGRESPerAccount" => {
+            "you have reached your GPU limit; use the setting capacity to keep plans within it"
+        }
         "AssocGrpGRESMinutes"
         | "AssocGrpGRESRunMinutes"
         | "QOSGrpGRESMinutes"
         | "AssocGrpBillingMinutes"
         | "AssocGrpCPUMinutesLimit"
         | "QOSGrpBillingMinutes" => {
-            "your account's budget is used up; another account, or whoever grants it more, helps"
+            "your account has used up its budget; use another account, or ask for more"
         }
         "AssocGrpCpuLimit" | "AssocGrpCPU" | "QOSGrpCpuLimit" | "QOSMaxCpuPerUserLimit" => {
-            "your account's CPUs are all taken; fewer cpus_per_gpu may help"
+            "your account has reached its CPU limit; a smaller cpus_per_gpu may help"
         }
         "AssocGrpMemLimit" | "AssocGrpMem" | "QOSGrpMemLimit" | "QOSMaxMemoryPerUser" => {
-            "your account's memory is all taken; less memory_per_gpu may help"
+            "your account has reached its memory limit; a smaller memory_per_gpu may help"
         }
         "AssocGrpJobsLimit"
         | "AssocMaxJobsLimit"
         | "QOSMaxJobsPerUserLimit"
         | "QOSGrpJobsLimit"
         | "QOSJobLimit"
-        | "AssociationJobLimit" => "you have as many jobs running as you may; it starts when one ends",
+        | "AssociationJobLimit" => "you have reached your job limit; it starts when another job ends",
         "AssocMaxWallDurationPerJobLimit" | "QOSMaxWallDurationPerJobLimit" | "AssocGrpWallLimit" => {
-            "it asks for more time than your account allows; the job key time caps it"
+            "it requests more time than your account allows; set the job key time"
         }
         "InvalidAccount" | "AccountNotAllowed" => {
-            "see hsched doctor for the accounts and partitions that you may use"
+            "hsched doctor lists the accounts and partitions that you can use"
         }
-        "InvalidQOS" | "QOSNotAllowed" | "QOSUsageThreshold" => "see hsched doctor for what you may use",
-        "PartitionTimeLimit" => "it asks for more time than the partition allows; the job key time caps it",
+        "InvalidQOS" | "QOSNotAllowed" | "QOSUsageThreshold" => "hsched doctor lists what you can use",
+        "PartitionTimeLimit" => "it requests more time than the partition allows; set the job key time",
         _ => return None,
     })
 }
@@ -245,18 +246,18 @@ mod tests {
         check(own(Some("def-me"), Some("gpu"), Some("long"), 64), &[]);
         check(
             own(Some("far"), None, None, 1),
-            &["account \"far\" is none that you may charge; those are def-me, rrg-lab, stopped"],
+            &["you cannot use account \"far\"; your accounts are def-me, rrg-lab, stopped"],
         );
         check(
             own(Some("def-me"), Some("lab"), None, 1),
-            &["partition lab does not take account def-me; it takes rrg-lab, rrg-x"],
+            &["partition lab does not accept account def-me; it accepts rrg-lab, rrg-x"],
         );
-        check(own(Some("def-me"), Some("open"), None, 1), &["partition open does not take account def-me"]);
-        check(own(Some("rrg-lab"), Some("open"), None, 1), &["account rrg-lab is for partition gpu alone"]);
+        check(own(Some("def-me"), Some("open"), None, 1), &["partition open does not accept account def-me"]);
+        check(own(Some("rrg-lab"), Some("open"), None, 1), &["account rrg-lab is only for partition gpu"]);
         check(own(Some("rrg-lab"), Some("gpu, open"), None, 1), &[]);
         check(
             own(Some("def-me"), None, Some("fast"), 1),
-            &["QOS \"fast\" is none that you may use; those are long, normal"],
+            &["you cannot use QOS \"fast\"; yours are long, normal"],
         );
         check(
             own(Some("rrg-lab"), Some("gpu"), None, 9),
@@ -265,7 +266,7 @@ mod tests {
         check(own(Some("stopped"), None, None, 1), &["account stopped allows no jobs"]);
         check(
             own(None, Some("lab"), Some("long"), 1),
-            &["partition lab does not take QOS long; it takes normal"],
+            &["partition lab does not accept QOS long; it accepts normal"],
         );
         assert!(Associations::parse("", None).troubles(own(Some("x"), None, None, 1), &[]).is_empty());
     }

@@ -13,7 +13,7 @@ pub(super) const RECORD_END: char = '\u{1e}';
 /// Why the output of a command as a whole makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
-    #[error("{program} printed nothing that can be read; it begins with {first_line:?}")]
+    #[error("the output of {program} could not be parsed; it begins with {first_line:?}")]
     Unreadable { program: &'static str, first_line: String },
 }
 

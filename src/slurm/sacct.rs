@@ -237,7 +237,7 @@ mod tests {
         let job = one("7|7|FAILED|3:0|0:0|a|b|c|gpu|v1|n\nm|l1\n7|l2");
         assert_eq!((job.name.as_str(), job.comment.as_deref()), ("n ml1 7", Some("l2")));
         let error = parse("slurm is away\n").expect_err("no sacct").to_string();
-        assert_eq!(error, "sacct printed nothing that can be read; it begins with \"slurm is away\"");
+        assert_eq!(error, "the output of sacct could not be parsed; it begins with \"slurm is away\"");
         assert_eq!(parse("\n"), Ok((Vec::new(), Vec::new())));
     }
 

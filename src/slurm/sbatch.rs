@@ -22,7 +22,7 @@ pub enum SubmitError {
     #[error("sbatch refused the job: {message}")]
     Refused { message: String },
     /// Slurm would take the request at another time: a limit on jobs, or on requests.
-    #[error("sbatch refused the job for now: {message}")]
+    #[error("sbatch does not accept the job now: {message}")]
     NotNow { message: String },
     /// The request did not reach Slurm: there is no job.
     #[error("no job was submitted")]
@@ -63,7 +63,7 @@ pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, S
     parse(&answer.stdout).ok_or_else(|| {
         let Output { stdout, stderr } = answer;
         let message = format!(
-            "sbatch printed {:?} and no job number{}",
+            "sbatch printed {:?} but no job id{}",
             excerpt(&stdout),
             after(&said(&command.program, &stderr))
         );
@@ -184,7 +184,7 @@ mod tests {
         let output = Output { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
         let error = submitted(Ok(output)).expect_err("no number");
         let expected =
-            "it is not known whether the job was submitted: sbatch printed \"queued\" and no job number; hm";
+            "it is not known whether the job was submitted: sbatch printed \"queued\" but no job id; hm";
         assert_eq!(error.to_string(), expected);
     }
 

@@ -20,16 +20,16 @@ pub enum Reply {
 #[derive(Debug, Error)]
 pub enum CancelError {
     /// Slurm answered no, for instance because the job is somebody else's.
-    #[error("scancel was refused: {message}")]
+    #[error("scancel failed: {message}")]
     Refused { message: String },
     /// The request did not reach Slurm.
-    #[error("the job was not told")]
+    #[error("scancel did not reach the job")]
     Unreachable {
         #[source]
         source: CommandError,
     },
     /// The request may have been heard; to repeat it does no harm.
-    #[error("it is not known whether the job was told: {message}")]
+    #[error("it is not known whether scancel reached the job: {message}")]
     Unknown { message: String },
 }
 
@@ -115,7 +115,7 @@ mod tests {
     fn a_refusal_is_told_from_silence() {
         let refused =
             failure("exit status: 1", "scancel: error: Kill job error on job id 7: Access denied\n");
-        let expected = "scancel was refused: Kill job error on job id 7: Access denied";
+        let expected = "scancel failed: Kill job error on job id 7: Access denied";
         assert_eq!(refused.expect_err("no").to_string(), expected);
         let silent = "scancel: error: Kill job error on job id 7: Unable to contact slurm controller (connect failure)";
         assert!(matches!(failure("exit status: 8", silent), Err(CancelError::Unreachable { .. })));

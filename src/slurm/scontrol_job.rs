@@ -202,7 +202,7 @@ mod tests {
         let error = parse("No jobs in the system\n").expect_err("no job").to_string();
         assert_eq!(
             error,
-            "scontrol printed nothing that can be read; it begins with \"No jobs in the system\""
+            "the output of scontrol could not be parsed; it begins with \"No jobs in the system\""
         );
         assert_eq!(parse("\n"), Ok((Vec::new(), Vec::new())));
     }

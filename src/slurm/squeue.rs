@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(jobs.len(), 1);
         assert_eq!(notes, ["a line of squeue could not be read: \"x|y\""]);
         let error = parse("slurm is away").expect_err("no squeue").to_string();
-        assert_eq!(error, "squeue printed nothing that can be read; it begins with \"slurm is away\"");
+        assert_eq!(error, "the output of squeue could not be parsed; it begins with \"slurm is away\"");
         assert_eq!(parse("\n"), Ok((Vec::new(), Vec::new())));
     }
 

@@ -201,8 +201,8 @@ mod tests {
     fn failures_name_the_program_its_status_and_its_message() {
         let error = |script: &str| run(script, None).expect_err(script).to_string();
         assert_eq!(error("echo no >&2; exit 3"), "sinfo: exit status: 3: no");
-        assert_eq!(error("kill -9 $$"), "sinfo: signal: 9 (SIGKILL): it did not say why");
-        assert_eq!(error("while :; do echo y; done"), "sinfo: more than 1000 bytes of output");
+        assert_eq!(error("kill -9 $$"), "sinfo: signal: 9 (SIGKILL): no error message");
+        assert_eq!(error("while :; do echo y; done"), "sinfo: printed more than 1000 bytes");
         let empty = System::new([("PATH".into(), "/nonexistent".into())], System::LIMIT);
         let missing = empty.run(&CommandLine::new("sinfo", ["-h"])).expect_err("no such program");
         assert!(matches!(&missing, CommandError::NotFound { program } if program == "sinfo"), "{missing}");
@@ -215,7 +215,7 @@ mod tests {
         let path = mark.path().display();
         let script = format!("echo retrying >&2; (sleep 3; echo alive > {path}) & sleep 60; echo");
         let error = run(&script, None).expect_err("hangs");
-        assert_eq!(error.to_string(), "sinfo: no answer within 1s; it said: retrying");
+        assert_eq!(error.to_string(), "sinfo: no answer within 1s; error output: retrying");
         assert!(begin.elapsed() < Duration::from_secs(3));
         thread::sleep(Duration::from_millis(3500).saturating_sub(begin.elapsed()));
         assert_eq!(fs::read_to_string(mark.path()).expect("file"), "");

@@ -42,8 +42,7 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
         match guessed(node) {
             Ok(Some(Found { gpu_type, selector, from })) => {
                 let note = format!(
-                    "its untyped GPUs are taken as {gpu_type}, from its {from}; \
-                     the setting untyped_gpus can say otherwise"
+                    "its untyped GPUs are taken to be {gpu_type}, from its {from}; override this with the setting untyped_gpus"
                 );
                 notes.of(&node.name, note);
                 set(node, &gpu_type, selector);
@@ -76,8 +75,7 @@ fn set(node: &mut Node, gpu_type: &GpuType, selector: Selector) {
 fn note_unclear(notes: &mut Notes, node: &NodeName, words: &BTreeSet<String>) {
     let words = excerpt(&words.iter().cloned().collect::<Vec<_>>().join(", "));
     let note = format!(
-        "its GPUs have no type, and its features or partitions name several: {words}; \
-         the setting untyped_gpus can say which"
+        "its GPUs have no type, and its features or partitions name several: {words}; set the type with the setting untyped_gpus"
     );
     notes.of(node, note);
 }
@@ -174,12 +172,12 @@ mod tests {
         n7 gpu:2 k80:2
         n8 v100:1 by name
         n9 v100-32gb:1 by feature v100-32gb
-        gpu-h200-01: its untyped GPUs are taken as h200, from its name h200; the setting untyped_gpus can say otherwise
-        n[1-2]: its untyped GPUs are taken as v100, from its feature v100; the setting untyped_gpus can say otherwise
-        n3: its untyped GPUs are taken as a100, from its partition gpu_a100; the setting untyped_gpus can say otherwise
-        n4: its GPUs have no type, and its features or partitions name several: t4, v100; the setting untyped_gpus can say which
-        n8: its untyped GPUs are taken as v100, from its feature v100(2); the setting untyped_gpus can say otherwise
-        n9: its untyped GPUs are taken as v100-32gb, from its feature v100-32gb; the setting untyped_gpus can say otherwise
+        gpu-h200-01: its untyped GPUs are taken to be h200, from its name h200; override this with the setting untyped_gpus
+        n[1-2]: its untyped GPUs are taken to be v100, from its feature v100; override this with the setting untyped_gpus
+        n3: its untyped GPUs are taken to be a100, from its partition gpu_a100; override this with the setting untyped_gpus
+        n4: its GPUs have no type, and its features or partitions name several: t4, v100; set the type with the setting untyped_gpus
+        n8: its untyped GPUs are taken to be v100, from its feature v100(2); override this with the setting untyped_gpus
+        n9: its untyped GPUs are taken to be v100-32gb, from its feature v100-32gb; override this with the setting untyped_gpus
         ");
         assert_snapshot!(check(&nodes[..5], &[("n[4-5]", "x"), ("ib", "y"), ("gpu", "z")]), @r"
         n1 y:4 by feature ib

@@ -134,7 +134,7 @@ impl Seen {
         self.gpus = self.gpus.saturating_add(each.saturating_mul(nodes as u64));
         if self.gpus > GPU_LIMIT && !self.too_many_gpus {
             self.too_many_gpus = true;
-            let message = format!("takes the cluster to {} GPUs; at most {GPU_LIMIT} are taken", self.gpus);
+            let message = format!("brings the cluster to {} GPUs; the limit is {GPU_LIMIT}", self.gpus);
             value.report(ValueError::new(message));
         }
     }
@@ -165,7 +165,7 @@ fn read_stock(fields: &Fields<'_>, counts: Vec<(GpuType, u32)>) -> Option<Vec<Gp
         if let Some(value) = fields.get("gpus_used")
             && used > *total
         {
-            let message = format!("{used} {gpu_type} are used, and the node has {total}");
+            let message = format!("{used} {gpu_type} are in use, but the node has {total}");
             value.report(ValueError::new(message));
         }
     }
@@ -196,7 +196,7 @@ fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&Value<'_>) -> Option<u64
     let total = fields.or(key, None, |value| read(value).map(Some));
     let used = fields.or(&used_key, 0, &read);
     if let (Some(value), None) = (fields.get(&used_key), fields.get(key)) {
-        value.report(ValueError::new(format!("says nothing without {key}")));
+        value.report(ValueError::new(format!("has no effect without {key}")));
     }
     Some(Usage { total: total.flatten()?, used: used? })
 }
@@ -306,23 +306,23 @@ nodes:
         line 2: networkgbps: is not a known key; did you mean network_gbps?
         line 3: intra_node_gbps: must be above 0 Gbit/s, got 0
         line 6: nodes[0].gpus.v100: must be at least 0, got -1
-        line 6: nodes[0].gpus."v 2": "v 2" is no GPU type; a type has letters, digits and - _ . + / only, like v100
+        line 6: nodes[0].gpus."v 2": "v 2" is not a GPU type; a GPU type has only letters, digits and - _ . + /, for example v100
         line 7: nodes[1].name: node "a" is already named on line 5
         line 9: nodes[1].gpus_used.v10: is not among the node's gpus; did you mean v100?
-        line 9: nodes[1].gpus_used: 3 v100 are used, and the node has 2
+        line 9: nodes[1].gpus_used: 3 v100 are in use, but the node has 2
         line 10: nodes[1].gpu_memory.v100: has no unit known for bytes, got "32G"; write 32GiB (powers of 2) or 32GB (powers of 10)
         line 11: nodes[1].memory: has no unit, got "192"; write 192GiB, 192MB or 192B
-        line 12: nodes[1].cpus_used: says nothing without cpus
-        line 13: nodes[2]: misses the required key name
+        line 12: nodes[1].cpus_used: has no effect without cpus
+        line 13: nodes[2]: is missing the required key name
         line 14: nodes[3].name: "b[1-": brackets do not match
         line 16: nodes[4].gpus.t4: must be a whole number, got "10^9"; write 1000000000
-        line 17: nodes[5]: takes the cluster to 1000001 GPUs; at most 1000000 are taken
+        line 17: nodes[5]: brings the cluster to 1000001 GPUs; the limit is 1000000
         "#);
     }
 
     #[test]
     fn files_of_another_kind_are_refused() {
-        assert_snapshot!(check(""), @"line 1: misses the required key nodes");
+        assert_snapshot!(check(""), @"line 1: is missing the required key nodes");
         assert_snapshot!(check("- name: a"), @"line 1: must be a map, got a list; put the list under nodes:");
         assert_snapshot!(check("nodes: 3"), @r#"line 1: nodes: must be a list, got "3""#);
         assert_snapshot!(check("nodes: [3]"), @r#"line 1: nodes[0]: must be a map of keys and values, got "3""#);

@@ -57,7 +57,7 @@ fn clock(text: &str) -> Result<f64, ValueError> {
         return Err(not_a_duration(text));
     };
     if minutes >= 60.0 || seconds >= 60.0 {
-        let message = format!("has minutes or seconds beyond 59, got {}", quoted(text));
+        let message = format!("has minutes or seconds above 59, got {}", quoted(text));
         return Err(ValueError::new(message));
     }
     Ok(days * 86_400.0 + hours * 3_600.0 + minutes * 60.0 + seconds)
@@ -66,7 +66,7 @@ fn clock(text: &str) -> Result<f64, ValueError> {
 /// Reads `90s`, `1.5h`, `1h30m`.
 fn units(text: &str) -> Result<f64, ValueError> {
     if decimal(text).is_some() {
-        let hint = format!("write {text}s, {text}m or {text}h: Slurm would take it for minutes");
+        let hint = format!("write {text}s, {text}m or {text}h (Slurm would read it as minutes)");
         return Err(ValueError::new(format!("has no unit, got {}", quoted(text))).hint(hint));
     }
     let mut total = 0.0;
@@ -137,7 +137,7 @@ mod tests {
         };
         check("30", "write 30s, 30m or 30h");
         check("12:30", "write 12:30:00 for hours");
-        check("00:61:00", "beyond 59");
+        check("00:61:00", "above 59");
         check("", "must be a duration");
         check("-5s", "must be a duration");
         check("5s5s", "must be a duration");

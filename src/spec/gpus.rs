@@ -43,7 +43,7 @@ pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
         let slot = match key.trim() {
             "alpha_ms" => &mut alpha,
             "beta_ms" => &mut beta,
-            other => return Err(ValueError::new(format!("{} is not a part of a step time", quoted(other)))),
+            other => return Err(ValueError::new(format!("{} is not part of a step time", quoted(other)))),
         };
         if slot.replace(parse_number(number.trim())?).is_some() {
             return Err(ValueError::new(format!("says {} twice", key.trim())));
@@ -74,8 +74,8 @@ pub(super) fn by_type<T>(
 /// When it can name none.
 pub fn parse_type(text: &str) -> Result<GpuType, ValueError> {
     GpuType::new(text).ok_or_else(|| {
-        ValueError::new(format!("{} is no GPU type", quoted(text)))
-            .hint("a type has letters, digits and - _ . + / only, like v100")
+        ValueError::new(format!("{} is not a GPU type", quoted(text)))
+            .hint("a GPU type has only letters, digits and - _ . + /, for example v100")
     })
 }
 

@@ -13,15 +13,15 @@ const GPU_LIMIT: u64 = 1_000_000;
 /// Why a text is no inventory.
 #[derive(Debug, Error)]
 pub enum InventoryError {
-    #[error("is no inventory of hsched")]
+    #[error("is not an hsched inventory")]
     Json(#[from] serde_json::Error),
-    #[error("has schema {schema:?}; hsched.inventory/1 is read")]
+    #[error("has schema {schema:?}, but this version reads hsched.inventory/1")]
     Schema { schema: String },
     #[error("nodes[{index}]")]
     Name { index: usize, source: NameError },
     #[error("node {node:?} is named a second time")]
     Repeated { node: String },
-    #[error("node {node}: {gpu_type:?} is no GPU type, or is named a second time")]
+    #[error("node {node}: {gpu_type:?} is not a GPU type, or appears twice")]
     Type { node: NodeName, gpu_type: String },
     #[error("counts more than {GPU_LIMIT} GPUs")]
     TooMany,
@@ -148,12 +148,9 @@ mod tests {
         };
         let gpus = |gpus: &str| format!(r#"{{"name": "a", "state": "idle", "gpus": [{gpus}]}}"#);
         check(r#"{"name": "$(a)", "state": "idle"}"#, "nodes[0]");
-        check(r#"{"name": "a"}"#, "is no inventory of hsched");
+        check(r#"{"name": "a"}"#, "is not an hsched inventory");
         check(&[gpus(""), gpus("")].join(","), "node \"a\" is named a second time");
-        check(
-            &gpus(r#"{"type": "a b", "total": 1}"#),
-            "node a: \"a b\" is no GPU type, or is named a second time",
-        );
+        check(&gpus(r#"{"type": "a b", "total": 1}"#), "node a: \"a b\" is not a GPU type, or appears twice");
         check(&gpus(r#"{"type": "t4", "total": 4000000000}"#), "counts more than 1000000 GPUs");
     }
 }

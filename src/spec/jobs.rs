@@ -261,16 +261,16 @@ jobs:
         line 10: jobs[0].weigth: is not a known key; did you mean weight?
         line 12: jobs[0].max_gpus: 2 is less than min_gpus 4
         line 13: jobs[0].max_batch.t4: must be at least 1, got 0
-        line 13: jobs[0].max_batch."x y": "x y" is no GPU type; a type has letters, digits and - _ . + / only, like v100
+        line 13: jobs[0].max_batch."x y": "x y" is not a GPU type; a GPU type has only letters, digits and - _ . + /, for example v100
         line 14: jobs[0].throughput.v100: must be from 1e-9 to 1e12 samples/s, got -1
         line 14: jobs[0].throughput.t4.alpha_ms: must be from 0 to 1e12, got -1
         line 14: jobs[0].throughput.t4.beta_ms: must be from 1e-9 to 1e12, got 0
         line 14: jobs[0].throughput.p100.alpha: is not a known key
-        line 14: jobs[0].throughput.p100: misses the required key alpha_ms
-        line 14: jobs[0].throughput.p100: misses the required key beta_ms
+        line 14: jobs[0].throughput.p100: is missing the required key alpha_ms
+        line 14: jobs[0].throughput.p100: is missing the required key beta_ms
         line 15: jobs[0].command[1]: must be text, got nothing; remove the key or give it a value
         line 16: jobs[1].name: "a" is already the name of the job on line 4
-        line 16: jobs[1]: misses the required key samples_per_epoch
+        line 16: jobs[1]: is missing the required key samples_per_epoch
         line 17: jobs[1].name: appears a second time; the first is on line 16
         line 18: jobs[1].epochs: must be a whole number, got "1e3"; write 1000
         line 19: jobs[1].global_batch: must be at most 1000000000000, got 99999999999999999999
@@ -288,18 +288,18 @@ jobs:
     #[test]
     fn files_of_another_kind_are_refused() {
         let check = |text: &str| parse(text).expect_err(text).in_file("jobs.yaml");
-        assert_snapshot!(check(""), @"jobs.yaml:1: misses the required key jobs");
+        assert_snapshot!(check(""), @"jobs.yaml:1: is missing the required key jobs");
         assert_snapshot!(check("- name: a"), @"jobs.yaml:1: must be a map, got a list; put the list under jobs:");
         assert_snapshot!(check("jobs: []"), @"jobs.yaml:1: jobs: must hold at least one job");
         assert_snapshot!(check("jobs: 3"), @r#"jobs.yaml:1: jobs: must be a list, got "3""#);
         assert_snapshot!(check("jobs: [3, null]"), @r#"
         jobs.yaml:1: jobs[0]: must be a map of keys and values, got "3"
-        jobs.yaml:1: jobs[1]: misses the required key name
-        jobs.yaml:1: jobs[1]: misses the required key samples_per_epoch
-        jobs.yaml:1: jobs[1]: misses the required key epochs
-        jobs.yaml:1: jobs[1]: misses the required key global_batch
-        jobs.yaml:1: jobs[1]: misses the required key model_size
-        jobs.yaml:1: jobs[1]: misses the required key command
+        jobs.yaml:1: jobs[1]: is missing the required key name
+        jobs.yaml:1: jobs[1]: is missing the required key samples_per_epoch
+        jobs.yaml:1: jobs[1]: is missing the required key epochs
+        jobs.yaml:1: jobs[1]: is missing the required key global_batch
+        jobs.yaml:1: jobs[1]: is missing the required key model_size
+        jobs.yaml:1: jobs[1]: is missing the required key command
         "#);
         assert_snapshot!(check("jobs: [{name: a,"), @"jobs.yaml:1: not valid YAML: while parsing a node, did not find expected node content; is the file cut off?");
     }
@@ -307,11 +307,11 @@ jobs:
     #[test]
     fn what_reaches_slurm_or_the_launcher_is_checked() {
         assert_snapshot!(check("env: {RANK: 1, HSCHED_RUN: x, '1A': x, B: [1], hs_a: 1}"), @r#"
-        line 3: jobs[0].env.RANK: RANK is set for every rank and cannot be given here; remove it
-        line 3: jobs[0].env.HSCHED_RUN: HSCHED_RUN is set for every rank and cannot be given here; remove it
-        line 3: jobs[0].env.1A: "1A" is no name of a shell variable; letters, digits and _ only, no digit first
+        line 3: jobs[0].env.RANK: RANK is set by hsched for every rank and cannot be set here; remove it
+        line 3: jobs[0].env.HSCHED_RUN: HSCHED_RUN is set by hsched for every rank and cannot be set here; remove it
+        line 3: jobs[0].env.1A: "1A" is not a valid variable name; letters, digits and _ only, no digit first
         line 3: jobs[0].env.B: must be text, got a list
-        line 3: jobs[0].env.hs_a: hs_a is set for every rank and cannot be given here; remove it
+        line 3: jobs[0].env.hs_a: hs_a is set by hsched for every rank and cannot be set here; remove it
         "#);
         assert_snapshot!(check("env: [A=1, A=2, b]"), @r#"
         line 3: jobs[0].env[1]: sets A a second time
@@ -329,7 +329,7 @@ jobs:
         ");
         assert_snapshot!(check("sbatch: \"--comment='x\""), @"line 3: jobs[0].sbatch: cannot be split into words: missing closing quote");
         assert_snapshot!(check("time: 30, checkpoint: {grace: 12:30}, memory_per_gpu: 8"), @r#"
-        line 3: jobs[0].time: has no unit, got "30"; write 30s, 30m or 30h: Slurm would take it for minutes
+        line 3: jobs[0].time: has no unit, got "30"; write 30s, 30m or 30h (Slurm would read it as minutes)
         line 3: jobs[0].memory_per_gpu: has no unit, got "8"; write 8GiB, 8MB or 8B
         line 3: jobs[0].checkpoint.grace: is ambiguous, got "12:30"; write 12:30:00 for hours and minutes, or 00:12:30 for minutes and seconds
         "#);

@@ -143,10 +143,10 @@ fn variable(name: &str) -> Result<String, ValueError> {
     let fits = name.len() <= NAME_LIMIT && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !starts_well || !fits {
         let hint = "letters, digits and _ only, no digit first";
-        return Err(ValueError::new(format!("{} is no name of a shell variable", quoted(name))).hint(hint));
+        return Err(ValueError::new(format!("{} is not a valid variable name", quoted(name))).hint(hint));
     }
     if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-        let message = format!("{name} is set for every rank and cannot be given here");
+        let message = format!("{name} is set by hsched for every rank and cannot be set here");
         return Err(ValueError::new(message).hint("remove it"));
     }
     Ok(name.to_owned())

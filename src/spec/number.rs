@@ -20,10 +20,8 @@ pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueE
     }
     if digits.len() > 1 && digits.starts_with('0') {
         let plain = digits.trim_start_matches('0');
-        let hint = format!(
-            "write {}: some readers take it for an octal number",
-            if plain.is_empty() { "0" } else { plain }
-        );
+        let hint =
+            format!("write {}: some parsers read it as octal", if plain.is_empty() { "0" } else { plain });
         return Err(ValueError::new(format!("has leading zeros, got {}", quoted(text))).hint(hint));
     }
     let number = digits.parse::<u64>().ok();
@@ -130,10 +128,7 @@ mod tests {
         check(whole("1.5"), "must be a whole number, got \"1.5\"");
         check(whole("100_000"), "must be a whole number, got \"100_000\"; write 100000");
         check(whole("10^9"), "must be a whole number, got \"10^9\"; write 1000000000");
-        check(
-            whole("010"),
-            "has leading zeros, got \"010\"; write 10: some readers take it for an octal number",
-        );
+        check(whole("010"), "has leading zeros, got \"010\"; write 10: some parsers read it as octal");
         check(whole("0x10"), "must be a whole number, got \"0x10\"");
         check(whole("99999999999999999999999"), "must be at most 1000, got 99999999999999999999999");
         check(whole("-99999999999999999999999"), "must be at least 1, got -99999999999999999999999");

@@ -254,7 +254,7 @@ impl<'a> Fields<'a> {
         let value = self.get(key);
         // What is no map has been reported as that.
         if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
-            self.map.report(ValueError::new(format!("misses the required key {key}")));
+            self.map.report(ValueError::new(format!("is missing the required key {key}")));
         }
         value
     }

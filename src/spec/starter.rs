@@ -7,8 +7,9 @@ use crate::model::GpuType;
 
 /// A cluster file for those who have no Slurm to ask.
 pub const CLUSTER: &str = "\
-# The cluster to plan over: hsched plan jobs.yaml --cluster cluster.yaml. Replace it by your own; on a machine
-# with Slurm `hsched inventory --format yaml` writes it, on a box with GPUs `hsched inventory --local --format yaml`.
+# The cluster to plan for: hsched plan jobs.yaml --cluster cluster.yaml. Replace it with your own: on a machine
+# with Slurm `hsched inventory --format yaml` writes it, on a single machine with GPUs
+# `hsched inventory --local --format yaml`.
 network_gbps: 10          # Gbit/s between nodes
 intra_node_gbps: 300      # Gbit/s between the GPUs of a node
 nodes:
@@ -26,34 +27,34 @@ nodes:
 pub const CLUSTER_TYPES: [&str; 2] = ["t4", "v100"];
 
 const HEAD: &str = "\
-# Training jobs for hsched. Replace every number marked REPLACE by your own, then:
+# Training jobs for hsched. Replace every value marked REPLACE with your own, then:
 #   hsched plan jobs.yaml      shows which GPUs each job gets
-# A # with a blank begins a comment; where the # stands right before a key, take it away to set the key.
+# Lines that begin with # and a space are comments. To set a key that has a # right before it, remove the #.
 jobs:
   - name: example                # unique; letters, digits, - _ .
-    samples_per_epoch: 50000     # REPLACE: samples that all ranks together see in an epoch
+    samples_per_epoch: 50000     # REPLACE: training samples per epoch
     epochs: 10                   # REPLACE
-    global_batch: 256            # REPLACE: samples of all ranks in a step; stays so whatever the placement
+    global_batch: 256            # REPLACE: samples per step over all ranks; never changes, whatever the placement
     model_size: 100MB            # REPLACE: bytes that ranks exchange after each step (4 per parameter in fp32)
     throughput:                  # REPLACE: samples/s of this training on one GPU of each type
 ";
 
 const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_BATCH of $HSCHED_GLOBAL_BATCH samples'   # REPLACE
-    max_gpus: 8                  # most GPUs for this job
-    #min_gpus: 1                 # fewest
-    #weight: 1                   # importance with --objective weighted
-    #syncs_per_epoch: 196        # synchronisations in an epoch; without it one per step
-    #accumulate: true            # whether a batch that does not fit may be split into micro-batches
+    max_gpus: 8                  # maximum number of GPUs
+    #min_gpus: 1                 # minimum number of GPUs
+    #weight: 1                   # weight in --objective weighted
+    #syncs_per_epoch: 196        # gradient exchanges per epoch [default: one per step]
+    #accumulate: true            # use gradient accumulation when the local batch does not fit
     #batch_quantum: 1            # local batches are multiples of this
-    #overlap: 0                  # part of the communication hidden behind computing, 0 to 1
+    #overlap: 0                  # fraction of the communication that overlaps with computation, 0 to 1
     #precision: fp16             # fp32, tf32, fp16 or bf16
-    #env: {LR: \"0.1\"}            # variables of every rank
+    #env: {LR: \"0.1\"}            # environment variables of every rank
     #setup: module list          # shell lines, once, on the first node
     #node_setup: module load cuda   # shell lines, once per node
-    #time: 12h                   # cap on the walltime; without it the prediction with a margin
-    #cpus_per_gpu: 4             # CPUs of each rank
-    #memory_per_gpu: 16GiB       # memory of each rank
-    #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and how long that takes at most
+    #time: 12h                   # upper bound on the Slurm time limit [default: predicted time plus a margin]
+    #cpus_per_gpu: 4             # CPUs per rank
+    #memory_per_gpu: 16GiB       # memory per rank
+    #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and the most time that takes
 ";
 
 /// Returns a job file with one job for these types of GPU: valid as it stands, and with any key uncommented.
@@ -66,9 +67,11 @@ pub fn jobs(types: &[GpuType]) -> String {
     text.push_str(TAIL);
     if let Some(first) = types.first() {
         let name = scalar(first.as_str());
-        let _ = writeln!(text, "    #gpu_types: [{name}]   # the only types it may use");
-        let _ =
-            writeln!(text, "    #max_batch: {{{name}: 64}}   # samples that fit that GPU's memory at once");
+        let _ = writeln!(text, "    #gpu_types: [{name}]   # the only GPU types that the job may use");
+        let _ = writeln!(
+            text,
+            "    #max_batch: {{{name}: 64}}   # largest batch that fits in the memory of that GPU"
+        );
     }
     text
 }

@@ -58,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     // The scanner takes NUL for the end of the text and would drop the rest.
     if let Some(at) = text.find('\0') {
         let line = text[..at].matches('\n').count() + 1;
-        return Err(problem(line, "holds a NUL character: this is no text file"));
+        return Err(problem(line, "contains a NUL character: this is not a text file"));
     }
     let mut builder = Builder::default();
     let text = json::with_whole_characters(text);
@@ -148,7 +148,7 @@ impl Builder {
 
     fn alias(&mut self, line: usize, anchor: usize) -> Result<(), Problem> {
         let Some((node, cost)) = self.anchors.get(&anchor) else {
-            return Err(problem(line, "an alias stands inside the value that it names"));
+            return Err(problem(line, "an alias refers to the value that contains it"));
         };
         self.repeated = self.repeated.saturating_add(*cost);
         if self.repeated > REPEAT_LIMIT {
@@ -204,7 +204,7 @@ fn merged(entries: Vec<(Key, Node)>) -> Result<Vec<(Key, Node)>, Problem> {
         };
         for source in sources {
             let Kind::Map(entries) = source.kind else {
-                return Err(problem(line, "<< merges maps, and this is none"));
+                return Err(problem(line, "<< merges maps, but this is not a map"));
             };
             kept.extend(entries.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
         }
@@ -216,8 +216,8 @@ fn no_tag(line: usize, tagged: bool) -> Result<(), Problem> {
     if !tagged {
         return Ok(());
     }
-    let hint = Some("remove it; quote a value that is meant as text".to_owned());
-    Err(Problem { hint, ..problem(line, "tags such as !!str are not understood") })
+    let hint = Some("remove it, or quote the value if it is text".to_owned());
+    Err(Problem { hint, ..problem(line, "tags such as !!str are not supported") })
 }
 
 fn syntax_problem(text: &str, error: &ScanError) -> Problem {
@@ -283,8 +283,8 @@ mod tests {
     fn anchors_and_merges_are_filled_in() {
         check("a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}", "1:{a=1:{p=1:1 q=1:2} b=2:{q=2:3 p=1:1}}");
         check("a: &x [1]\nb: *x", "1:{a=1:[1:1] b=2:[1:1]}");
-        check("a: &x [*x]", "line 1: an alias stands inside the value that it names");
-        check("a: {<<: 3}", "line 1: << merges maps, and this is none");
+        check("a: &x [*x]", "line 1: an alias refers to the value that contains it");
+        check("a: {<<: 3}", "line 1: << merges maps, but this is not a map");
     }
 
     #[test]
@@ -292,10 +292,10 @@ mod tests {
         check("a: 1\n---\nb: 2", "line 2: a second document begins here; one file holds one document");
         check(
             "a: !!str 1",
-            "line 1: tags such as !!str are not understood; remove it; quote a value that is meant as text",
+            "line 1: tags such as !!str are not supported; remove it, or quote the value if it is text",
         );
         check("? [a, b]\n: c", "line 1: a key must be text, not a list or map");
-        check("a: 1\nb: \0", "line 2: holds a NUL character: this is no text file");
+        check("a: 1\nb: \0", "line 2: contains a NUL character: this is not a text file");
         check(&"[".repeat(100), "line 1: is nested deeper than 64 levels");
     }
 

@@ -245,7 +245,7 @@ impl fmt::Display for Measured {
             f.write_str(" inferred from whole epochs")?;
         }
         match self.batch {
-            Some(batch) if self.batches == 1 => write!(f, " of batch {batch} alone"),
+            Some(batch) if self.batches == 1 => write!(f, " at batch {batch} only"),
             _ => Ok(()),
         }
     }

@@ -43,7 +43,7 @@ struct Row {
 }
 
 /// A known speed of the job, with what it tells of the type in question.
-struct Told<'a> {
+struct Prediction<'a> {
     from: &'a GpuType,
     speed: Speed,
     /// Natural logarithm of the ratio of the unknown rate to this.
@@ -100,13 +100,13 @@ impl Tables {
         let said = job.throughput.iter().filter(|(own, _)| !measured.contains_key(own));
         let known = said.map(|(own, &speed)| (own, speed));
         let known = known.chain(measured.iter().map(|(own, measured)| (*own, measured.speed)));
-        let told: Vec<Told<'_>> =
+        let told: Vec<Prediction<'_>> =
             known.filter_map(|(from, speed)| self.told(job, (from, speed), gpu_type, which)).collect();
         let best = told.iter().min_by(|a, b| a.variance.total_cmp(&b.variance))?;
         let batch =
             batch_size(measured.values().filter_map(|own| own.batch).max().unwrap_or(job.global_batch));
         let weight: f64 = told.iter().map(|own| own.variance.recip()).sum();
-        let rate = |own: &Told<'_>| own.speed.rate_at(batch).ln() + own.ratio;
+        let rate = |own: &Prediction<'_>| own.speed.rate_at(batch).ln() + own.ratio;
         let mean = told.iter().map(|own| rate(own) / own.variance).sum::<f64>() / weight;
         // The speeds of one model err together: more of them make the mean no surer than one.
         #[expect(clippy::cast_precision_loss, reason = "a handful of types")]
@@ -126,7 +126,7 @@ impl Tables {
         (from, speed): (&'a GpuType, Speed),
         to: &GpuType,
         which: Estimates,
-    ) -> Option<Told<'a>> {
+    ) -> Option<Prediction<'a>> {
         let (own, other) = (canonical(from), canonical(to));
         let base = table_rate(to).zip(table_rate(from)).map(|(to, from)| to - from);
         let others = self.rows.iter().filter(|((model, _), _)| *model != job.model);
@@ -154,7 +154,7 @@ impl Tables {
         let squares = seen.iter().map(|(own, _)| (own - ratio) * (own - ratio)).sum::<f64>();
         let variance = (squares + PRIOR_MODELS * PRIOR_VARIANCE) / (count + PRIOR_MODELS);
         let variance = variance * (1.0 + 1.0 / (count + PRIOR_MODELS));
-        Some(Told { from, speed, ratio, variance, models: seen.len() })
+        Some(Prediction { from, speed, ratio, variance, models: seen.len() })
     }
 }
 
@@ -184,9 +184,9 @@ impl fmt::Display for Estimate {
         match self.method {
             Method::Ratios { models } => {
                 let plural = if models == 1 { "" } else { "s" };
-                write!(f, "scaled from {from} by {models} other model{plural}, ±{percent:.0} %")
+                write!(f, "estimated from {from} and {models} other model{plural}, ±{percent:.0} %")
             }
-            Method::GpuTable => write!(f, "guessed from {from} by the GPU table, ±{percent:.0} %"),
+            Method::GpuTable => write!(f, "estimated from {from} and the table of GPUs, ±{percent:.0} %"),
         }
     }
 }

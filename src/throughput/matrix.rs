@@ -143,7 +143,7 @@ impl Knowledge<'_> {
             {
                 Some(true) => {}
                 Some(false) => return Cell::Unusable(Unusable::Precision(precision)),
-                None => remarks.push(format!("whether {gpu_type} computes in {precision} is not known")),
+                None => remarks.push(format!("it is not known whether {gpu_type} supports {precision}")),
             }
         }
         let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
@@ -166,7 +166,7 @@ impl Knowledge<'_> {
         if let Some(said) = said {
             return Some((said, Source::JobFile));
         }
-        let same = |name: &GpuType| format!("{name}'s speed used for {gpu_type}: the same model");
+        let same = |name: &GpuType| format!("the speed of {name} is used for {gpu_type}: same model");
         if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
             remarks.push(same(name));
             return measured.get(name).map(|&own| (own.speed, Source::Measured(own)));
@@ -211,11 +211,11 @@ fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut V
     let own = memory(gpu_type);
     let same = |name: &&&GpuType| memory(name) == own && own != Some(None);
     if let Some(&name) = names.iter().find(same) {
-        remarks.push(format!("{name}'s max_batch used for {gpu_type}: the same model and memory"));
+        remarks.push(format!("the max_batch of {name} is used for {gpu_type}: same model and memory"));
         return job.max_batch.get(name).copied();
     }
     if let Some(name) = names.first() {
-        remarks.push(format!("{name}'s max_batch not used for {gpu_type}: their memory may differ"));
+        remarks.push(format!("the max_batch of {name} is not used for {gpu_type}: their memory may differ"));
     }
     None
 }
@@ -244,8 +244,8 @@ fn other_names<'a>(
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::JobFile => f.write_str("(the job file says so)"),
-            Self::OtherName(name) => write!(f, "(as {name}, the same model)"),
+            Self::JobFile => f.write_str("(from the job file)"),
+            Self::OtherName(name) => write!(f, "(that of {name}, the same model)"),
             Self::Measured(own) => write!(f, "({own})"),
             Self::Estimated(own) => write!(f, "({own})"),
         }
@@ -257,7 +257,7 @@ impl fmt::Display for Unusable {
         match self {
             Self::NotAllowed => f.write_str("not among the job's gpu_types"),
             Self::NoThroughput => f.write_str("no throughput known"),
-            Self::FailedThere => f.write_str("the job's first run there failed"),
+            Self::FailedThere => f.write_str("its first run there failed"),
             Self::Precision(precision) => write!(f, "{precision} needs Ampere or newer"),
         }
     }

@@ -98,13 +98,12 @@ impl Explained<'_> {
         let mut text = table.render(terminal.width(), terminal.colour());
         if self.explanation.types.iter().any(|own| own.price.is_some()) {
             let of = match self.problem.objective {
-                Objective::MeanJct => "all jobs' completion times added up",
-                Objective::Weighted => "all jobs' completion times times their weights, added up",
-                Objective::Makespan => "the last completion",
+                Objective::MeanJct => "the sum of all completion times",
+                Objective::Weighted => "the weighted sum of all completion times",
+                Objective::Makespan => "the makespan",
             };
             let meaning = format!(
-                "A price is what a GPU is worth to the jobs together, in seconds of {of}: the prices that prove \
-                 the highest lower bound. A type at 0 s is not scarce."
+                "A price is what one GPU is worth to all jobs together, in seconds of {of}. These prices prove the best lower bound. A type with price 0 s is not scarce."
             );
             let _ = write!(text, "\n{}\n", wrap(&meaning, terminal.width(), ""));
         }
@@ -115,10 +114,10 @@ impl Explained<'_> {
         let types = &self.explanation.types;
         let mut text = format!("{}: {}, done in {}", self.name(job), self.gpus(&job.counts), time(Some(jct)));
         if let Some(pays) = job.pays(types, &job.counts) {
-            let _ = write!(text, "; at the prices it pays {}", time(Some(pays)));
+            let _ = write!(text, "; at these prices it pays {}", time(Some(pays)));
         }
         if let Some(weight) = job.weight.filter(|weight| (weight - 1.0).abs() > NOTHING) {
-            let _ = write!(text, "; prices are in seconds of its own time, by its weight of {weight:.3}");
+            let _ = write!(text, "; prices are in seconds of its own completion time (weight {weight:.3})");
         }
         let mut text = wrap(&text, terminal.width(), "  ") + "\n\n";
         let mut table = Table::new(&[
@@ -216,8 +215,9 @@ impl Explained<'_> {
         }
         if let Some((_, best)) = job.best_type() {
             let (gpus, jct) = (self.gpus(&best.counts), time(Some(best.jct)));
-            let line =
-                format!("With all GPUs on offer to itself, the best type alone: {gpus}, done in {jct}.");
+            let line = format!(
+                "If it had all GPUs on offer to itself, the best single type would be: {gpus}, done in {jct}."
+            );
             let _ = write!(text, "\n{}\n", wrap(&line, terminal.width(), "  "));
         }
         text
@@ -228,10 +228,10 @@ impl Explained<'_> {
         let least = self.problem.jobs[job.job].min_gpus;
         match (&job.types[ty].alone, &job.types[ty].alone_now) {
             (Err(obstacle), _) => obstacle.to_string(),
-            (Ok(_), Some(now)) => format!("nothing: {} would do", self.gpus(&now.counts)),
-            (Ok(_), None) if market.free == 0 => "other jobs of this plan have them".into(),
+            (Ok(_), Some(now)) => format!("nothing: {} would be enough", self.gpus(&now.counts)),
+            (Ok(_), None) if market.free == 0 => "taken by other jobs of this plan".into(),
             (Ok(_), None) if market.free < least => format!("min_gpus is {least}"),
-            (Ok(_), None) => "the free ones do not suffice".into(),
+            (Ok(_), None) => "the free ones are not enough".into(),
         }
     }
 
@@ -249,13 +249,13 @@ impl Explained<'_> {
         let worth = |ty: usize| job.is_more_worth_it(market, ty);
         let taken = |ty: &usize| job.limits.contains(&Limit::Taken { gpu_type: *ty });
         let free = |ty: usize| job.gain(ty).is_some_and(|(gain, free)| free && gain > 0.0);
-        say(which(&|ty| free(ty)), "one", "more, and free, would end it sooner");
+        say(which(&|ty| free(ty)), "one more", "is free and would shorten it");
         let is = |ty: usize, worthy: Option<bool>| taken(&ty) && worth(ty) == worthy;
-        say(which(&|ty| is(ty, Some(true))), "one", "more, all taken, would be worth its price");
-        say(which(&|ty| is(ty, Some(false))), "one", "more, all taken, would help by no more than its price");
-        say(which(&|ty| is(ty, None)), "one", "more, all taken, would help");
+        say(which(&|ty| is(ty, Some(true))), "one more", "would be worth its price, but none is free");
+        say(which(&|ty| is(ty, Some(false))), "one more", "would not be worth its price, and none is free");
+        say(which(&|ty| is(ty, None)), "one more", "would help, but none is free");
         let dear = |ty: usize| job.is_last_worth_it(market, ty) == Some(false);
-        say(which(&dear), "its last", "saves it less than its price");
+        say(which(&dear), "its last", "saves less than its price");
         sentences
     }
 
@@ -263,12 +263,14 @@ impl Explained<'_> {
     fn limit(&self, limit: &Limit) -> Option<String> {
         let name = |ty: usize| &self.problem.labels[ty];
         Some(match limit {
-            Limit::Most(obstacle) => format!("no GPU more: {obstacle}"),
-            Limit::Least { least } => format!("no GPU fewer: min_gpus is {least}"),
-            Limit::Illegal { gpu_type, obstacle } => format!("no {} more: {obstacle}", name(*gpu_type)),
-            Limit::NoGain => "no GPU more would end it sooner".into(),
+            Limit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
+            Limit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
+            Limit::Illegal { gpu_type, obstacle } => {
+                format!("cannot use another {}: {obstacle}", name(*gpu_type))
+            }
+            Limit::NoGain => "no additional GPU would shorten it".into(),
             Limit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
-                "a {} takes its {batch} samples in {micro_batches} micro-batches: {memory} fit its memory",
+                "each {} splits its {batch} samples into {micro_batches} micro-batches: {memory} fit in its memory",
                 name(*gpu_type)
             ),
             Limit::Taken { .. } => return None,
@@ -279,7 +281,7 @@ impl Explained<'_> {
     fn unused(&self, job: &JobExplanation) -> Vec<String> {
         let not = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
             let obstacle = own.alone.as_ref().err()?;
-            Some(format!("{} alone cannot be: {obstacle}", self.problem.labels[ty]))
+            Some(format!("cannot use {} alone: {obstacle}", self.problem.labels[ty]))
         };
         let usable = |ty: usize| self.problem.jobs[job.job].types[ty].is_some();
         let types = job.types.iter().enumerate().filter(|(ty, _)| self.explanation.types[*ty].offered > 0);
@@ -295,7 +297,7 @@ impl Explained<'_> {
         let model = &self.problem.jobs[job.job];
         let speed = |(column, source): &(usize, Source)| {
             let speed = model.types[*column]?.speed;
-            Some(format!("{} runs it at {speed} {source}", self.problem.labels[*column]))
+            Some(format!("speed on {}: {speed} {source}", self.problem.labels[*column]))
         };
         model.sources.iter().filter_map(speed).collect()
     }

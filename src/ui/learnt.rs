@@ -30,7 +30,7 @@ impl Learnt {
             .iter()
             .filter_map(|(key, change)| self.change(job, key, change))
             .collect();
-        (!said.is_empty()).then(|| format!("learnt {}", said.join(", ")))
+        (!said.is_empty()).then(|| format!("measured {}", said.join(", ")))
     }
 
     fn change(&mut self, job: &Job, key: &SpeedKey, change: &Change<'_>) -> Option<String> {
@@ -54,7 +54,7 @@ impl Learnt {
         };
         let than = match before {
             Some(before) => format!("before: {}", per_second(before)),
-            None => format!("its job file said {}", of_file.map_or("nothing".to_owned(), per_second)),
+            None => format!("job file: {}", of_file.map_or("nothing".to_owned(), per_second)),
         };
         Some(format!("{} {}{at} ({than})", key.gpu_type, per_second(rate)))
     }

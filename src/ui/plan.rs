@@ -73,7 +73,7 @@ fn fewer(problem: &Problem, advice: &Advice) -> String {
     let epoch = duration(Seconds(advice.epoch));
     let gpus = gpu_list(problem, job, &advice.slots);
     format!(
-        "{}: {gpus} alone would take {epoch} an epoch; max_gpus: {count} leaves the rest to others",
+        "{}: {gpus} alone would take {epoch} per epoch; set max_gpus: {count} to leave the rest to other jobs",
         job.name
     )
 }
@@ -88,25 +88,26 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     let mut text = format!("{policy}: {jobs} job{plural} on {used} of {offered} GPUs\n");
     if let Some(outcome) = Outcome::of(problem, plan) {
         let (mean, last) = (duration(Seconds(outcome.mean_jct)), duration(Seconds(outcome.makespan)));
-        let _ = writeln!(text, "mean completion {mean}, last {last}, fairness {:.3}", outcome.fairness);
+        let _ =
+            writeln!(text, "mean completion time {mean}, makespan {last}, fairness {:.3}", outcome.fairness);
         if let Some(bound) = proven {
             let what = match problem.objective {
-                Objective::MeanJct => "the mean",
-                Objective::Weighted => "the weighted mean",
-                Objective::Makespan => "the last completion",
+                Objective::MeanJct => "the mean completion time",
+                Objective::Weighted => "the weighted mean completion time",
+                Objective::Makespan => "the makespan",
             };
             let quality = Quality::new(bound, &outcome);
             let near = if quality.is_optimal() {
-                format!("{what} is proven to be the least")
+                format!("{what} is proven optimal")
             } else {
-                format!("{what} is at most {} above the least", percent(quality.gap))
+                format!("{what} is at most {} above the optimum", percent(quality.gap))
             };
             let whose = if placed == all { "" } else { " for the jobs placed" };
             let _ = writeln!(text, "{near}{whose}");
         }
     }
     if plan.plan().stopped {
-        text.push_str("the budget ended the search: a longer one may find better\n");
+        text.push_str("the search ran out of time; a larger --budget may find a better plan\n");
     }
     text
 }

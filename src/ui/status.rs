@@ -55,7 +55,7 @@ pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
         let _ = writeln!(text, "{}", wrap(&harmless(line), terminal.width(), "  "));
     };
     if !state.nodes_down.is_empty() {
-        say(&format!("not available when last looked at: {}", nodes(state.nodes_down.iter())));
+        say(&format!("nodes unavailable at the last look: {}", nodes(state.nodes_down.iter())));
     }
     say(&summary(state));
     text
@@ -72,8 +72,8 @@ fn summary(state: &State) -> String {
         .collect();
     let counts = counts.join(", ");
     let Some(times) = Times::of(state) else { return counts };
-    let mean = times.mean.map(|mean| format!(", mean completion {}", duration(mean)));
-    format!("{counts}: {} in all{}", duration(times.total), mean.unwrap_or_default())
+    let mean = times.mean.map(|mean| format!(", mean completion time {}", duration(mean)));
+    format!("{counts}: {} in total{}", duration(times.total), mean.unwrap_or_default())
 }
 
 /// How long jobs took that have all ended.
@@ -168,7 +168,7 @@ impl<'a> Standing<'a> {
         let (at, what) = &self.tracked.last;
         match &self.tracked.phase {
             Phase::Waiting { not_before: Some(moment), reason } if *moment > now => {
-                format!("{reason}; tried again in {}", duration(moment.since(now)))
+                format!("{reason}; retry in {}", duration(moment.since(now)))
             }
             Phase::Waiting { reason, .. } => format!("{reason}, {}", ago(*at, now)),
             Phase::Pending(Attempt { reason: Some(reason), .. }) => {

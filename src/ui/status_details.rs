@@ -77,7 +77,7 @@ fn runs(standing: Standing<'_>, now: Time) -> Table {
     if let Some(attempt) = tracked.phase.attempt() {
         let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);
         let end = match &tracked.phase {
-            Phase::Running(_) => "runs",
+            Phase::Running(_) => "running",
             phase => phase.word(),
         };
         row(attempt, epochs, now, end.to_owned());

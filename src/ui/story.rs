@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{
-    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Told, Tracked, Trials,
+    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Tracked, Trials, Update,
 };
 use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
@@ -114,10 +114,10 @@ impl StoryLine {
 
 impl Story {
     /// Takes in what a turn of the engine tells.
-    pub fn hear(&mut self, told: Told<'_>) {
+    pub fn hear(&mut self, told: Update<'_>) {
         match told {
-            Told::Event(event) => self.events.push(event.clone()),
-            Told::Action(action) => self.actions.push(action.clone()),
+            Update::Event(event) => self.events.push(event.clone()),
+            Update::Action(action) => self.actions.push(action.clone()),
         }
     }
 
@@ -161,13 +161,15 @@ impl Story {
                 open.map(|&job| planned(batch, job)).collect()
             }
             Action::Stop { job, why, .. } => {
-                vec![line(job, Topic::Stop, format!("stops to move: {why}"))]
+                vec![line(job, Topic::Stop, format!("stopping to move: {why}"))]
             }
-            Action::Cancel { job, why, .. } => vec![line(job, Topic::Cancel, format!("is ended: {why}"))],
+            Action::Cancel { job, why, .. } => {
+                vec![line(job, Topic::Cancel, format!("cancelling its Slurm job: {why}"))]
+            }
             Action::Wait { job, why } => {
                 // Why changes with every job before it; that it waits is news once.
                 let is_news = self.waits.insert(job.clone());
-                is_news.then(|| line(job, Topic::Wait, format!("waits: {why}"))).into_iter().collect()
+                is_news.then(|| line(job, Topic::Wait, format!("waiting: {why}"))).into_iter().collect()
             }
             Action::Learn { job, samples, lessons } => {
                 let tracked = state.find(job);
@@ -190,12 +192,12 @@ fn is_overtaken(event: &Event, events: &[Event]) -> bool {
 fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
     for event in events {
         let Event::Attempt { job, news: News::Waits(reason), .. } = event else { continue };
-        let stuck = if reason.is_stuck { ", and does not start by itself" } else { "" };
+        let stuck = if reason.is_stuck { "; it will not start by itself" } else { "" };
         let own = |line: &&mut StoryLine| line.job.as_ref() == Some(job) && line.topic == Topic::Queue;
         if let Some(line) = lines.iter_mut().find(own) {
             line.text = format!("{}: {}{stuck}", line.text, reason.text);
         } else if reason.is_stuck {
-            lines.push(line(job, Topic::Queue, format!("waits in the queue: {}{stuck}", reason.text)));
+            lines.push(line(job, Topic::Queue, format!("pending: {}{stuck}", reason.text)));
         }
     }
 }
@@ -240,7 +242,7 @@ fn shorten_waits(lines: &mut Vec<StoryLine>) {
         line.topic != Topic::Wait || told < WAITS_TOLD
     });
     let more = waits - WAITS_TOLD + 1;
-    let text = format!("{more} more jobs wait: hsched status says why");
+    let text = format!("{more} more jobs are waiting: hsched status shows why");
     lines.push(StoryLine { job: None, topic: Topic::Wait, text });
 }
 
@@ -270,7 +272,7 @@ fn planned(batch: &Batch, job: usize) -> StoryLine {
     let epoch = placement.map_or(Seconds(0.0), |placement| Seconds(placement.epoch.total()));
     let gpus = batch.gpus(job).map_or(String::new(), |gpus| gpus.to_string());
     let clause = placement.map_or_else(String::new, |own| Trials::of(&batch.problem, job, own).clause());
-    let text = format!("to be submitted to {gpus}; {} an epoch{clause}", duration(epoch));
+    let text = format!("to be submitted on {gpus}; predicted {} per epoch{clause}", duration(epoch));
     line(name, Topic::Submission, text)
 }
 
@@ -296,7 +298,7 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
         .iter()
         .map(|((state, reason), names)| {
             let because = reason.map_or(String::new(), |reason| format!(" ({reason})"));
-            let jobs = if *state == Availability::Drained { "; jobs that run there go on" } else { "" };
+            let jobs = if *state == Availability::Drained { "; jobs running there continue" } else { "" };
             about(Topic::NodeDown, format!("{}{because}{jobs}", named(names, state.word())))
         })
         .collect();
@@ -313,7 +315,7 @@ fn tell(event: &Event, state: &State) -> Option<StoryLine> {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
             Some(line(&job.name, Topic::Order, text))
         }
-        Event::CancelAsked { job } => Some(line(job, Topic::Order, "its owner wants it cancelled".into())),
+        Event::CancelAsked { job } => Some(line(job, Topic::Order, "cancel requested".into())),
         Event::Attempt { job, run, news } => {
             let tracked = state.find(job)?;
             let current = tracked.phase.attempt().filter(|attempt| attempt.run == *run);
@@ -323,11 +325,11 @@ fn tell(event: &Event, state: &State) -> Option<StoryLine> {
         }
         Event::Stray { job, job_id } => {
             let id = (*job_id)?;
-            let text = format!("waits: job {id}, an earlier submission of it, is still in the queue");
+            let text = format!("waiting: job {id}, an earlier submission, is still in the queue");
             Some(line(job, Topic::Queue, text))
         }
         Event::Found { job, job_id, .. } => {
-            Some(line(job, Topic::Queue, format!("found in the queue after all, as job {job_id}")))
+            Some(line(job, Topic::Queue, format!("found in the queue after all as job {job_id}")))
         }
         Event::NodeDown { .. } | Event::NodeBack { .. } => None,
     }
@@ -342,19 +344,24 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
-            (Topic::Submission, format!("submitted as job {job_id} to {place}; {epoch} an epoch{clause}"))
+            (
+                Topic::Submission,
+                format!("submitted as job {job_id} on {place}; predicted {epoch} per epoch{clause}"),
+            )
         }
         News::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
-        News::Deferred { message } => (Topic::Queue, format!("not taken now, later again: {message}")),
+        News::Deferred { message } => {
+            (Topic::Queue, format!("Slurm does not accept it now, will retry: {message}"))
+        }
         News::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
         News::Unclear { message } => {
-            (Topic::Queue, format!("nobody knows whether it was submitted: {message}"))
+            (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }
-        News::Missing => (Topic::Queue, "Slurm does not show it; waits a minute to be sure".to_owned()),
+        News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
         News::Odd { what } => (Topic::Report, format!("reports: {what}")),
-        News::NeverSubmitted => (Topic::Queue, "Slurm never had it; it is submitted again".to_owned()),
-        News::Queued { job_id, .. } => (Topic::Queue, format!("waits in the queue as job {job_id}")),
-        News::Started { .. } => (Topic::Start, format!("runs on {}", attempt.map(place)?)),
+        News::NeverSubmitted => (Topic::Queue, "Slurm never received it; submitting again".to_owned()),
+        News::Queued { job_id, .. } => (Topic::Queue, format!("pending as job {job_id}")),
+        News::Started { .. } => (Topic::Start, format!("running on {}", attempt.map(place)?)),
         News::Epoch(report) => {
             let length = report.length.map_or(String::new(), |length| format!(" ({})", duration(length)));
             (Topic::Epoch, format!("epoch {} of {} done{length}", report.epoch, tracked.job.epochs))
@@ -402,7 +409,7 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
             format!("completed, {} after it was added{shortfall}", duration(at.since(tracked.added)))
         }
         Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
-            format!("given up: {reason}; see {}", output(tracked))
+            format!("gave up: {reason}; see {}", output(tracked))
         }
         Phase::Ended { outcome: Outcome::Cancelled, .. } => "cancelled".to_owned(),
         _ => {
@@ -410,7 +417,7 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
                 !end.is_from_outside() && !matches!(end, End::Saved | End::Completed | End::TimedOut);
             let left = if counts { format!(", {}", tracked.retries_left()) } else { String::new() };
             let then =
-                if done > 0 { format!("goes on after epoch {done} of {all}") } else { "starts again".into() };
+                if done > 0 { format!("resumes after epoch {done} of {all}") } else { "starts over".into() };
             format!("{said}{left}; {then}")
         }
     }

@@ -18,13 +18,13 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
         sandbox.printing("squeue", &[&line(1, "resnet18", "CANCELLED"), &line(2, "vgg19", "CANCELLED")]);
     assert_snapshot!(sandbox.run("add jobs.yaml --dry-run --restart").succeeds(), @r"
     resnet18: would be added again: the one before is over (cancelled)
-    vgg19: would be added again: the one before is over (cancelled); begins anew: --restart
+    vgg19: would be added again: the one before is over (cancelled); starts over: --restart
     nothing was added: --dry-run
     ");
     let again = SUBMIT.replace("r1", "r2");
     assert_snapshot!(sandbox.run(&again).succeeds(), @r"
     resnet18: submitted as job 3
-    vgg19: submitted as job 4; goes on after epoch 2 of 200
+    vgg19: submitted as job 4; resumes after epoch 2 of 200
     ");
     let script = sandbox.text(&sandbox.state("runs/r2/vgg19.sbatch"));
     assert!(script.contains("hs_epochs_done=2"), "{script}");
@@ -34,7 +34,7 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     let sandbox = sandbox.printing("squeue", &[&ended(3, "resnet18"), &ended(4, "vgg19")]);
     assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
     resnet18: added again: the one before is over (cancelled)
-    vgg19: added again: the one before is over (cancelled); goes on after epoch 2 of 200
+    vgg19: added again: the one before is over (cancelled); resumes after epoch 2 of 200
     hsched watch places what waits
     ");
     let value =
@@ -48,7 +48,7 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
 fn folders_that_are_shared_or_not_there_are_worth_a_word() {
     let shared = JOBS.replace("command: train", "checkpoint: {dir: saved}, command: train");
     let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).file("shared.yaml", &shared);
-    let said = "note: resnet18 and vgg19 save in the same folder ROOT/home/desk/saved, over each other: give each a checkpoint.dir of its own\n";
+    let said = "note: resnet18 and vgg19 save checkpoints in the same directory ROOT/home/desk/saved and would overwrite each other; give each its own checkpoint.dir\n";
     assert_eq!(sandbox.run("add shared.yaml --dry-run").exits(0).stderr, said);
     let dry = sandbox.run("submit shared.yaml --cluster cluster.yaml --dry-run").exits(0);
     assert!(dry.stderr.contains(said), "{}", dry.stderr);
@@ -59,10 +59,14 @@ fn folders_that_are_shared_or_not_there_are_worth_a_word() {
     let sandbox = sandbox.file("third.yaml", third);
     let said = sandbox.run("add third.yaml").exits(0).stderr;
     assert!(
-        said.contains("fourth and resnet18 and vgg19 save in the same folder") && !said.contains("third"),
+        said.contains("fourth and resnet18 and vgg19 save checkpoints in the same directory")
+            && !said.contains("third"),
         "{said}"
     );
     let gone = JOBS.replace("command: train", "workdir: gone, command: train");
     let said = Sandbox::with_slurm().file("jobs.yaml", gone).run("add jobs.yaml").exits(0).stderr;
-    assert!(said.starts_with("note: resnet18: workdir ROOT/home/desk/gone does not exist here\n"), "{said}");
+    assert!(
+        said.starts_with("note: resnet18: workdir ROOT/home/desk/gone does not exist on this machine\n"),
+        "{said}"
+    );
 }

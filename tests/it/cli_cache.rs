@@ -35,7 +35,10 @@ fn speeds_are_shown() {
     let one = sandbox.run("cache show vgg19 --format json").exits(0).json();
     assert_eq!(one["speeds"], json!([all["speeds"][1]]));
     let none = sandbox.run("cache show vgg").exits(0);
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "note: no speed of this model is known\n"));
+    assert_eq!(
+        (none.stdout.as_str(), none.stderr.as_str()),
+        ("", "note: no speed is known for this model\n")
+    );
 }
 
 #[test]
@@ -66,11 +69,11 @@ fn what_is_set_is_planned_with_until_it_is_forgotten() {
     let without = sandbox.run(&format!("{plan} --no-cache")).exits(0).json();
     assert_eq!(untimed(without), untimed(first));
     assert_snapshot!(sandbox.run("cache forget resnet18 v100").fails(1), @r"
-    error: no speed of resnet18 on v100 is known
-    hint: hsched cache show lists what is known
+    error: no speed is known for resnet18 on v100
+    hint: hsched cache show lists all known speeds
     ");
     assert_snapshot!(sandbox.run("cache forget resnet81").fails(1), @r"
-    error: no speed of resnet81 is known
+    error: no speed is known for resnet81
     hint: did you mean resnet18?
     ");
     sandbox.run("cache forget resnet18 --dry-run").succeeds();
@@ -108,8 +111,8 @@ fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
     let plan = "plan jobs.yaml --cluster cluster.yaml --policy has";
     assert_snapshot!(sandbox.run(plan).succeeds(), @r"
     has: 2 jobs on 4 of 4 GPUs
-    mean completion 3 h 24 min, last 5 h 14 min, fairness 0.922
-    the mean is at most 15.9 % above the least
+    mean completion time 3 h 24 min, makespan 5 h 14 min, fairness 0.922
+    the mean completion time is at most 15.9 % above the optimum
 
     JOB       GPUS              BATCHES         EPOCH  COMM     DONE IN
     resnet18  1 v100 b, 2 t4 a  311, 101, 100  94.2 s   0 %  5 h 14 min
@@ -119,10 +122,10 @@ fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
       samples/s
     resnet18: speeds from the cache: t4 (±1 %, 5 samples)
     vgg19: speeds from the cache: v100 (±10 %, 1 sample inferred from whole epochs
-      of batch 256 alone)
+      at batch 256 only)
     ");
     let text = sandbox.run(&format!("{plan} --explain vgg19")).succeeds();
-    assert!(text.contains("- v100 runs it at 1753 samples/s (±10 %, 1 sample inferred"), "{text}");
+    assert!(text.contains("- speed on v100: 1753 samples/s (±10 %, 1 sample inferred"), "{text}");
     let file = sandbox.run(&format!("{plan} --format json -o plan.json")).exits(0).json();
     let speed = &file["jobs"][0]["speeds"][0];
     assert_eq!(
@@ -141,7 +144,7 @@ fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
     let sandbox = sandbox.file("bad.json", changed.to_string());
     assert_snapshot!(sandbox.run("submit bad.json --dry-run").fails(78), @r"
     error: bad.json: jobs[0] (resnet18): speeds has an impossible GPU type, or neither samples_per_s nor alpha_s and beta_s
-    hint: make the plan anew with hsched plan
+    hint: create the plan again with hsched plan
     ");
 }
 
@@ -162,8 +165,8 @@ fn files_that_cannot_be_used_are_left_as_they_are() {
     };
     assert_snapshot!(check(&SPEEDS.replace("cache/1", "cache/2")), @r#"
     error: ROOT/home/.local/state/hsched/throughput.json: schema is "hsched.cache/2", this version reads "hsched.cache/1"
-    hint: it is left as it is: repair it, update hsched where a newer one wrote it, or move it away
-    hint: hsched plan --no-cache plans without it
+    hint: the file was not changed: repair it, update hsched if a newer version wrote it, or move it away
+    hint: hsched plan --no-cache does not use it
     "#);
     let first = |text: &str| check(text).lines().next().unwrap_or_default().to_owned();
     assert_snapshot!(first(&SPEEDS[..400]), @"error: ROOT/home/.local/state/hsched/throughput.json: not a file of measured speeds, or a damaged one: EOF while parsing a string at line 4 column 84");
@@ -184,7 +187,7 @@ fn wrong_words_are_refused() {
         ("alpha_ms=1,beta_ms=1,alpha_ms=2", "says alpha_ms twice"),
         ("fast", "must be a number"),
         ("alpha_ms=1", "needs alpha_ms, from 0 to 1e12, and beta_ms, from 1e-9 to 1e12"),
-        ("alpha_ms=1,beta=2", "\"beta\" is not a part of a step time"),
+        ("alpha_ms=1,beta=2", "\"beta\" is not part of a step time"),
     ] {
         let told = sandbox.run(&format!("cache set m t4 {speed}")).fails(2);
         assert!(told.contains(why), "{told}");
@@ -196,18 +199,18 @@ fn wrong_words_are_refused() {
     let sandbox = sandbox.file("escape.json", speeds);
     assert_snapshot!(sandbox.run("cache import escape.json").fails(78), @r"
     error: escape.json: a\u{1b}[31m on t4: its name or contributor must not hold control characters, got '\u{1b}'
-    hint: hsched cache export makes such files
+    hint: hsched cache export writes such files
     ");
     sandbox.run("cache set m t4 5 --precision fp61").fails(2);
     let near = sandbox.run("cache set m v1000 5 --dry-run").exits(0).stderr;
-    assert_eq!(near, "note: no GPU type is known as v1000; did you mean v100?\n");
+    assert_eq!(near, "note: no GPU type is known by the name v1000; did you mean v100?\n");
     assert_snapshot!(sandbox.run("cache import bad.csv").fails(78), @r"
     error: bad.csv: not a table of measured speeds, or a damaged one: CSV deserialize error: record 1 (line: 2, byte: 15): missing field `contributor`
-    hint: hsched cache export makes such files
+    hint: hsched cache export writes such files
     ");
     assert_snapshot!(sandbox.run("cache import bad.json").fails(78), @r#"
     error: bad.json: schema is 3, this version reads "hsched.cache/1"
-    hint: hsched cache export makes such files
+    hint: hsched cache export writes such files
     "#);
     sandbox.run("cache import missing").fails(78);
 }
@@ -220,23 +223,22 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     let without = sandbox.run(plan).succeeds();
     assert!(
         without.ends_with(
-            "vgg19: t4 not used: no throughput known\nto use types without a known speed: hsched probe measures it, \
-             --estimate all\n  estimates it\n"
+            "vgg19: t4 not used: no throughput known\nto use GPU types without a known speed, measure it with hsched probe or estimate\n  it with --estimate all\n"
         ),
         "{without}"
     );
     assert_snapshot!(sandbox.run(&format!("{plan} --estimate all")).succeeds(), @r"
     exhaustive: 2 jobs on 4 of 4 GPUs
-    mean completion 3 h 04 min, last 4 h 18 min, fairness 0.863
-    the mean is proven to be the least
+    mean completion time 3 h 04 min, makespan 4 h 18 min, fairness 0.863
+    the mean completion time is proven optimal
 
     JOB       GPUS                BATCHES   EPOCH  COMM     DONE IN
     resnet18  2 v100 b            2x256    77.6 s   0 %  4 h 18 min
     vgg19     2 t4 a (estimated)  2x256    33.0 s   0 %  1 h 50 min
 
-    vgg19: t4: 757 samples/s (scaled from v100 by 1 other model, ±46 %)
-    this plan hangs on estimates: one standard deviation slower, and other GPUs
-      would be chosen; measuring vgg19 on t4 settles it
+    vgg19: t4: 757 samples/s (estimated from v100 and 1 other model, ±46 %)
+    this plan depends on estimated speeds: with speeds one standard deviation slower
+      it would choose other GPUs; measure vgg19 on t4 with hsched probe
     ");
     let file = sandbox.run(&format!("{plan} --estimate all --format json -o plan.json")).exits(0).json();
     let speed = &file["jobs"][1]["speeds"][0];
@@ -249,7 +251,7 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     for (model, gpu_type, rate) in [("a", "v100", 100), ("a", "t4", 50), ("b", "v100", 10), ("b", "t4", 5)] {
         sandbox.run(&format!("cache set {model} {gpu_type} {rate}")).succeeds();
     }
-    let learnt = |text: &str| assert!(text.contains("scaled from v100 by 3 other models"), "{text}");
+    let learnt = |text: &str| assert!(text.contains("estimated from v100 and 3 other models"), "{text}");
     learnt(&sandbox.run(&format!("{plan} --estimate learnt")).succeeds());
     // Nobody wished for it.
     assert_eq!(sandbox.run(plan).succeeds(), without);

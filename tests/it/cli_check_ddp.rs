@@ -61,10 +61,9 @@ fn a_plan_with_too_few_samples_for_batch_norm_is_warned_of() {
     let sandbox = sandbox.file("plan.json", plan);
     let ran = sandbox.run("check-ddp plan.json --format json").exits(0);
     let warnings = [
-        "small: on t4 2 ranks take one sample in a pass, which BatchNorm normalises by itself: set batch_quantum: 2",
-        "memory: on t4 1 rank takes one sample in a pass, which BatchNorm normalises by itself: set batch_quantum: 2",
-        "one: on t4 1 rank takes one sample in a pass, which BatchNorm normalises by itself: no more fit by its \
-         max_batch; leave the type out with gpu_types",
+        "small: on t4 2 ranks take one sample per pass, too few for BatchNorm: set batch_quantum: 2",
+        "memory: on t4 1 rank takes one sample per pass, too few for BatchNorm: set batch_quantum: 2",
+        "one: on t4 1 rank takes one sample per pass, too few for BatchNorm: max_batch allows no more; exclude the type with gpu_types",
     ];
     let said: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(said["warnings"], serde_json::json!(warnings));
@@ -106,7 +105,7 @@ fn what_goes_wrong_in_the_checks_is_said() {
         "echo 'RuntimeError: connection refused' >&2; exit 1",
         "python3: the checks did not run: RuntimeError: connection refused",
     );
-    check("echo hello", "python3: the checks did not run: it printed something else than an answer");
+    check("echo hello", "python3: the checks did not run: its output could not be read");
     let dead = r#"{"python": "3.9.1", "torch": null, "problem": "rank 2: no", "checks": []}"#;
     check(&format!("echo warning; echo '{dead}'"), "python3 (Python 3.9.1): rank 2: no");
 }

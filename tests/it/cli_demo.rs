@@ -8,9 +8,9 @@ use crate::sandbox::Sandbox;
 fn the_story_is_told_the_same_every_time() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.run("demo").succeeds(), @r"
-    Four machines with three kinds of GPU, and four jobs to train on them. All of it
-    is imagined, and hours pass in a moment; the decisions are made as on a real
-    cluster.
+    This cluster has four nodes with three GPU types, and there are four training
+    jobs. Everything is simulated, so hours pass in a moment, but all decisions are
+    made as on a real cluster.
     $ hsched inventory
     GPU   TOTAL  FREE  STRANDED  USED  DOWN  RESERVED  MINE
     p100      4     4         0     0     0         0     0
@@ -22,12 +22,12 @@ fn the_story_is_told_the_same_every_time() {
     p1      idle               p100 4/4              32      256 GiB
     t1      idle               t4 4/4                32      256 GiB
 
-    jobs.yaml says how many samples a second each job trains on a GPU of each kind.
-    Who should get what, so that the jobs are done soonest on average?
+    jobs.yaml gives the throughput of each job on each GPU type. Which job should
+    get which GPUs to minimise the mean completion time?
     $ hsched plan jobs.yaml
     optimal: 4 jobs on 16 of 16 GPUs
-    mean completion 1 h 43 min, last 2 h 07 min, fairness 0.934
-    the mean is proven to be the least
+    mean completion time 1 h 43 min, makespan 2 h 07 min, fairness 0.934
+    the mean completion time is proven optimal
 
     JOB       GPUS               BATCHES                 EPOCH  COMM      DONE IN
     resnet50  2 v100 v2, 1 v100  114, 2x113, 4x43  12 min 46 s   5 %   2 h 07 min
@@ -38,13 +38,15 @@ fn the_story_is_told_the_same_every_time() {
 
     Each becomes one Slurm job.
     $ hsched submit jobs.yaml
-    resnet50: submitted as job 1 to 4 t4 + 3 v100 (t1,v[1-2]); 12 min 46 s an epoch
-    bert: submitted as job 2 to 3 v100 (v1); 21 min 17 s an epoch
-    vgg19: submitted as job 3 to 4 p100 (p1); 36 min 10 s an epoch
-    lstm: submitted as job 4 to 2 v100 (v2); 501.4 s an epoch
+    resnet50: submitted as job 1 on 4 t4 + 3 v100 (t1,v[1-2]); predicted 12 min 46 s
+      per epoch
+    bert: submitted as job 2 on 3 v100 (v1); predicted 21 min 17 s per epoch
+    vgg19: submitted as job 3 on 4 p100 (p1); predicted 36 min 10 s per epoch
+    lstm: submitted as job 4 on 2 v100 (v2); predicted 501.4 s per epoch
 
-    Its ranks get unequal parts of each batch, and are done with them at the same
-    time: node, local rank, batch, micro-batch, steps, GPU.
+    Its ranks get unequal local batches and finish them at the same time. The
+    columns are node, local rank, local batch, micro-batch, accumulation steps, GPU
+    type.
     $ hsched submit jobs.yaml -j resnet50 --dry-run | grep ...
     #SBATCH --gres=gpu:v100:2
     #SBATCH --gres=gpu:v100:1
@@ -56,37 +58,43 @@ fn the_story_is_told_the_same_every_time() {
       '2 3 43 43 1 t4'
     )
 
-    Now we watch; single epochs and restarts are left out here. A figure in
-    jobs.yaml is far off, a job will fail, and a machine will die.
+    Now watch the jobs (single epochs and restarts are not shown). One throughput in
+    jobs.yaml is far off, one job will fail, and one node will die.
     $ hsched watch --moves auto
-    00:22:30 lstm: learnt v100 341/s at batch 256 (its job file said 900/s)
-             # Its ranks measured it. From now on that counts, not the job file.
-    00:22:30 lstm: stops to move: 806 s an epoch on 4 t4 instead of 1320 s, 5 left
-             # What the moves gain is worth more than the restarts cost.
-    00:22:30 resnet50: stops to move: others gain more: 826 s an epoch on 4 v100
-               instead of 775 s, 9 left
-    00:22:30 bert: stops to move: 958 s an epoch on 4 v100 instead of 1283 s, 5 left
-    00:39:00 bert: failed with exit status 1, 2 of 3 retries left; goes on after
+    00:22:30 lstm: measured v100 341/s at batch 256 (job file: 900/s)
+             # Its ranks measured the real speed. From now on hsched uses that, not
+             # the job file.
+    00:22:30 lstm: stopping to move: 806 s per epoch on 4 t4 instead of 1320 s, 5
+               epochs left
+             # The moves save more time than the restarts cost.
+    00:22:30 resnet50: stopping to move: to make room for other jobs: 826 s per
+               epoch on 4 v100 instead of 775 s, 9 epochs left
+    00:22:30 bert: stopping to move: 958 s per epoch on 4 v100 instead of 1283 s, 5
+               epochs left
+    00:39:00 bert: failed with exit status 1, 2 of 3 retries left; resumes after
                epoch 2 of 6
-             # It is tried again after a short wait, and no finished epoch is lost.
-    00:39:30 bert: submitted as job 8 to 4 v100 (v2); 15 min 58 s an epoch
+             # It is retried after a short delay, and no finished epoch is lost.
+    00:39:30 bert: submitted as job 8 on 4 v100 (v2); predicted 15 min 58 s per
+               epoch
     01:30:30 lstm: completed, 1 h 30 min after it was added
              # Its GPUs are free for others.
-    01:36:30 resnet50: stops to move: 636 s an epoch on 4 t4 + 4 v100 instead of 826
-               s, 3 left
+    01:36:30 resnet50: stopping to move: 636 s per epoch on 4 t4 + 4 v100 instead of
+               826 s, 3 epochs left
     01:37:00 node v2 is down (Not responding)
-             # Its job is not to blame and loses no retry; it waits for other GPUs.
-    01:37:00 bert: lost a node; goes on after epoch 5 of 6
-    01:37:30 bert: waits: needs a GPU of types p100, t4, v100; 0 on offer now
+             # The job did not cause this, so it uses no retry. It waits for other
+             # GPUs.
+    01:37:00 bert: lost a node; resumes after epoch 5 of 6
+    01:37:30 bert: waiting: needs a GPU of types p100, t4, v100; 0 on offer now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
-    01:49:30 resnet50: stops to move: others gain more: 714 s an epoch on 4 p100 + 4
-               t4 + 1 v100 instead of 641 s, 2 left
-    01:50:00 bert: submitted as job 11 to 3 v100 (v1); 21 min 13 s an epoch
+    01:49:30 resnet50: stopping to move: to make room for other jobs: 714 s per
+               epoch on 4 p100 + 4 t4 + 1 v100 instead of 641 s, 2 epochs left
+    01:50:00 bert: submitted as job 11 on 3 v100 (v1); predicted 21 min 13 s per
+               epoch
     02:12:00 bert: completed, 2 h 11 min after it was added
     02:13:00 resnet50: completed, 2 h 12 min after it was added
 
-    All jobs are complete, and each epoch was done exactly once. PREDICTED is the
-    first plan's word, before anything went wrong:
+    All jobs are complete, and each epoch was done exactly once. PREDICTED is from
+    the first plan, before anything went wrong:
     JOB       EPOCHS  GPUS OVER TIME                           PREDICTED        REAL
     resnet50      10  4 t4 + 3 v100, then 4 v100, then 4 t4   2 h 07 min  2 h 12 min
                       + 4 v100, then 4 p100 + 4 t4 + 1 v100
@@ -94,15 +102,16 @@ fn the_story_is_told_the_same_every_time() {
     vgg19          3  4 p100                                  1 h 48 min  1 h 49 min
     lstm           6  2 v100, then 4 t4                      50 min 08 s  1 h 30 min
 
-    The same hours in the same cluster, lived through in other ways:
+    The same jobs and events on the same cluster, without moves and with equal local
+    batches:
     WAY                                    MEAN COMPLETION               LAST
     as above                                    1 h 56 min         2 h 12 min
     without moves                               2 h 25 min  +25 %  3 h 12 min
     without moves, batches in equal parts       3 h 14 min  +67 %  6 h 26 min
 
-    Your turn: `hsched doctor` looks at your cluster, `hsched init` writes a job
-    file to begin with; without Slurm, `hsched generate` makes up a cluster and jobs
-    to plan.
+    Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job
+    file to start from. Without Slurm, `hsched generate` writes a random cluster and
+    jobs to plan.
     ");
 }
 

@@ -78,7 +78,7 @@ fn what_will_fail_is_a_problem() {
     );
     assert_eq!(found(&sandbox, "--set het_steps=false", 0, "mixed jobs")[0].0, "ok");
     let partitions = found(&sandbox, "--set partition=gpu,long", 1, "partitions");
-    assert_eq!(partitions[1].1, "the setting partition names long, which this user cannot see");
+    assert_eq!(partitions[1].1, "the setting partition is long, which you cannot see");
     let state = found(&sandbox, "--set state_dir=state", 1, "state");
     assert_eq!(state[0].0, "problem", "{state:?}");
 }
@@ -97,7 +97,7 @@ fn wrong_settings_are_a_finding_and_the_right_ones_hold() {
 #[test]
 fn variables_that_are_kept_from_slurm_are_named() {
     let sandbox = sandbox().variable("SQUEUE_FORMAT", "%i").variable("SLURM_CLUSTERS", "north");
-    let expected = "hsched keeps SQUEUE_FORMAT from Slurm's commands";
+    let expected = "hsched hides SQUEUE_FORMAT from Slurm's commands";
     assert_eq!(found(&sandbox, "", 0, "environment"), one("note", expected));
 }
 
@@ -107,7 +107,10 @@ fn without_slurm_the_rest_is_still_looked_at() {
     assert_eq!(found(&sandbox, "", 69, "tools")[0].0, "problem");
     assert_eq!(found(&sandbox, "", 69, "settings").len(), 1);
     let down = self::sandbox().program("scontrol", "echo 'Slurmctld(primary) at north is DOWN'");
-    assert_eq!(found(&down, "", 69, "controller"), one("problem", "no controller is up (scontrol ping)"));
+    assert_eq!(
+        found(&down, "", 69, "controller"),
+        one("problem", "no controller is up, according to scontrol ping")
+    );
     let broken = self::sandbox().program("scontrol", "echo nonsense");
     assert_eq!(found(&broken, "", 1, "selection")[0].0, "note");
 }
@@ -128,19 +131,16 @@ fn accounts_that_slurm_would_refuse_are_known_before() {
         .program("sacct", ":");
     assert_eq!(
         found(&sandbox, "--set account=rrg-lab", 1, "accounts"),
-        one("ok", "you may charge def-me, rrg-lab")
+        one("ok", "you can use def-me, rrg-lab")
     );
-    let refused = "partition gpu does not take account def-me; it takes rrg-lab";
+    let refused = "partition gpu does not accept account def-me; it accepts rrg-lab";
     assert_eq!(
         found(&sandbox, "--set account=def-me --set partition=gpu", 1, "accounts"),
         one("problem", refused)
     );
     let added = sandbox.run("add jobs.yaml --account def-me --partition gpu --qos fast").exits(0).stderr;
     assert!(added.contains(&format!("note: vgg19: {refused}\n")), "{added}");
-    assert!(
-        added.contains("note: vgg19: QOS \"fast\" is none that you may use; those are normal\n"),
-        "{added}"
-    );
+    assert!(added.contains("note: vgg19: you cannot use QOS \"fast\"; yours are normal\n"), "{added}");
     let added = Sandbox::with_slurm().run("add jobs.yaml --account def-me").exits(0).stderr;
     assert!(!added.contains("account"), "{added}");
 }

@@ -24,10 +24,10 @@ fn cluster(text: impl AsRef<[u8]>) -> String {
 fn a_missing_slurm_is_told_with_the_way_around_it() {
     assert_snapshot!(Sandbox::new().run("inventory").fails(69), @r"
     error: sinfo: command not found; is Slurm installed and in PATH?
-    hint: without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts
+    hint: without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts
     ");
     let ran = Sandbox::new().run("plan jobs.yaml --format json").exits(69);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
     let error = &ran.json()["error"];
     assert_eq!(
         ran.stderr,
@@ -40,7 +40,7 @@ fn a_missing_slurm_is_told_with_the_way_around_it() {
     let unconfigured = "echo 'sinfo: fatal: Could not establish a configuration source' >&2; exit 1";
     assert_snapshot!(asked(unconfigured, 69), @r"
     error: sinfo: Slurm is not configured on this machine: sinfo: fatal: Could not establish a configuration source
-    hint: without Slurm, plan over a cluster file or saved output with --from FILE; submit --dry-run prints the scripts
+    hint: without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts
     ");
 }
 
@@ -72,15 +72,15 @@ fn a_controller_that_is_down_is_not_asked_again() {
     let sandbox = Sandbox::with_slurm().program("sinfo", down);
     let stderr = sandbox.run("inventory").fails(69);
     assert!(stderr.contains("Slurm's controller cannot be reached: slurm_load_partitions"), "{stderr}");
-    assert!(stderr.contains("\nhint: see whether `scontrol ping` answers"), "{stderr}");
+    assert!(stderr.contains("\nhint: check whether `scontrol ping` answers"), "{stderr}");
     assert_eq!(sandbox.calls("sinfo").len(), 1);
 }
 
 #[test]
 fn answers_that_make_no_sense_are_shown() {
-    assert_snapshot!(asked("echo 'hello  world'; echo more", 1), @r#"error: sinfo printed nothing that can be read; it begins with "hello world""#);
+    assert_snapshot!(asked("echo 'hello  world'; echo more", 1), @r#"error: the output of sinfo could not be parsed; it begins with "hello world""#);
     assert_snapshot!(asked("printf 'v1\\037gpu\\037'; kill -9 $$", 1), @r"
-    error: sinfo: signal: 9 (SIGKILL): it did not say why
+    error: sinfo: signal: 9 (SIGKILL): no error message
     hint: the command was: sinfo -h -N -O FORMAT
     ");
     assert_snapshot!(asked("printf '\\033[31mboom\\n' >&2; exit 3", 1), @r"
@@ -88,7 +88,7 @@ fn answers_that_make_no_sense_are_shown() {
     hint: the command was: sinfo -h -N -O FORMAT
     ");
     let squeue = Sandbox::with_slurm().program("squeue", "echo garbage");
-    assert_snapshot!(squeue.run("plan jobs.yaml").fails(1), @r#"error: squeue printed nothing that can be read; it begins with "garbage""#);
+    assert_snapshot!(squeue.run("plan jobs.yaml").fails(1), @r#"error: the output of squeue could not be parsed; it begins with "garbage""#);
 }
 
 #[test]
@@ -97,13 +97,13 @@ fn cluster_files_are_refused_with_line_key_and_remedy() {
     assert_snapshot!(cluster("nodes:\n  - name: a\n    gups: {v100: 4}\n"), @"error: cluster.yaml:3: nodes[0].gups: is not a known key; did you mean gpus?");
     assert_snapshot!(cluster("nodes:\n  - name: a\n    gpus: {v100: -4}\n"), @"error: cluster.yaml:3: nodes[0].gpus.v100: must be at least 0, got -4");
     assert_snapshot!(cluster("nodes:\n  - name: a\n    gpus: {v100: 1000000000}\n"), @"error: cluster.yaml:3: nodes[0].gpus.v100: must be at most 1000000, got 1000000000");
-    assert_snapshot!(cluster("nodes:\n  - name: n[0-99999]\n    gpus: {v100: 10000}\n"), @"error: cluster.yaml:2: nodes[0]: takes the cluster to 1000000000 GPUs; at most 1000000 are taken");
+    assert_snapshot!(cluster("nodes:\n  - name: n[0-99999]\n    gpus: {v100: 10000}\n"), @"error: cluster.yaml:2: nodes[0]: brings the cluster to 1000000000 GPUs; the limit is 1000000");
     assert_snapshot!(cluster("nodes:\n  - name: a[1-3]\n  - name: a2\n"), @r#"error: cluster.yaml:3: nodes[1].name: node "a2" is already named on line 2"#);
     assert_snapshot!(cluster("nodes:\n  - name: 'a[1'\n"), @r#"error: cluster.yaml:2: nodes[0].name: "a[1": brackets do not match"#);
     assert_snapshot!(cluster(b"nodes:\n  - name: \xff\n"), @"error: cluster.yaml: line 2 is not UTF-8 text");
     assert_snapshot!(cluster("nodes: [{name: a, gpus: {v100: 1}, gpus: {v100: 2}}]"), @"error: cluster.yaml:1: nodes[0].gpus: appears a second time; the first is on line 1");
     assert_snapshot!(cluster("nodes: &all [{name: a}]\nnetwork_gbps: *other\n"), @"error: cluster.yaml:2: not valid YAML: while parsing node, found unknown anchor");
-    assert_snapshot!(cluster(""), @"error: cluster.yaml:1: misses the required key nodes");
+    assert_snapshot!(cluster(""), @"error: cluster.yaml:1: is missing the required key nodes");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn job_files_are_refused_with_all_their_problems() {
     "#);
     assert_snapshot!(sandbox.run("plan cluster.yaml --cluster cluster.yaml").fails(78), @r"
     error: cluster.yaml:1: network_gbps: is not a known key
-    cluster.yaml:1: misses the required key jobs
+    cluster.yaml:1: is missing the required key jobs
     cluster.yaml:2: intra_node_gbps: is not a known key
     cluster.yaml:3: nodes: is not a known key
     ");
@@ -139,11 +139,11 @@ fn partitions_and_jobs_that_do_not_exist_have_near_ones() {
         Sandbox::new().file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 2}, partitions: [gpu, long]}]");
     let command = "submit jobs.yaml --cluster cluster.yaml --dry-run";
     assert_snapshot!(sandbox.run(&format!("{command} --partition gpus")).fails(78), @r#"
-    error: partition "gpus" has no node in this cluster
+    error: no node of this cluster is in partition "gpus"
     hint: did you mean "gpu"?
     "#);
     assert_snapshot!(sandbox.run(&format!("{command} -j resnet")).fails(2), @r"
-    error: --job resnet: the plan has no such job
+    error: --job resnet: no such job in the plan
     hint: did you mean resnet18?
     ");
 }
@@ -166,12 +166,12 @@ fn a_wrong_command_line_has_its_own_code() {
         sandbox.run(&format!("plan jobs.yaml --cluster cluster.yaml {line}")).fails(2);
     }
     assert_snapshot!(sandbox.run("plan jobs.yaml --budget 3").fails(2), @r#"
-    error: invalid value '3' for '--budget <TIME>': has no unit, got "3"; write 3s, 3m or 3h: Slurm would take it for minutes
+    error: invalid value '3' for '--budget <TIME>': has no unit, got "3"; write 3s, 3m or 3h (Slurm would read it as minutes)
 
     For more information, try '--help'.
     "#);
     let ran = sandbox.run("plan jobs.yaml --budget 3 --format=json").exits(2);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["--help lists what there is"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h: Slurm would take it for minutes"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h (Slurm would read it as minutes)"}}"#);
     assert!(ran.stderr.starts_with("error: invalid value '3'"), "{}", ran.stderr);
     assert_eq!(sandbox.run("plan --format json").exits(2).json()["error"]["code"], "usage");
 }

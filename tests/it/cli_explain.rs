@@ -18,16 +18,16 @@ fn all_jobs_in_short() {
     t4           2     0  45 min 32 s
     v100         2     0   1 h 36 min
 
-    A price is what a GPU is worth to the jobs together, in seconds of all jobs'
-    completion times added up: the prices that prove the highest lower bound. A type
-    at 0 s is not scarce.
+    A price is what one GPU is worth to all jobs together, in seconds of the sum of
+    all completion times. These prices prove the best lower bound. A type with price
+    0 s is not scarce.
 
     JOB       GPUS       DONE IN        PAYS  ONE TYPE      DONE IN
     resnet18  2 v100  4 h 18 min  3 h 13 min  2 v100     4 h 18 min
     vgg19     2 t4    1 h 34 min  1 h 31 min  2 v100    47 min 31 s
 
-    resnet18: one t4 more, all taken, would help by no more than its price
-    vgg19: one v100 more, all taken, would help by no more than its price
+    resnet18: one more t4 would not be worth its price, and none is free
+    vgg19: one more v100 would not be worth its price, and none is free
     ");
     // The file may stand where a job's name may stand.
     let other = "plan --explain jobs.yaml --cluster cluster.yaml --policy exhaustive";
@@ -37,13 +37,13 @@ fn all_jobs_in_short() {
 #[test]
 fn a_job_in_full() {
     assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --explain resnet18")).succeeds(), @r"
-    resnet18: 2 v100, done in 4 h 18 min; at the prices it pays 3 h 13 min
+    resnet18: 2 v100, done in 4 h 18 min; at these prices it pays 3 h 13 min
 
     GPU   HAS  FREE        PRICE        PAYS         ONE FEWER            ONE MORE
     t4      0     0  45 min 32 s         0 s                 -  45 min 32 s sooner
     v100    2     0   1 h 36 min  3 h 13 min  4 h 18 min later             has all
 
-    - one t4 more, all taken, would help by no more than its price
+    - one more t4 would not be worth its price, and none is free
 
     INSTEAD                AT HAND      DONE IN        PAYS     TOGETHER
     nothing: as planned              4 h 18 min  3 h 13 min   7 h 31 min
@@ -79,7 +79,7 @@ fn json_has_it_all() {
     assert_eq!((&t4["type"], &t4["has"], &t4["one_fewer"]), (&"t4".into(), &0.into(), &Value::Null));
     assert_eq!(t4["one_more"]["free"], false);
     assert!(t4["one_more"]["change_s"].as_f64().is_some_and(|change| change < -2000.0));
-    assert_eq!(job["types"][1]["one_more"]["reason"], "it has all on offer");
+    assert_eq!(job["types"][1]["one_more"]["reason"], "it already has all on offer");
     assert_eq!(job["limits"][0]["limit"], "taken");
 }
 
@@ -87,15 +87,15 @@ fn json_has_it_all() {
 fn wrong_command_lines() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.run(&format!("{PLAN} --explain resnet81")).fails(2), @r"
-    error: --explain resnet81: the job file has no such job
+    error: --explain resnet81: no such job in the job file
     hint: did you mean resnet18?
     ");
     assert_snapshot!(sandbox.run(&format!("{PLAN} --explain x")).fails(2), @r"
-    error: --explain x: the job file has no such job
-    hint: it has: resnet18, vgg19
+    error: --explain x: no such job in the job file
+    hint: jobs in the file: resnet18, vgg19
     ");
     assert_snapshot!(sandbox.run("plan --explain").fails(2), @r"
-    error: no job file is given
+    error: no job file given
     hint: hsched plan JOBS --explain [JOB]
     ");
     sandbox.run("plan jobs.yaml --explain --compare all").fails(2);

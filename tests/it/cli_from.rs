@@ -135,7 +135,7 @@ fn files_of_another_kind_are_refused() {
     hint: hsched reads saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, or `hsched inventory --format json`
     "#);
     assert_snapshot!(sandbox.run("inventory --from latin.txt").exits(0).stderr, @r"
-    note: latin.txt: is not all UTF-8; other characters show as �
+    note: latin.txt: is not all UTF-8; other characters are shown as �
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     ");
     assert_snapshot!(sandbox.run("inventory --from nodes.txt --cluster cluster.yaml").fails(2), @r"

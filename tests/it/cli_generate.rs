@@ -55,8 +55,8 @@ fn files_that_are_there_stay_unless_forced() {
     let sandbox = Sandbox::new();
     let before = sandbox.text(&sandbox.work("jobs.yaml"));
     assert_snapshot!(sandbox.run("generate").fails(1), @r"
-    error: cluster.yaml is there already; nothing was written
-    hint: name another directory, or --force to write over it
+    error: cluster.yaml already exists; nothing was written
+    hint: name another directory, or overwrite with --force
     ");
     assert_eq!(sandbox.text(&sandbox.work("jobs.yaml")), before);
     assert_snapshot!(sandbox.run("generate new/folder --gpus 24 --types 1 --jobs 1").succeeds(), @r"
@@ -89,11 +89,11 @@ fn what_cannot_be_made_is_said() {
     hint: more --gpus, fewer --types or a smaller --gpus-per-node
     ");
     assert_snapshot!(said("--types 7"), @r"
-    error: invalid value '7' for '--types <N|NAMES>': from 1 to 6 types have known speeds; name others with theirs
+    error: invalid value '7' for '--types <N|NAMES>': give a number from 1 to 6, or names; give unknown types a speed
     For more information, try '--help'.
     ");
     assert_snapshot!(said("--types v100,k80"), @r#"
-    error: invalid value 'v100,k80' for '--types <N|NAMES>': the speed of "k80" is not known; write k80=SPEED, or one of v100, p100, t4, a100, h100, a10
+    error: invalid value 'v100,k80' for '--types <N|NAMES>': the speed of "k80" is not known; write k80=SPEED, or use one of v100, p100, t4, a100, h100, a10
     For more information, try '--help'.
     "#);
     assert_snapshot!(said("--types v100,"), @r"

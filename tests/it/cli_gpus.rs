@@ -92,12 +92,12 @@ fn a_name_is_explained() {
 fn an_unknown_name_gets_the_nearest() {
     let ran = Sandbox::new().run("gpus a100 a10o").exits(2);
     assert_snapshot!(ran.stdout + &ran.stderr, @r#"
-    error: no GPU is known as "a10o"
-    hint: near to it: a10; `hsched gpus` lists all
+    error: no GPU is known by the name "a10o"
+    hint: similar names: a10; `hsched gpus` lists all
     "#);
     assert_snapshot!(Sandbox::new().run("gpus titan").exits(2).stderr, @r#"
-    error: no GPU is known as "titan"
-    hint: near to it: titan-v, gtx-titan-x, titan-x-pascal, titan-xp, titan-rtx; `hsched gpus` lists all
+    error: no GPU is known by the name "titan"
+    hint: similar names: titan-v, gtx-titan-x, titan-x-pascal, titan-xp, titan-rtx; `hsched gpus` lists all
     "#);
     assert_eq!(Sandbox::new().run("gpus x --format json").exits(2).json()["error"]["code"], "usage");
 }
@@ -129,22 +129,23 @@ fn a_plan_says_which_names_and_types_it_used() {
     let sandbox = Sandbox::new().file("cluster.yaml", DETECTED).file("jobs.yaml", jobs);
     assert_snapshot!(sandbox.run("plan jobs.yaml --cluster cluster.yaml").succeeds(), @r"
     optimal: 1 job on 2 of 6 GPUs
-    mean completion 416.7 s, last 416.7 s, fairness 1.000
-    the mean is proven to be the least
+    mean completion time 416.7 s, makespan 416.7 s, fairness 1.000
+    the mean completion time is proven optimal
 
     JOB  GPUS                       BATCHES   EPOCH  COMM  DONE IN
     a    2 nvidia_a100_80gb_pcie a  2x256    20.8 s   0 %  416.7 s
 
-    a: a100's speed used for nvidia_a100_80gb_pcie: the same model
-    a: a100's max_batch not used for nvidia_a100_80gb_pcie: their memory may differ
+    a: the speed of a100 is used for nvidia_a100_80gb_pcie: same model
+    a: the max_batch of a100 is not used for nvidia_a100_80gb_pcie: their memory may
+      differ
     a: tesla_v100-sxm2-32gb not used: bf16 needs Ampere or newer
-    a: no GPU type is known as t5; did you mean t4?
+    a: no GPU type is known by the name t5; did you mean t4?
     ");
     // The plan file is checked against the same names when it is read.
     sandbox.run("plan jobs.yaml --cluster cluster.yaml --output plan.json").exits(0);
     sandbox.run("submit plan.json --dry-run").exits(0);
     let older = sandbox.file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 2}}]");
     let text = older.run("plan jobs.yaml --cluster cluster.yaml").exits(3).stdout;
-    let reason = "a rejected: no GPU type on offer can be used (v100: bf16 needs Ampere or newer)";
+    let reason = "a rejected: cannot use any GPU type on offer (v100: bf16 needs Ampere or newer)";
     assert!(text.replace("\n  ", " ").contains(reason), "{text}");
 }

@@ -48,7 +48,7 @@ fn without_slurm_there_is_an_example_cluster() {
     let ran = sandbox.run("init . --force").exits(0);
     assert_eq!(
         ran.stderr,
-        "note: no Slurm here: the cluster file is an example; write your own cluster into it\n"
+        "note: Slurm is not available here: the cluster file is an example; replace it with your cluster\n"
     );
     let next = ran.stdout.lines().find(|line| line.starts_with("  hsched plan")).expect("a command");
     assert_eq!(next, "  hsched plan jobs.yaml --cluster cluster.yaml");
@@ -75,8 +75,8 @@ fn nothing_is_overwritten_unless_that_is_wished() {
     let error = sandbox.run("init first.yaml").fails(1);
     assert_eq!(
         error,
-        "error: not overwritten: hsched.toml, cluster.yaml\n\
-         hint: --force overwrites; --dry-run prints the files instead; or name another directory\n"
+        "error: nothing was written, because these files exist: hsched.toml, cluster.yaml\n\
+         hint: overwrite with --force, print the files with --dry-run, or name another directory\n"
     );
     assert!(!sandbox.work("first.yaml").exists());
     let printed = sandbox.run("init first.yaml --dry-run").exits(0).stdout;

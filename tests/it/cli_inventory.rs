@@ -170,7 +170,7 @@ fn odd_lines_are_noted_and_the_rest_is_shown() {
     assert_snapshot!(ran.stderr, @r#"
     note: a line of sinfo could not be read: "v1|gpu*"
     note: a line of squeue could not be read: "x"
-    note: job 7: which of v1's types its 1 v100 are is not known; its GPUs are not counted as free for a new plan
+    note: job 7: it is not known which GPU types of v1 its 1 v100 are; its GPUs are not counted as free for a new plan
     "#);
 }
 
@@ -188,7 +188,7 @@ fn a_cluster_without_gpus_or_nodes_is_one_too() {
     no GPUs
 
     NODES  STATE  PARTITIONS  GPUS FREE/ALL  CPUS FREE  MEMORY FREE
-    note: sinfo lists no nodes: this user may see no partition
+    note: sinfo lists no nodes: you may not have access to any partition
     ");
 }
 

@@ -85,7 +85,10 @@ fn an_old_look_is_said() {
     looked.set_modified(std::time::UNIX_EPOCH).expect("a time");
     let text = sandbox.run("status").succeeds();
     let last = text.lines().last().expect("a line");
-    assert!(last.starts_with("last looked at ") && last.ends_with(" ago; hsched watch goes on"), "{text}");
+    assert!(
+        last.starts_with("last updated ") && last.ends_with(" ago; run hsched watch to continue"),
+        "{text}"
+    );
     let value = sandbox.run("status --format json").exits(0).json();
     assert_eq!(value["looked_at"], 0.0);
 }
@@ -102,7 +105,7 @@ fn what_slurm_has_is_not_added() {
     // Not even where another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
     error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
-    hint: wait for its end, cancel it with scancel 1 2 (this state directory does not know it), or give the new job another name
+    hint: wait for its end, cancel it with scancel 1 2 (it is not in this state directory), or give the new job another name
     ");
     assert!(!sandbox.work("other").exists());
     let told = sandbox.run("add jobs.yaml --set state_dir=other").fails(1);
@@ -117,7 +120,7 @@ fn a_wrong_file_adds_nothing() {
     assert!(stderr.contains("did you mean epochs?") && stderr.contains("jobs.yaml:1"), "{stderr}");
     let sandbox = sandbox.file("jobs.yaml", JOBS);
     assert_snapshot!(sandbox.run("add jobs.yaml -- --array=1-3").fails(78), @r#"
-    error: sbatch option "--array=1-3" is refused: the tasks of an array would be the same ranks
+    error: sbatch option "--array=1-3" is refused: the tasks of a job array would all have the same ranks
     hint: leave the option out
     "#);
     assert!(!sandbox.state("").exists());
@@ -126,7 +129,7 @@ fn a_wrong_file_adds_nothing() {
 #[test]
 fn status_without_jobs_says_what_to_do() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.run("status").succeeds(), @"no jobs in ROOT/home/.local/state/hsched: hsched add JOBS or hsched submit JOBS makes some known");
+    assert_snapshot!(sandbox.run("status").succeeds(), @"no jobs in ROOT/home/.local/state/hsched: add some with hsched add JOBS or hsched submit JOBS");
     let value = sandbox.run("status --format json").exits(0).json();
     assert_eq!((&value["schema"], &value["jobs"]), (&json!("hsched.status/1"), &json!([])));
     assert_snapshot!(sandbox.run("status nobody").fails(2), @r#"
@@ -304,8 +307,8 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     assert!(!sandbox.journal().contains("submitted"), "{}", sandbox.journal());
     let sandbox = sandbox.printing("squeue", &[&line(9, "vgg19", "PENDING")]);
     assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "r2")).fails(1), @r"
-    error: in the queue already: vgg19 (job 9, PENDING); nothing was submitted
-    hint: hsched watch goes on with it; or cancel it with hsched cancel, give the new job another name, choose others with --job
+    error: already in the queue: vgg19 (job 9, PENDING); nothing was submitted
+    hint: hsched watch follows it; otherwise cancel it with hsched cancel, rename the new job, or choose other jobs with --job
     ");
     assert_eq!((sandbox.calls("sbatch").len(), phase(&sandbox, 0)), (1, json!("pending")));
     assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 9");
@@ -368,13 +371,13 @@ fn a_report_is_one_line_with_what_the_job_knows() {
 #[test]
 fn a_report_outside_a_job_says_what_is_missing() {
     assert_snapshot!(Sandbox::new().run("report --epoch 1").fails(2), @r"
-    error: HSCHED_REPORT is not set: this is no rank of a job of hsched
-    hint: run it inside a job that hsched submitted: job scripts set HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH
+    error: HSCHED_REPORT is not set: this process is not a rank of an hsched job
+    hint: run it inside a job that hsched submitted: the job script sets HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH
     ");
     let sandbox = rank().variable("RANK", "one");
     assert_snapshot!(sandbox.run("report --epoch 1").fails(2), @r#"
     error: RANK is "one", not a whole number
-    hint: job scripts set it; nothing in the job may change it
+    hint: the job script sets it; your program must not change it
     "#);
     let sandbox = rank().variable("HSCHED_REPORT", "/no/such/folder/rank-1.jsonl");
     assert_snapshot!(sandbox.run("report --epoch 1").fails(1), @r"

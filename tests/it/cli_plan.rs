@@ -121,8 +121,8 @@ fn equal_input_gives_equal_output() {
 fn the_table_is_for_people() {
     assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --policy has")).succeeds(), @r"
     has: 2 jobs on 4 of 4 GPUs
-    mean completion 3 h 07 min, last 4 h 39 min, fairness 0.906
-    the mean is at most 6.0 % above the least
+    mean completion time 3 h 07 min, makespan 4 h 39 min, fairness 0.906
+    the mean completion time is at most 6.0 % above the optimum
 
     JOB       GPUS              BATCHES      EPOCH  COMM     DONE IN
     resnet18  1 v100 b, 2 t4 a  276, 2x118  83.8 s   0 %  4 h 39 min
@@ -192,7 +192,7 @@ fn capacity_says_which_gpus_count() {
     assert_eq!(used("--set capacity.v100=2").0, "limits");
     assert_snapshot!(sandbox.run(&format!("{PLAN} --capacity limits")).fails(78), @r"
     error: --capacity limits needs a [capacity] table in the settings
-    hint: or give it here: --set capacity.v100=8
+    hint: or set it here: --set capacity.v100=8
     ");
     let few = sandbox.run(&format!("{PLAN} --set capacity.v100=9")).exits(0).stdout;
     assert!(few.ends_with("capacity v100: 9 expected, 4 are up\n"), "{few}");
@@ -203,13 +203,13 @@ fn who_finds_no_gpu_waits() {
     let sandbox = Sandbox::new().file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 1}}]");
     assert_snapshot!(sandbox.run(PLAN).succeeds(), @r"
     optimal: 1 of 2 jobs on 1 of 1 GPUs
-    mean completion 1 h 35 min, last 1 h 35 min, fairness 1.000
-    the mean is proven to be the least for the jobs placed
+    mean completion time 1 h 35 min, makespan 1 h 35 min, fairness 1.000
+    the mean completion time is proven optimal for the jobs placed
 
     JOB    GPUS      BATCHES   EPOCH  COMM     DONE IN
     vgg19  1 v100 a  512      28.5 s   0 %  1 h 35 min
 
-    resnet18 waits: no GPU is left; number 1 in the order of waiting jobs
+    resnet18 waits: no GPU is left; number 1 among the waiting jobs
     ");
     let plan = sandbox.run(&format!("{PLAN} --format json")).exits(0).json();
     let job = &plan["jobs"][0];
@@ -240,10 +240,10 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
     assert_snapshot!(check("nodes: [{name: a, gpus: {p100: 2}}]"), @r"
     optimal: 0 of 2 jobs on 0 of 2 GPUs
 
-    resnet18 rejected: no GPU type on offer can be used (p100: no throughput known)
-    vgg19 rejected: no GPU type on offer can be used (p100: no throughput known)
-    to use types without a known speed: hsched probe measures it, --estimate all
-      estimates it
+    resnet18 rejected: cannot use any GPU type on offer (p100: no throughput known)
+    vgg19 rejected: cannot use any GPU type on offer (p100: no throughput known)
+    to use GPU types without a known speed, measure it with hsched probe or estimate
+      it with --estimate all
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     optimal: 0 of 2 jobs on 0 of 0 GPUs
@@ -259,8 +259,8 @@ fn a_job_that_never_fits_is_rejected_and_the_others_are_placed() {
     let sandbox = Sandbox::new().file("jobs.yaml", jobs);
     assert_snapshot!(sandbox.run(PLAN).exits(3).stdout, @r"
     optimal: 1 of 2 jobs on 4 of 4 GPUs
-    mean completion 31 min 35 s, last 31 min 35 s, fairness 1.000
-    the mean is proven to be the least for the jobs placed
+    mean completion time 31 min 35 s, makespan 31 min 35 s, fairness 1.000
+    the mean completion time is proven optimal for the jobs placed
 
     JOB    GPUS              BATCHES       EPOCH  COMM      DONE IN
     vgg19  2 v100 b, 2 t4 a  2x170, 2x86  9.48 s   0 %  31 min 35 s
@@ -344,6 +344,6 @@ fn jobs_of_different_partitions_are_planned_together_each_on_its_own_nodes() {
     assert!(refused.contains("jobs[0] (a): may not run on these GPUs"), "{refused}");
 
     let text = sandbox(job("a", "x")).run(PLAN).succeeds();
-    assert!(text.contains("a: v100's speed used for V100: the same model\n"), "{text}");
-    assert!(text.contains("1 of 3 nodes left out: not in partition x\n"), "{text}");
+    assert!(text.contains("a: the speed of v100 is used for V100: same model\n"), "{text}");
+    assert!(text.contains("1 of 3 nodes are not in partition x and are not used\n"), "{text}");
 }

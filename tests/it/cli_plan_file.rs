@@ -24,7 +24,7 @@ fn refused(sandbox: &Sandbox, text: &str) -> String {
     std::fs::write(sandbox.work("bad.json"), text).expect("a file");
     let stderr = sandbox.run("submit bad.json --dry-run").fails(78);
     let (first, rest) = stderr.split_once('\n').expect("two lines");
-    assert_eq!(rest, "hint: make the plan anew with hsched plan\n");
+    assert_eq!(rest, "hint: create the plan again with hsched plan\n");
     let said = first.strip_prefix("error: bad.json: ").expect("the file's name");
     // The column moves with every key that is added.
     said.split_once(" column ").map_or(said, |(place, _)| place).to_owned()
@@ -60,8 +60,8 @@ fn a_plan_file_gives_the_scripts_of_its_job_file() {
 fn a_plan_file_leaves_nothing_to_plan() {
     let (sandbox, _) = planned();
     assert_snapshot!(sandbox.run("submit plan.json --dry-run --policy exhaustive").fails(2), @r"
-    error: a plan is made already: --pin is the only planning option that it takes
-    hint: give the job file to plan anew
+    error: the input is a plan: --pin is the only planning option allowed
+    hint: to plan again, give the job file
     ");
     let pinned = sandbox.run("submit plan.json --dry-run --pin").succeeds();
     assert!(pinned.contains("#SBATCH --nodelist=b\n"), "{pinned}");
@@ -69,15 +69,15 @@ fn a_plan_file_leaves_nothing_to_plan() {
 
 #[test]
 fn shares_that_do_not_add_up_are_refused() {
-    assert_snapshot!(refusal(set("/jobs/0/ranks/0/batch", json!(275))), @"the plan breaks rules: job resnet18: has shares that do not add up");
-    assert_snapshot!(refusal(set("/jobs/0/ranks/1/samples", json!(0))), @"the plan breaks rules: job resnet18: has shares that do not add up");
+    assert_snapshot!(refusal(set("/jobs/0/ranks/0/batch", json!(275))), @"the plan is invalid: job resnet18: has shares that do not add up");
+    assert_snapshot!(refusal(set("/jobs/0/ranks/1/samples", json!(0))), @"the plan is invalid: job resnet18: has shares that do not add up");
     assert_snapshot!(refusal(set("/jobs/0/ranks/1/batch", json!(-1))), @"not a plan file: invalid value: integer `-1`, expected u64 at line 1");
     // 2^63 + 2^63 + 512 is 512 to a 64-bit adder.
     assert_snapshot!(refusal(|plan| {
         plan["jobs"][0]["ranks"][0]["batch"] = json!(1_u64 << 63);
         plan["jobs"][0]["ranks"][1]["batch"] = json!(1_u64 << 63);
         plan["jobs"][0]["ranks"][2]["batch"] = json!(512);
-    }), @"the plan breaks rules: job resnet18: has shares that do not add up");
+    }), @"the plan is invalid: job resnet18: has shares that do not add up");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn ranks_elsewhere_are_refused() {
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("b\n#SBATCH --uid=0"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "b\n#SBATCH --uid=0""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/type", json!("a100"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "a100" of "b""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks", json!([]))), @"jobs[1] (vgg19): may not run on these GPUs");
-    assert_snapshot!(refusal(set("/jobs/0/ranks/2/local_rank", json!(3))), @"the plan breaks rules: job resnet18: has ranks of one node that are not consecutive");
+    assert_snapshot!(refusal(set("/jobs/0/ranks/2/local_rank", json!(3))), @"the plan is invalid: job resnet18: has ranks of one node that are not consecutive");
     assert_snapshot!(refusal(set("/jobs/0/ranks/2/rank", json!(9))), @"jobs[0] (resnet18): ranks must count from 0, and be empty where the verdict is not place");
     assert_snapshot!(refusal(set("/jobs/0/gpus/0/count", json!(9))), @"jobs[0] (resnet18): gpus are not those of the ranks");
 }
@@ -112,7 +112,7 @@ fn verdicts_must_agree_with_what_they_give() {
 
 #[test]
 fn nodes_that_cannot_be_are_refused() {
-    assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(1))), @"the plan breaks rules: a gives 2 GPUs of type t4, it has 1");
+    assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(1))), @"the plan is invalid: a gives 2 GPUs of type t4, it has 1");
     assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(4_294_967_295_u32))), @"nodes[0]: takes the plan to 4294967295 GPUs; at most 1000000 are taken");
     assert_snapshot!(refusal(set("/nodes/0/name", json!("a b"))), @"nodes[0]: has an impossible name or GPU type, a type twice, or no rate above 0");
     assert_snapshot!(refusal(set("/nodes/0/name", json!("b"))), @"nodes[1]: b is there already");
@@ -124,11 +124,11 @@ fn nodes_that_cannot_be_are_refused() {
 fn jobs_of_another_file_and_hostile_ones_are_refused() {
     assert_snapshot!(refusal(|plan| {
         plan["jobs"][0]["name"] = json!("other");
-    }), @r#"job "other" has the spec of job "resnet18""#);
+    }), @r#"job "other" contains the spec of job "resnet18""#);
     assert_snapshot!(refusal(|plan| plan["jobs"][0]["spec"] = plan["jobs"][1]["spec"].clone()), @r#"jobs[1].spec.name: "vgg19" is already the name of the job on line 1"#);
     assert_snapshot!(refusal(set("/jobs/0/spec/name", json!("../../etc/x"))), @r#"jobs[0].spec.name: job name "../../etc/x" holds '/'; only letters, digits, '-', '_' and '.' are allowed"#);
-    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!(["A;touch x=1"]))), @r#"jobs[0].spec.env[0]: "A;touch x" is no name of a shell variable"#);
-    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!({"RANK": "1"}))), @"jobs[0].spec.env.RANK: RANK is set for every rank and cannot be given here");
+    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!(["A;touch x=1"]))), @r#"jobs[0].spec.env[0]: "A;touch x" is not a valid variable name"#);
+    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!({"RANK": "1"}))), @"jobs[0].spec.env.RANK: RANK is set by hsched for every rank and cannot be set here");
     assert_snapshot!(refusal(set("/jobs/0/spec/sbatch", json!(["-N1\n#SBATCH --uid=0"]))), @r"jobs[0].spec.sbatch[0]: must not hold control characters, got '\n'");
     assert_snapshot!(refusal(set("/jobs/0/spec/epoch", json!(1))), @"jobs[0].spec.epoch: is not a known key");
     assert_snapshot!(refusal(set("/jobs", json!([]))), @"jobs: must hold at least one job");

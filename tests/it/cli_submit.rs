@@ -87,11 +87,11 @@ fn json_says_what_became_of_each_job() {
         .map(|job| format!("{} {} {} {}", job["name"], job["state"], job["job_id"], job["message"]))
         .collect();
     assert_snapshot!(states.join("\n"), @r#"
-    "resnet18" "not_placed" null "no GPU is left; number 1 in the order of waiting jobs"
+    "resnet18" "not_placed" null "no GPU is left; number 1 among the waiting jobs"
     "vgg19" "submitted" "1" null
     "third" "submitted" "2" null
     "#);
-    assert_snapshot!(ran.stderr, @"note: resnet18 is not submitted: no GPU is left; number 1 in the order of waiting jobs");
+    assert_snapshot!(ran.stderr, @"note: resnet18 was not submitted: no GPU is left; number 1 among the waiting jobs");
     let dry = sandbox.run(&format!("{SUBMIT} --format json --dry-run")).exits(0).json();
     assert_eq!((&dry["folder"], &dry["jobs"][1]["state"]), (&Value::Null, &json!("dry_run")));
     assert!(dry["jobs"][1]["script"].as_str().expect("a script").starts_with("#!/bin/bash\n"));
@@ -101,9 +101,9 @@ fn json_says_what_became_of_each_job() {
 fn nothing_to_submit_is_told_and_starts_no_run() {
     let sandbox = three_jobs().file("cluster.yaml", "nodes: []");
     assert_snapshot!(sandbox.run(SUBMIT).fails(3), @r"
-    note: resnet18 is not submitted: the cluster has no GPUs
-    note: vgg19 is not submitted: the cluster has no GPUs
-    note: third is not submitted: the cluster has no GPUs
+    note: resnet18 was not submitted: the cluster has no GPUs
+    note: vgg19 was not submitted: the cluster has no GPUs
+    note: third was not submitted: the cluster has no GPUs
     ");
     let value = sandbox.run(&format!("{SUBMIT} --format json")).exits(3).json();
     assert_eq!((&value["folder"], &value["jobs"][2]["state"]), (&Value::Null, &json!("not_placed")));
@@ -165,24 +165,24 @@ fn unknown(sandbox: &Sandbox) -> String {
 fn an_unclear_answer_ends_the_submission() {
     assert_snapshot!(unknown(&answering("[ $n = 2 ] && { echo hello; exit 0; }; echo $n")), @r#"
     resnet18: submitted as job 1
-    vgg19: nobody knows whether it was submitted (sbatch printed "hello" and no job number); look at squeue --me
-    third: not submitted: not tried after what came before
+    vgg19: unclear whether it was submitted (sbatch printed "hello" but no job id); check squeue --me
+    third: not submitted: not tried, because an earlier request failed
     "#);
     assert_snapshot!(unknown(&answering("[ $n = 2 ] && sleep 30; echo $n")), @r"
     resnet18: submitted as job 1
-    vgg19: nobody knows whether it was submitted (sbatch: no answer within 300ms); look at squeue --me
-    third: not submitted: not tried after what came before
+    vgg19: unclear whether it was submitted (sbatch: no answer within 300ms); check squeue --me
+    third: not submitted: not tried, because an earlier request failed
     ");
     assert_snapshot!(unknown(&answering("[ $n = 2 ] && kill -9 $$; echo $n")), @r"
     resnet18: submitted as job 1
-    vgg19: nobody knows whether it was submitted (sbatch: signal: 9 (SIGKILL): it did not say why); look at squeue --me
-    third: not submitted: not tried after what came before
+    vgg19: unclear whether it was submitted (sbatch: signal: 9 (SIGKILL): no error message); check squeue --me
+    third: not submitted: not tried, because an earlier request failed
     ");
     let timed_out = "[ $n = 2 ] && { echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1; }; echo $n";
     assert_snapshot!(unknown(&answering(timed_out)), @r"
     resnet18: submitted as job 1
-    vgg19: nobody knows whether it was submitted (Socket timed out on send/recv operation); look at squeue --me
-    third: not submitted: not tried after what came before
+    vgg19: unclear whether it was submitted (Socket timed out on send/recv operation); check squeue --me
+    third: not submitted: not tried, because an earlier request failed
     ");
 }
 
@@ -201,8 +201,8 @@ fn a_slurm_that_is_away_is_told_from_a_refusal() {
     let sandbox = answering(away);
     assert_snapshot!(sandbox.run(SUBMIT).exits(69).stdout, @r"
     resnet18: not submitted: sbatch: Slurm's controller cannot be reached: sbatch: error: Unable to contact slurm controller (connect failure)
-    vgg19: not submitted: not tried after what came before
-    third: not submitted: not tried after what came before
+    vgg19: not submitted: not tried, because an earlier request failed
+    third: not submitted: not tried, because an earlier request failed
     ");
     assert_eq!(sandbox.calls("sbatch").len(), 1);
     let sandbox = three_jobs();
@@ -219,8 +219,8 @@ fn a_job_in_the_queue_is_not_submitted_again() {
     };
     let sandbox = three_jobs().printing("squeue", &[&line("PENDING")]);
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
-    error: in the queue already: vgg19 (job 5, PENDING); nothing was submitted
-    hint: cancel it with scancel 5 (this state directory does not know it), give the new job another name, choose others with --job
+    error: already in the queue: vgg19 (job 5, PENDING); nothing was submitted
+    hint: cancel it with scancel 5 (it is not in this state directory), rename the new job, or choose other jobs with --job
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     sandbox.run(&format!("{SUBMIT} -j third")).succeeds();
@@ -231,12 +231,12 @@ fn a_job_in_the_queue_is_not_submitted_again() {
 fn options_that_would_hide_the_job_are_refused() {
     let sandbox = three_jobs();
     assert_snapshot!(sandbox.run(&format!("{SUBMIT} -- --comment=mine")).fails(78), @r#"
-    error: sbatch option "--comment=mine" is refused: the comment is how hsched finds its jobs in the queue
+    error: sbatch option "--comment=mine" is refused: hsched uses the comment to find its jobs in the queue
     hint: leave the option out
     "#);
     for option in ["-Jmine", "-J", "--job-name=mine", "--job"] {
         let refused = sandbox.run(&format!("{SUBMIT} -- {option} mine")).fails(78);
-        assert!(refused.contains("by its name hsched tells a job from others"), "{refused}");
+        assert!(refused.contains("hsched uses the name to cancel the right job"), "{refused}");
     }
     assert!(sandbox.calls("sbatch").is_empty());
 }

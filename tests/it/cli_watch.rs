@@ -39,16 +39,16 @@ fn a_turn_asks_the_queue_and_the_nodes_once_and_submits_what_can_run() {
     let before = sandbox.calls("squeue").len();
     let told = sandbox.run("watch --dry-run").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    c: waits: needs 3 v100; a job can have at most 2 on this cluster
-    a: to be submitted to 1 v100; 10.0 s an epoch
-    b: to be submitted to 1 v100; 10.0 s an epoch
+    c: waiting: needs 3 v100; a job can have at most 2 on this cluster
+    a: to be submitted on 1 v100; predicted 10.0 s per epoch
+    b: to be submitted on 1 v100; predicted 10.0 s per epoch
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    c: waits: needs 3 v100; a job can have at most 2 on this cluster
-    a: submitted as job 1 to 1 v100 (v1); 10.0 s an epoch
-    b: submitted as job 2 to 1 v100 (v1); 10.0 s an epoch
+    c: waiting: needs 3 v100; a job can have at most 2 on this cluster
+    a: submitted as job 1 on 1 v100 (v1); predicted 10.0 s per epoch
+    b: submitted as job 2 on 1 v100 (v1); predicted 10.0 s per epoch
     ");
     let calls = ["squeue", "sinfo", "sbatch"].map(|program| sandbox.calls(program).len());
     assert_eq!(calls, [before + 2, 2, 2]);
@@ -64,7 +64,7 @@ fn a_partition_that_is_not_there_is_named_with_those_that_are() {
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert!(
         lines(&told)
-            .starts_with("a: waits: partition \"night\" has no node in this cluster; there are: gpu\n"),
+            .starts_with("a: waiting: no node of this cluster is in partition \"night\"; partitions: gpu\n"),
         "{told}"
     );
     // It is told once.
@@ -96,14 +96,14 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
     // The queue is empty: both have left it.
     let told = sandbox.run("watch --once").exits(0).stdout;
     assert_snapshot!(lines(&told), @r"
-    a, b: Slurm does not show it; waits a minute to be sure
+    a, b: not in the queue; waiting a minute to be sure
     ");
     assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
 }
 
 #[test]
 fn without_jobs_it_says_what_to_do_and_ends() {
-    assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: hsched add JOBS or hsched submit JOBS makes some known");
+    assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: add some with hsched add JOBS or hsched submit JOBS");
     let sandbox = sandbox();
     sandbox.run("add jobs.yaml").succeeds();
     sandbox.run("cancel a b c").exits(0);
@@ -151,7 +151,7 @@ fn a_job_that_ended_badly_before_the_first_look_counts_for_the_exit_status() {
     let sandbox = sandbox.printing("squeue", &[&ended]);
     // It ended long before this watch began, and nobody had noted it yet.
     let told = sandbox.run("watch").exits(1).stdout;
-    assert!(lines(&told).starts_with("a: given up: failed with exit status 1"), "{told}");
+    assert!(lines(&told).starts_with("a: gave up: failed with exit status 1"), "{told}");
     // Now it is history.
     sandbox.run("watch").exits(0);
 }
@@ -169,7 +169,7 @@ fn it_ends_when_its_reader_does() {
     let mut line = String::new();
     // The reader goes at the end of this statement, as `head -1` does.
     BufReader::new(watch.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
-    assert!(line.contains("c: waits"), "{line}");
+    assert!(line.contains("c: waiting"), "{line}");
     assert_eq!(watch.wait().expect("ends").code(), Some(0));
 }
 
@@ -180,7 +180,7 @@ fn one_watch_goes_on_at_a_time() {
     let lock = fs::File::create(sandbox.state("watch.lock")).expect("a file");
     lock.lock().expect("is free");
     assert_snapshot!(sandbox.run("watch").fails(75), @r"
-    error: ROOT/home/.local/state/hsched/watch.lock: another hsched watch follows these jobs
+    error: ROOT/home/.local/state/hsched/watch.lock: another hsched watch already follows these jobs
     hint: hsched status shows them
     ");
     // Single turns share the state with it.

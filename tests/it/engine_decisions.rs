@@ -143,7 +143,7 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
     // Its grace of 10 s and half a minute more are over: Slurm ends it.
     let late = take(then.state, 41.0, &cluster, &rules(Moves::Never));
     assert_eq!(words(&late.actions), ["cancel a"]);
-    assert_eq!(late.state.jobs[1].last, (Time(1.0), "a gives its GPUs back first".to_owned()));
+    assert_eq!(late.state.jobs[1].last, (Time(1.0), "waiting for a to release its GPUs".to_owned()));
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
     assert_eq!(words(&done.actions).len(), 30);
     let Phase::Waiting { reason, .. } = &done.state.jobs[0].phase else { panic!() };
     assert!(
-        reason.starts_with("not planned: policy has: ") && reason.ends_with("use policy jps"),
+        reason.starts_with("not planned: policy has: ") && reason.ends_with("use --policy jps"),
         "{reason}"
     );
     // The same is not tried again, and not said again; what changed is.
@@ -388,14 +388,14 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     );
     let mut then = take(state(vec![own("")]), 1.0, &cluster, &rules).state;
     let attempt = then.jobs[0].phase.attempt().expect("an attempt");
-    assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 never measured)");
+    assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
     // It fails there before its first epoch: the type is given up, and that is said.
     let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
     let event = Event::Attempt { job: name("a"), run: "next".into(), news: failed };
     apply(&mut then, Time(5.0), &event, &rules);
     assert_eq!(
         then.jobs[0].last.1,
-        "failed with exit status 1 in its first run on p100, which its file does not list: not tried there again; \
+        "failed with exit status 1 in its first run on p100, which its job file does not list: will not try there again; \
          2 of 3 retries left"
     );
     assert_eq!(words(&take(then.clone(), 60.0, &cluster, &rules).actions), ["submit a on 1 v100"]);
@@ -417,5 +417,5 @@ fn a_time_limit_that_cuts_a_job_is_said() {
         &rules(Moves::Never),
     );
     let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
-    assert_eq!(attempt.pieces.as_deref(), Some("in at least 17 pieces of 1 min"));
+    assert_eq!(attempt.pieces.as_deref(), Some("at least 17 pieces of 1 min"));
 }

@@ -105,29 +105,29 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
         // Its retries count from now, and its past stays.
         assert_eq!((after.failures, after.fruitless, after.past.len(), not_before(&after)), (0, 0, 1, None));
     };
-    let on = "; goes on after epoch 4 of 10";
+    let on = "; resumes after epoch 4 of 10";
     check((failed(), 4), same(), false, on, 4);
     check((Some(Outcome::Cancelled), 4), same(), false, on, 4);
     check((None, 4), same(), false, on, 4);
-    check((failed(), 10), same(), false, "; goes on after epoch 9 of 10", 9);
+    check((failed(), 10), same(), false, "; resumes after epoch 9 of 10", 9);
     check((failed(), 0), same(), true, "", 0);
-    check((failed(), 4), same(), true, "; begins anew: --restart", 0);
-    check((Some(Outcome::Completed), 10), same(), false, "; begins anew: the one before completed", 0);
+    check((failed(), 4), same(), true, "; starts over: --restart", 0);
+    check((Some(Outcome::Completed), 10), same(), false, "; starts over: the previous one completed", 0);
     let other = |change: &dyn Fn(&mut Job)| {
         let mut job = same();
         change(&mut job);
         job
     };
     let cases: [(Job, &str); 4] = [
-        (other(&|job| job.model = "b".into()), "model was a and is b"),
-        (other(&|job| job.samples_per_epoch = 7), "samples_per_epoch was 1000 and is 7"),
-        (other(&|job| job.global_batch = 64), "global_batch was 100 and is 64"),
-        (other(&|job| job.epochs = 3), "4 epochs are done, and it has 3 now"),
+        (other(&|job| job.model = "b".into()), "model changed from a to b"),
+        (other(&|job| job.samples_per_epoch = 7), "samples_per_epoch changed from 1000 to 7"),
+        (other(&|job| job.global_batch = 64), "global_batch changed from 100 to 64"),
+        (other(&|job| job.epochs = 3), "4 epochs are done, but epochs is now 3"),
     ];
     for (job, why) in cases {
-        check((failed(), 4), job, false, &format!("; begins anew: {why}"), 0);
+        check((failed(), 4), job, false, &format!("; starts over: {why}"), 0);
     }
-    check((failed(), 4), other(&|job| job.epochs = 20), false, "; goes on after epoch 4 of 20", 4);
+    check((failed(), 4), other(&|job| job.epochs = 20), false, "; resumes after epoch 4 of 20", 4);
 }
 
 #[test]
@@ -371,5 +371,5 @@ fn a_program_that_fails_after_its_last_epoch_has_failed_and_is_not_run_again() {
     let Phase::Ended { outcome: Outcome::Failed { reason }, .. } = &over.phase else {
         panic!("{:?}", over.phase)
     };
-    assert!(reason.contains("all epochs are done"), "{reason}");
+    assert!(reason.contains("all epochs were done"), "{reason}");
 }

@@ -59,7 +59,7 @@ fn what_others_hold_and_what_is_drained_is_not_planned_on() {
     let refused = desk.hsched(&["submit", "jobs.yaml"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains(&format!("in the queue already: long (job {id}, RUNNING)")),
+        refused.stderr.contains(&format!("already in the queue: long (job {id}, RUNNING)")),
         "{}",
         refused.stderr
     );

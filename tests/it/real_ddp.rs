@@ -52,7 +52,7 @@ fn a_training_that_was_stopped_ends_as_one_process_would() {
     let script = run.join("ddp.sbatch").display().to_string();
     let ended = desk.ended(desk.ask("sbatch", &["--parsable", &script]).trim());
     assert!(ended.completed(), "{ended:?}: {}", desk.read("ddp.out"));
-    assert!(desk.read("ddp.out").contains("goes on after step"), "{}", desk.read("ddp.out"));
+    assert!(desk.read("ddp.out").contains("resumes after step"), "{}", desk.read("ddp.out"));
     check_reports(&desk, &plan);
     check_surroundings(&desk, &run.display().to_string(), done);
     let (together, alone) = (weights(&desk.read("ddp.out")), weights(&train_alone(&desk, &python)));

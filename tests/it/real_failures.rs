@@ -118,7 +118,7 @@ fn a_silent_controller_is_told_within_the_limit_and_nothing_is_lost() {
     let unclear = ["submit", "plan.json", "-j", "before", "--run-id", "third", "--set", "slurm_timeout=1s"];
     let done = desk.hsched_with(&[("PATH", &path)], &unclear);
     assert_eq!(done.code, Some(1), "{}{}", done.stdout, done.stderr);
-    assert!(done.stdout.contains("before: nobody knows whether it was submitted"), "{}", done.stdout);
+    assert!(done.stdout.contains("before: unclear whether it was submitted"), "{}", done.stdout);
     assert!(desk.read("state/journal").contains(r#""event":"unclear""#));
     signal(&controller, Signal::SIGCONT);
     let heard = wait_within(Duration::from_secs(2), || (jobs_named(&desk, "before").len() > 1).then_some(()));

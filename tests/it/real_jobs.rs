@@ -49,7 +49,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     let done = desk.hsched(&["add", "jobs.yaml"]);
     assert!(
         done.stdout.starts_with(
-            "owner: added again: the one before is over (cancelled); goes on after epoch 3 of 9\n"
+            "owner: added again: the one before is over (cancelled); resumes after epoch 3 of 9\n"
         ),
         "{}",
         done.stdout

@@ -35,7 +35,7 @@ fn three_jobs_run_as_planned() {
     let ids = desk.submit(&["plan.json", "--run-id", "main-1"]);
     let refused = desk.hsched(&["submit", "plan.json"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
-    let message = format!("in the queue already: resnet18 (job {}, ", ids["resnet18"]);
+    let message = format!("already in the queue: resnet18 (job {}, ", ids["resnet18"]);
     assert!(refused.stderr.contains(&message), "{}", refused.stderr);
     for id in ids.values() {
         desk.running(id);

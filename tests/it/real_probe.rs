@@ -84,7 +84,7 @@ fn both_parts_of_a_step_are_learnt_from_whole_epochs_of_two_sizes() {
     }
     check_traces(&desk);
     let again = desk.hsched(&["probe", "jobs.yaml"]);
-    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "Nothing to measure: every speed is known.\n"));
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "Nothing to measure: all speeds are known.\n"));
 }
 
 #[test]

@@ -50,8 +50,8 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     assert_eq!(desk.ended(&ids["limit"]), stopped(parts), "{}", desk.read("limit.out"));
     // Slurm may signal a whole minute early, before the ranks are up: those do not begin.
     assert_eq!(count(&desk, "stopped", "limit"), count(&desk, "up", "limit"));
-    assert!(desk.read("limit.out").contains("hsched: asked to stop"), "{}", desk.read("limit.out"));
-    assert!(desk.read("saver.out").contains("hsched: the ranks stopped; the training is to be continued"));
+    assert!(desk.read("limit.out").contains("hsched: stop requested"), "{}", desk.read("limit.out"));
+    assert!(desk.read("saver.out").contains("hsched: the ranks stopped; the training can be resumed"));
 }
 
 /// Stops a training between its epochs and submits it again, which goes on where it was.
@@ -80,5 +80,5 @@ fn stop_and_go_on(desk: &Desk<'_>, first: &str) {
     // Nobody has asked Slurm since: the reports on disk say how far it is.
     assert_eq!((&own["state"], &own["epochs_done"]), (&json!("running"), &json!(22)), "{own}");
     assert_eq!([&own["runs"][0]["epochs_done"], &own["runs"][1]["epochs_done"]], [done, 22 - done], "{own}");
-    assert_eq!(own["runs"][0]["end"], "saved its state", "{own}");
+    assert_eq!(own["runs"][0]["end"], "saved a checkpoint", "{own}");
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::real_cluster::{Cluster, repository, start, start_with_accounting};
 use crate::real_desk::{Desk, wait_for, wait_within};
 use crate::story::{
-    DEEDS, DELAYS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, POLL, TRUE_SPEEDS, deeds, delays, ends, epochs,
-    jobs, simulated,
+    ACTIONS, DELAYS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, POLL, TRUE_SPEEDS, actions, delays, ends,
+    epochs, jobs, simulated,
 };
 
 /// The longest that the story may take.
@@ -80,7 +80,7 @@ fn all(desk: &Desk<'_>) -> String {
 }
 
 fn check(desk: &Desk<'_>, journal: &str) {
-    assert_eq!(deeds(journal), DEEDS, "{journal}\n{}", all(desk));
+    assert_eq!(actions(journal), ACTIONS, "{journal}\n{}", all(desk));
     let state: Value = serde_json::from_str(&desk.read("state/state.json")).expect("a state");
     for job in state["jobs"].as_array().expect("jobs") {
         assert_eq!(job["phase"], "completed", "{job}");

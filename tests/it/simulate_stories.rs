@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::engine::{Action, End, Event, Moves, News, Phase, Rules, State, Told};
+use hsched::engine::{Action, End, Event, Moves, News, Phase, Rules, State, Update};
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched::policy::{Objective, Parameters, find};
-use hsched::simulate::{Delays, Incident, Play, Saving, Site, Ways, When, World};
+use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched::ui::Story;
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -160,28 +160,28 @@ struct Watch {
 }
 
 impl Watch {
-    fn hear(&mut self, told: Told<'_>) {
+    fn hear(&mut self, told: Update<'_>) {
         match told {
-            Told::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
+            Update::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
                 let done = self.epochs.entry(job.clone()).or_default();
                 if report.epoch != *done + 1 {
                     self.wrong.push(format!("{job}: epoch {} after {done}", report.epoch));
                 }
                 *done = report.epoch;
             }
-            Told::Event(Event::Attempt { job, news: News::Submitted { .. }, .. })
+            Update::Event(Event::Attempt { job, news: News::Submitted { .. }, .. })
                 if !self.live.insert(job.clone()) =>
             {
                 self.wrong.push(format!("{job} is submitted twice"));
             }
-            Told::Event(Event::Attempt { job, news: News::Ended { .. }, .. }) => {
+            Update::Event(Event::Attempt { job, news: News::Ended { .. }, .. }) => {
                 self.live.remove(job);
             }
-            Told::Action(Action::Submit(batch)) => {
+            Update::Action(Action::Submit(batch)) => {
                 let names = batch.submitted.iter().map(|&job| batch.jobs[job].name.clone());
                 self.acted_on.extend(names);
             }
-            Told::Action(
+            Update::Action(
                 Action::Stop { job, .. } | Action::Cancel { job, .. } | Action::Wait { job, .. },
             ) => {
                 self.acted_on.push(job.clone());
@@ -238,7 +238,7 @@ proptest! {
         let (rules, policy) = (rules(story.moves), find("optimal", Parameters::default()).expect("a policy"));
         let world = World::new(story.site.clone(), story.incidents.clone(), FIRST);
         let ways =
-            Ways { rules: &rules, policy: policy.as_ref(), objective: Objective::MeanJct, seed: 0, patience: 10_000 };
+            PlayOptions { rules: &rules, policy: policy.as_ref(), objective: Objective::MeanJct, seed: 0, patience: 10_000 };
         let mut play = Play::new(world, orders(&story), ways);
         let mut watch = Watch::default();
         while !play.is_over() && play.world.now().0 < FIRST.0 + 100_000.0 {
@@ -267,7 +267,7 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
         jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false })).collect();
     let (rules, policy) =
         (rules(Moves::Auto { margin: 0.1 }), find("optimal", Parameters::default()).expect("a policy"));
-    let ways = Ways {
+    let ways = PlayOptions {
         rules: &rules,
         policy: policy.as_ref(),
         objective: Objective::MeanJct,
@@ -296,17 +296,17 @@ fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     assert_snapshot!(lines.join("\n"), @r"
     0 x: added: 4 epochs of 1000 samples
     0 y: added: 4 epochs of 1000 samples
-    0 x: submitted as job 1 to 1 a (n); 100.0 s an epoch
-    0 y: submitted as job 2 to 1 a (n); 100.0 s an epoch
-    1 x: runs on 1 a (n)
-    1 y: runs on 1 a (n)
+    0 x: submitted as job 1 on 1 a (n); predicted 100.0 s per epoch
+    0 y: submitted as job 2 on 1 a (n); predicted 100.0 s per epoch
+    1 x: running on 1 a (n)
+    1 y: running on 1 a (n)
     100 x: epoch 1 of 4 done (100.0 s)
     100 y: epoch 1 of 4 done (100.0 s)
     200 x: epoch 2 of 4 done (100.0 s)
-    200 x: failed with exit status 1, 2 of 3 retries left; goes on after epoch 2 of 4
+    200 x: failed with exit status 1, 2 of 3 retries left; resumes after epoch 2 of 4
     200 y: epoch 2 of 4 done (100.0 s)
-    205 x: submitted as job 3 to 1 a (n); 100.0 s an epoch
-    206 x: runs on 1 a (n)
+    205 x: submitted as job 3 on 1 a (n); predicted 100.0 s per epoch
+    206 x: running on 1 a (n)
     300 y: epoch 3 of 4 done (100.0 s)
     305 x: epoch 3 of 4 done (100.0 s)
     400 y: epoch 4 of 4 done (100.0 s)
@@ -335,21 +335,21 @@ fn a_story_has_a_line_for_all_that_is_news() {
     assert_snapshot!(lines.join("\n"), @r"
     0 x: added: 4 epochs of 1000 samples
     0 y: added: 4 epochs of 1000 samples
-    0 x: submitted as job 1 to 1 a (n1); 100.0 s an epoch
-    0 y: submitted as job 2 to 1 a (n2); 100.0 s an epoch
-    1 x: runs on 1 a (n1)
-    1 y: runs on 1 a (n2)
+    0 x: submitted as job 1 on 1 a (n1); predicted 100.0 s per epoch
+    0 y: submitted as job 2 on 1 a (n2); predicted 100.0 s per epoch
+    1 x: running on 1 a (n1)
+    1 y: running on 1 a (n2)
     100 x: epoch 1 of 4 done (100.0 s)
     125 y: epoch 1 of 4 done (125.0 s)
-    125 y: learnt a 8.0/s at batch 100 (its job file said 10/s)
+    125 y: measured a 8.0/s at batch 100 (job file: 10/s)
     130 nodes n[2-3] are down (Not responding)
-    130 y: lost a node; goes on after epoch 1 of 4
-    135 y: waits: needs a a; 0 on offer now
+    130 y: lost a node; resumes after epoch 1 of 4
+    135 y: waiting: needs a a; 0 on offer now
     200 x: epoch 2 of 4 done (100.0 s)
     300 node n2 is back
     300 x: epoch 3 of 4 done (100.0 s)
-    300 y: submitted as job 3 to 1 a (n2); 125.0 s an epoch
-    301 y: runs on 1 a (n2)
+    300 y: submitted as job 3 on 1 a (n2); predicted 125.0 s per epoch
+    301 y: running on 1 a (n2)
     400 x: epoch 4 of 4 done (100.0 s)
     400 x: completed, 400.0 s after it was added
     425 y: epoch 2 of 4 done (125.0 s)
@@ -372,5 +372,5 @@ fn many_that_wait_are_one_line() {
     let waits: Vec<&String> =
         lines.iter().filter(|line| line.starts_with("0 ") && line.contains("wait")).collect();
     assert_eq!(waits.len(), 3, "{waits:?}");
-    assert_eq!(waits[2], "0 3 more jobs wait: hsched status says why");
+    assert_eq!(waits[2], "0 3 more jobs are waiting: hsched status shows why");
 }

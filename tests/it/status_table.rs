@@ -60,7 +60,7 @@ fn every_phase_is_shown_and_nothing_is_hidden() {
         not_before: not_before.map(|wait| Time(NOW.0 + wait)),
         reason: reason.to_owned(),
     };
-    let reason = "failed with exit status 9, for the last of 4 times".to_owned();
+    let reason = "failed with exit status 9 (4 failures, no retries left)".to_owned();
     let state = State {
         jobs: vec![
             running(),
@@ -77,11 +77,11 @@ fn every_phase_is_shown_and_nothing_is_hidden() {
     waits  waiting  -                0/20  -                  -
       no GPU is left, 60.0 s ago
     tries  waiting  -                0/20  -                  -
-      lost a node\u{1b}[31m; tried again in 90.0 s
+      lost a node\u{1b}[31m; retry in 90.0 s
     fails  failed   -                0/20  -                  10 min 00 s ago
-      failed with exit status 9, for the last of 4 times
+      failed with exit status 9 (4 failures, no retries left)
 
-    not available when last looked at: n[1-2]
+    nodes unavailable at the last look: n[1-2]
     1 running, 2 waiting, 1 failed
     ");
 }
@@ -94,7 +94,7 @@ fn when_all_have_ended_the_summary_says_how_long_it_took() {
         tracked("c", ended(60.0, Outcome::Cancelled), (60.0, "cancelled")),
     ];
     let text = status_table(&State { jobs, ..State::default() }, NOW, plain());
-    assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in all, mean completion 1 h 15 min");
+    assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in total, mean completion time 1 h 15 min");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_job_in_full_has_all_its_submissions() {
       script     /state/runs/r7/runs.sbatch
 
     RUN  JOB ID  GPUS           NODES      EPOCHS  RAN          END
-    r6       17  2 t4 + 1 v100  a[1-2],b1       4  10 min 00 s  saved its state
-    r7       17  2 t4 + 1 v100  a[1-2],b1       6  30 min 00 s  runs
+    r6       17  2 t4 + 1 v100  a[1-2],b1       4  10 min 00 s  saved a checkpoint
+    r7       17  2 t4 + 1 v100  a[1-2],b1       6  30 min 00 s  running
     ");
 }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use hsched::engine::{Action, End, Event, Moves, News, Rules, Told};
+use hsched::engine::{Action, End, Event, Moves, News, Rules, Update};
 use hsched::model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched::policy::{self, Objective, Parameters};
-use hsched::simulate::{Delays, Incident, Play, Saving, Site, Ways, When, World};
+use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use serde_json::{Value, json};
 
 use crate::engine_states::rules;
@@ -70,7 +70,7 @@ fn the_example_is_the_story() {
 }
 
 /// Returns what a journal says was done: submissions with their GPUs, stops and cancellations, in order.
-pub fn deeds(journal: &str) -> Vec<String> {
+pub fn actions(journal: &str) -> Vec<String> {
     let lines = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let deed = |line: Value| {
         let (action, job) = (line["action"].as_str()?, line["job"].as_str()?);
@@ -84,7 +84,7 @@ pub fn deeds(journal: &str) -> Vec<String> {
 }
 
 /// What is to be done, wherever the story is played.
-pub const DEEDS: [&str; 9] = [
+pub const ACTIONS: [&str; 9] = [
     "submit short on 2 v100",
     "submit flaky on 2 t4",
     "submit long on 2 t4 + 2 v100",
@@ -162,7 +162,7 @@ pub fn epochs(journal: &str) -> Epochs {
 
 /// What came of the story in the simulated cluster.
 pub struct Played {
-    pub deeds: Vec<String>,
+    pub actions: Vec<String>,
     /// When each job ended.
     pub ends: BTreeMap<String, f64>,
     pub epochs: Epochs,
@@ -178,7 +178,7 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
         .into_iter()
         .map(|job| (Time(0.0), Event::Added { job: Box::new(job), restart: false }))
         .collect();
-    let ways = Ways {
+    let ways = PlayOptions {
         rules: &rules,
         policy: policy.as_ref(),
         objective: Objective::MeanJct,
@@ -186,27 +186,27 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
         patience: u64::MAX,
     };
     let mut play = Play::new(World::new(site(delays), incidents(), Time(0.0)), orders, ways);
-    let (mut deeds, mut ends) = (Vec::new(), BTreeMap::new());
+    let (mut actions, mut ends) = (Vec::new(), BTreeMap::new());
     let (mut number, mut epochs) = (BTreeMap::new(), Epochs::new());
     while !play.is_over() && play.world.now().0 < 300.0 {
         play.turn(&mut |told| match told {
-            Told::Action(action) => deeds.extend(in_words(action)),
-            Told::Event(Event::Attempt { job, news: News::Ended { end: End::Completed, at }, .. }) => {
+            Update::Action(action) => actions.extend(in_words(action)),
+            Update::Event(Event::Attempt { job, news: News::Ended { end: End::Completed, at }, .. }) => {
                 ends.insert(job.to_string(), at.0);
             }
-            Told::Event(Event::Attempt { job, news: News::Submitted { .. }, .. }) => {
+            Update::Event(Event::Attempt { job, news: News::Submitted { .. }, .. }) => {
                 *number.entry(job.to_string()).or_insert(0) += 1;
             }
-            Told::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
+            Update::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
                 let job = job.to_string();
                 let length = report.length.expect("a length").0;
                 epochs.entry((job.clone(), number[&job])).or_default().push(length);
             }
-            Told::Event(_) => {}
+            Update::Event(_) => {}
         });
         play.world.pass(poll);
     }
-    Played { deeds, ends, epochs }
+    Played { actions, ends, epochs }
 }
 
 fn in_words(action: &Action) -> Vec<String> {
@@ -259,7 +259,7 @@ fn incidents() -> Vec<Incident> {
 
 #[test]
 fn the_simulated_cluster_plays_the_same_story() {
-    let Played { deeds, ends, .. } = simulated(DELAYS, POLL);
-    assert_eq!(deeds, DEEDS);
+    let Played { actions, ends, .. } = simulated(DELAYS, POLL);
+    assert_eq!(actions, ACTIONS);
     assert_eq!(ends.len(), 3, "{ends:?}");
 }

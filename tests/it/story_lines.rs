@@ -2,7 +2,7 @@
 
 use hsched::engine::{
     Action, Attempt, End, EpochReport, Moves, Observation, PastAttempt, Phase, QueueReason, Sighting,
-    Standing, State, Told, Tracked, apply, notice,
+    Standing, State, Tracked, Update, apply, notice,
 };
 use hsched::model::{Job, Seconds, Time};
 use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
@@ -31,7 +31,7 @@ fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
             story = Story::default();
         }
         let (samples, lessons) = (vec![sample], vec![lesson]);
-        story.hear(Told::Action(&Action::Learn { job: name("a"), samples, lessons }));
+        story.hear(Update::Action(&Action::Learn { job: name("a"), samples, lessons }));
         lines.extend(story.lines(&state).into_iter().map(|line| line.text));
     }
     lines
@@ -40,15 +40,15 @@ fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
 #[test]
 fn the_first_speed_and_notable_changes_are_told_once() {
     let samples = [(10, 150.0), (10, 151.0), (10, 151.0), (10, 165.0)];
-    let first = "learnt t4 150/s at batch 10 (its job file said 100/s)";
-    assert_eq!(learnt(true, &samples), [first, "learnt t4 165/s at batch 10 (before: 151/s)"]);
-    assert_eq!(learnt(false, &samples), [first, "learnt t4 165/s at batch 10 (before: 150/s)"]);
+    let first = "measured t4 150/s at batch 10 (job file: 100/s)";
+    assert_eq!(learnt(true, &samples), [first, "measured t4 165/s at batch 10 (before: 151/s)"]);
+    assert_eq!(learnt(false, &samples), [first, "measured t4 165/s at batch 10 (before: 150/s)"]);
     // As the job file said; then small changes that add up.
     let slow = [(10, 101.0), (10, 103.0), (10, 107.0)];
-    assert_eq!(learnt(false, &slow), ["learnt t4 107/s at batch 10 (before: 101/s)"]);
+    assert_eq!(learnt(false, &slow), ["measured t4 107/s at batch 10 (before: 101/s)"]);
     // With two batch sizes the speed holds for others, too.
     let sizes = [(10, 150.0), (40, 200.0), (40, 201.0)];
-    assert_eq!(learnt(true, &sizes)[1..], ["learnt t4 200/s (before: 150/s)"]);
+    assert_eq!(learnt(true, &sizes)[1..], ["measured t4 200/s (before: 150/s)"]);
 }
 
 /// What is told when these are seen, one after the other; and the job after that.
@@ -58,7 +58,7 @@ fn seen(job: Tracked, looks: Vec<Observation>) -> (Vec<String>, Tracked) {
         let events = notice(&state, &look);
         for event in &events {
             apply(&mut state, look.at, event, &rules(Moves::Never));
-            story.hear(Told::Event(event));
+            story.hear(Update::Event(event));
         }
         lines.extend(story.lines(&state).into_iter().map(|line| line.text));
     }
@@ -93,29 +93,26 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     let looks = [("Priority", false), ("Resources", false), ("JobHeldUser", true), ("JobHeldUser", true)];
     let looks = looks.into_iter().map(|(reason, is_stuck)| pending(reason, is_stuck)).collect();
     let (lines, tracked) = seen(tracked, looks);
-    assert_eq!(
-        lines,
-        [
-            "waits in the queue as job 7: Priority",
-            "waits in the queue: JobHeldUser, and does not start by itself"
-        ]
-    );
+    assert_eq!(lines, ["pending as job 7: Priority", "pending: JobHeldUser; it will not start by itself"]);
     assert_eq!(tracked.phase.attempt().and_then(|own| own.reason.as_deref()), Some("JobHeldUser"));
-    assert_eq!(Shown::new(&tracked).last(Time(20.0)), "in the queue as job 7 (JobHeldUser), 11.0 s ago");
+    assert_eq!(Shown::new(&tracked).last(Time(20.0)), "pending as job 7 (JobHeldUser), 11.0 s ago");
 }
 
 #[test]
 fn a_stop_without_a_new_epoch_is_not_called_saved() {
     let known = |tracked: Tracked| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
     let told = |tracked, looks| seen(known(tracked), looks).0;
-    let at_limit = "stopped at its time limit without a new epoch; starts again";
+    let at_limit = "stopped at its time limit without finishing an epoch; starts over";
     assert_eq!(told(runs(""), vec![ends(End::Saved, 50.0)]), [at_limit]);
-    assert_eq!(told(runs(""), vec![ends(End::Saved, 5.0)]), ["stopped without a new epoch; starts again"]);
+    assert_eq!(
+        told(runs(""), vec![ends(End::Saved, 5.0)]),
+        ["stopped without finishing an epoch; starts over"]
+    );
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
-    assert_eq!(saved[1..], ["saved its state; goes on after epoch 1 of 10"]);
+    assert_eq!(saved[1..], ["saved a checkpoint; resumes after epoch 1 of 10"]);
     let failed = End::Failed { exit: 7, signal: 0 };
     let last = told(runs(", retries: 1"), vec![ends(failed.clone(), 5.0)]);
-    assert_eq!(last, ["failed with exit status 7, one last retry; starts again"]);
+    assert_eq!(last, ["failed with exit status 7, last retry; starts over"]);
     let over = seen(known(runs(", retries: 0")), vec![ends(failed, 5.0)]).1;
     assert_eq!(over.last.1, "failed with exit status 7");
 }
@@ -140,8 +137,8 @@ fn what_reports_leave_unsaid_is_said() {
         seen(runs(""), looks).1.last.1
     };
     assert_eq!(told(0), "completed, but its ranks reported no epoch");
-    assert_eq!(told(1), "completed, but reported only 1 of 10 epochs");
-    assert_eq!(told(9), "completed, but reported only 9 of 10 epochs: epochs count from 1");
+    assert_eq!(told(1), "completed, but its ranks reported only 1 of 10 epochs");
+    assert_eq!(told(9), "completed, but its ranks reported only 9 of 10 epochs: epochs count from 1");
     assert_eq!(told(10), "completed");
     let beyond = |at| {
         let odd = vec![(name("a"), "r".to_owned(), "line 3 is about epoch 11".to_owned())];
@@ -173,5 +170,5 @@ fn a_silent_job_is_overdue() {
 #[test]
 fn a_job_that_slurm_does_not_show_is_waited_for() {
     let (lines, _) = seen(runs(""), vec![look(9.0, vec![])]);
-    assert_eq!(lines, ["Slurm does not show it; waits a minute to be sure"]);
+    assert_eq!(lines, ["not in the queue; waiting a minute to be sure"]);
 }

@@ -35,10 +35,13 @@ fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
 fn another_name_of_the_model_gives_its_speed() {
     assert_eq!(
         cells("throughput: {a100: 2400}", &["nvidia_a100_80gb_pcie", "v100"]),
-        ["2400 of a100; a100's speed used for nvidia_a100_80gb_pcie: the same model", "no throughput known"]
+        [
+            "2400 of a100; the speed of a100 is used for nvidia_a100_80gb_pcie: same model",
+            "no throughput known"
+        ]
     );
     let custom = cells("throughput: {FPGA: 7}", &["fpga"]);
-    assert_eq!(custom, ["7 of FPGA; FPGA's speed used for fpga: the same model"]);
+    assert_eq!(custom, ["7 of FPGA; the speed of FPGA is used for fpga: same model"]);
 }
 
 #[test]
@@ -76,10 +79,11 @@ fn limits_on_batches_need_the_same_memory() {
     assert_eq!(limits("t4", "t4"), "5 at most 64");
     assert_eq!(
         limits("t4", "tesla_t4"),
-        "5 at most 64; t4's max_batch used for tesla_t4: the same model and memory"
+        "5 at most 64; the max_batch of t4 is used for tesla_t4: same model and memory"
     );
-    let not =
-        |name, gpu_type| format!("5; {name}'s max_batch not used for {gpu_type}: their memory may differ");
+    let not = |name, gpu_type| {
+        format!("5; the max_batch of {name} is not used for {gpu_type}: their memory may differ")
+    };
     assert_eq!(limits("a100", "a100l"), not("a100", "a100l"));
     assert_eq!(limits("v100l", "v100"), not("v100l", "v100"));
     assert_eq!(limits("v100-pcie-16gb", "v100-32gb"), "5");
@@ -90,7 +94,7 @@ fn a_slice_has_no_speed_of_its_gpu() {
     assert_eq!(cells("throughput: {a100: 1}", &["a100_3g.20gb", "3g.20gb"]), ["no throughput known"; 2]);
     assert_eq!(
         cells("throughput: {3g.20gb: 1}", &["a100_3g.20gb"]),
-        ["1 of 3g.20gb; 3g.20gb's speed used for a100_3g.20gb: the same model"]
+        ["1 of 3g.20gb; the speed of 3g.20gb is used for a100_3g.20gb: same model"]
     );
 }
 
@@ -106,12 +110,12 @@ fn bf16_and_tf32_need_ampere() {
             "bf16 needs Ampere or newer",
             "3",
             "4",
-            "5; whether gpu computes in bf16 is not known"
+            "5; it is not known whether gpu supports bf16"
         ]
     );
     assert_eq!(
         of("tf32")[3..],
-        ["4; whether mi250x computes in tf32 is not known", "5; whether gpu computes in tf32 is not known"]
+        ["4; it is not known whether mi250x supports tf32", "5; it is not known whether gpu supports tf32"]
     );
     assert_eq!(of("fp16"), ["1", "2", "3", "4", "5"]);
 }

@@ -226,11 +226,11 @@ with tempfile.TemporaryDirectory() as folder:
     wrapped = lambda: DistributedDataParallel(torch.nn.Linear(3, 1))
     one, two = wrapped(), wrapped()
     for hidden in two, Pair(two), Net(two), Pair(Net(two)), Net(Net(two)), Pair([two]), Pair({"a": two}):
-        refused("critic has a model in DistributedDataParallel", lambda: hsched.Training(me, sampler, one, critic=hidden))
-    refused("model has a model in DistributedDataParallel", lambda: hsched.Training(me, sampler, Net(two)))
+        refused("critic contains a DistributedDataParallel model", lambda: hsched.Training(me, sampler, one, critic=hidden))
+    refused("model contains a DistributedDataParallel model", lambda: hsched.Training(me, sampler, Net(two)))
     refused("models=[...]", lambda: hsched.Training(me, sampler))
     together = hsched.replace(me, batches=(2, 2), world_size=2)
-    refused("not DistributedDataParallel, Linear", lambda: hsched.Training(together, sampler, models=[two, two.module]))
+    refused("got DistributedDataParallel, Linear", lambda: hsched.Training(together, sampler, models=[two, two.module]))
 
     training = hsched.Training(me, sampler, models=[one, two], critic=Pair(two.module))
     assert training.model is one and training.models == [one, two]
@@ -242,9 +242,9 @@ with tempfile.TemporaryDirectory() as folder:
 
     loader = DataLoader(TensorDataset(torch.randn(8, 3)), batch_sampler=sampler)
     prepared = type("DataLoaderShard", (DataLoader,), {"__module__": "accelerate.data_loader"})(loader.dataset, batch_sampler=sampler)
-    refused("accelerate has prepared this loader", lambda: next(other.steps(prepared)))
+    refused("this loader was prepared by accelerate", lambda: next(other.steps(prepared)))
     loader._is_accelerate_prepared = True
-    refused("accelerate has prepared this loader", lambda: next(other.steps(loader)))
+    refused("this loader was prepared by accelerate", lambda: next(other.steps(loader)))
 print("done")
 "#;
     assert_eq!(run(&python, &["-"], input), "done\n");

@@ -18,7 +18,7 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     if recognise(gpu_type.as_str()).is_none()
         && let Some(near) = spec::nearest(gpu_type.as_str(), catalogue::names())
     {
-        context.note(&format!("no GPU type is known as {gpu_type}; did you mean {near}?"));
+        context.note(&format!("no GPU type is known by the name {gpu_type}; did you mean {near}?"));
     }
     let key = SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
     #[expect(clippy::cast_precision_loss, reason = "a date to the second is enough")]
@@ -41,16 +41,16 @@ pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failu
         let count = file.cache.forget(model, gpu_type.as_ref());
         if count == 0 {
             let place = gpu_type.as_ref().map(|gpu_type| format!(" on {gpu_type}")).unwrap_or_default();
-            let failure = Failure::new(Exit::Failed, format!("no speed of {model}{place} is known"));
+            let failure = Failure::new(Exit::Failed, format!("no speed is known for {model}{place}"));
             let models: Vec<String> = file.cache.estimates().map(|(key, _)| key.model).collect();
             return Err(match spec::nearest(model, models.iter().map(String::as_str)) {
                 Some(near) if near != model.as_str() => failure.hint(format!("did you mean {near}?")),
-                _ => failure.hint("hsched cache show lists what is known"),
+                _ => failure.hint("hsched cache show lists all known speeds"),
             });
         }
         Ok(count)
     })?;
-    let verb = if *dry_run { "would forget" } else { "forgot" };
+    let verb = if *dry_run { "would delete" } else { "forgot" };
     let plural = if forgotten == 1 { "" } else { "s" };
     print(context, &format!("{verb} {forgotten} speed{plural} of {model}\n"))?;
     Ok(Exit::Done)

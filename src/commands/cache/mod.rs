@@ -13,11 +13,11 @@ use crate::exit::Exit;
 use crate::model::{GpuType, Precision, Speed};
 use crate::spec;
 
-/// Show, correct and share the measured speeds
+/// Show, edit and share the measured speeds
 ///
-/// Running jobs teach hsched how fast they are on each GPU type. `hsched plan` takes these speeds before those of the
-/// job file. They are in `throughput.json` of the state directory, by model (the job file's key `model`), GPU
-/// type and precision.
+/// hsched measures how fast each model trains on each GPU type while jobs run. `hsched plan` prefers these speeds to
+/// those of the job file. They are stored in `throughput.json` in the state directory, by model (job key `model`),
+/// GPU type and precision.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -26,67 +26,67 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show the measured speeds, how sure they are, and where they come from
+    /// Show the measured speeds with their errors and sources
     Show {
-        /// Only this model's.
+        /// Show only this model.
         model: Option<String>,
-        /// How to print them.
+        /// Output format.
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
         format: Format,
     },
-    /// Say how fast a model is on a GPU type, until it is measured
+    /// Set the speed of a model on a GPU type, until it is measured
     Set(SetArgs),
-    /// Forget what is known of a model, on one GPU type or all
+    /// Delete the speeds of a model, on one GPU type or all
     Forget(ForgetArgs),
     /// Print all measured speeds, for `hsched cache import`
     Export {
-        /// In which form: JSON has everything, CSV is for spreadsheets.
+        /// Output format: JSON is complete, CSV is for spreadsheets.
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
         format: ExportFormat,
     },
-    /// Take in the speeds that somebody exported
+    /// Import speeds that somebody exported
     ///
-    /// Both are kept: the later state of what each measured, and estimates over all. The order of imports does
-    /// not matter, nor how often.
+    /// Merges both sets of measurements. For each contributor and speed the later record wins, and speeds are fitted
+    /// to all contributors. The order of imports does not matter, and neither does importing a file twice.
     Import(ImportArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct SetArgs {
-    /// The model, as job files have it under `model` (else the job's name).
+    /// Model: the job key `model`, or the name of the job if that is not set.
     #[arg(value_parser = |text: &str| spec::jobs::label(text))]
     model: String,
-    /// The GPU type, as the cluster spells it.
+    /// GPU type, as the cluster spells it.
     #[arg(value_name = "GPU", value_parser = gpu_type)]
     gpu_type: GpuType,
-    /// Samples per second on one GPU (644), or a step's time (`alpha_ms=80,beta_ms=4.21`).
+    /// Samples per second on one GPU (644), or the time of a step (`alpha_ms=80,beta_ms=4.21`).
     #[arg(value_parser = speed, allow_hyphen_values = true)]
     speed: Speed,
-    /// The precision of jobs that name one.
+    /// Precision, for jobs that set the key `precision`.
     #[arg(long, value_name = "NAME", value_parser = precision)]
     precision: Option<Precision>,
-    /// Say what would change, and change nothing.
+    /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct ForgetArgs {
-    /// The model.
+    /// Model.
     model: String,
-    /// The GPU type; without one all are forgotten.
+    /// GPU type [default: all].
     #[arg(value_name = "GPU", value_parser = gpu_type)]
     gpu_type: Option<GpuType>,
-    /// Say what would be forgotten, and change nothing.
+    /// Show what would be deleted, and change nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct ImportArgs {
-    /// The file, JSON or CSV; - reads standard input.
+    /// File to import (JSON or CSV); - reads standard input.
     file: PathBuf,
-    /// Say what would change, and change nothing.
+    /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -94,10 +94,10 @@ struct ImportArgs {
 /// How speeds are given to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum ExportFormat {
-    /// The state directory's own file.
+    /// The format of the state directory.
     #[default]
     Json,
-    /// A row for each batch size.
+    /// One row per batch size.
     Csv,
 }
 

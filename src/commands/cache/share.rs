@@ -31,7 +31,7 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failu
     let other = read.map_err(|error| {
         let failure = Failure::from_error(Exit::BadInput, &error);
         let message = format!("{}: {}", args.file.display(), failure.message);
-        Failure { message, ..failure }.hint("hsched cache export makes such files")
+        Failure { message, ..failure }.hint("hsched cache export writes such files")
     })?;
     let (before, after) = speeds::change(context, args.dry_run, |file| {
         let before = file.cache.clone();

@@ -19,8 +19,8 @@ pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Re
     let rows: Vec<(SpeedKey, Measured)> = chosen.collect();
     if rows.is_empty() {
         context.note(match model {
-            Some(_) => "no speed of this model is known",
-            None => "no speed is known yet: hsched cache set and hsched cache import teach it some",
+            Some(_) => "no speed is known for this model",
+            None => "no speeds are known yet: use hsched watch or hsched probe to measure them, hsched cache set or hsched cache import to add them",
         });
     }
     match format {

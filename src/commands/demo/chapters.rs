@@ -55,25 +55,21 @@ pub(super) fn chapters(
     Ok(chapters)
 }
 
-const WELCOME: &str = "Four machines with three kinds of GPU, and four jobs to train on them. All of it is imagined, \
-    and hours pass in a moment; the decisions are made as on a real cluster.";
-const PLAN: &str = "jobs.yaml says how many samples a second each job trains on a GPU of each kind. Who should get what, \
-    so that the jobs are done soonest on average?";
+const WELCOME: &str = "This cluster has four nodes with three GPU types, and there are four training jobs. Everything is simulated, so hours pass in a moment, but all decisions are made as on a real cluster.";
+const PLAN: &str = "jobs.yaml gives the throughput of each job on each GPU type. Which job should get which GPUs to minimise the mean completion time?";
 const SUBMIT: &str = "Each becomes one Slurm job.";
-const SCRIPT: &str = "Its ranks get unequal parts of each batch, and are done with them at the same time: node, local \
-    rank, batch, micro-batch, steps, GPU.";
-const WATCH: &str = "Now we watch; single epochs and restarts are left out here. A figure in jobs.yaml is far off, a job \
-    will fail, and a machine will die.";
-const WAYS: &str = "The same hours in the same cluster, lived through in other ways:";
-const NEXT: &str = "Your turn: `hsched doctor` looks at your cluster, `hsched init` writes a job file to begin with; \
-    without Slurm, `hsched generate` makes up a cluster and jobs to plan.";
+const SCRIPT: &str = "Its ranks get unequal local batches and finish them at the same time. The columns are node, local rank, local batch, micro-batch, accumulation steps, GPU type.";
+const WATCH: &str = "Now watch the jobs (single epochs and restarts are not shown). One throughput in jobs.yaml is far off, one job will fail, and one node will die.";
+const WAYS: &str =
+    "The same jobs and events on the same cluster, without moves and with equal local batches:";
+const NEXT: &str = "Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job file to start from. Without Slurm, `hsched generate` writes a random cluster and jobs to plan.";
 
 /// What the reader is told when something happens for the first time.
 const REMARKS: [(Topic, &str); 5] = [
-    (Topic::Speed, "Its ranks measured it. From now on that counts, not the job file."),
-    (Topic::Stop, "What the moves gain is worth more than the restarts cost."),
-    (Topic::End, "It is tried again after a short wait, and no finished epoch is lost."),
-    (Topic::NodeDown, "Its job is not to blame and loses no retry; it waits for other GPUs."),
+    (Topic::Speed, "Its ranks measured the real speed. From now on hsched uses that, not the job file."),
+    (Topic::Stop, "The moves save more time than the restarts cost."),
+    (Topic::End, "It is retried after a short delay, and no finished epoch is lost."),
+    (Topic::NodeDown, "The job did not cause this, so it uses no retry. It waits for other GPUs."),
     (Topic::Completed, "Its GPUs are free for others."),
 ];
 
@@ -134,8 +130,7 @@ fn outcome(played: &Performance) -> &'static str {
     let is_whole =
         |tracked: &Tracked| completion(tracked).is_some() && reports(tracked) == tracked.job.epochs;
     if played.state.jobs.iter().all(is_whole) {
-        "All jobs are complete, and each epoch was done exactly once. PREDICTED is the first plan's word, before anything \
-         went wrong:"
+        "All jobs are complete, and each epoch was done exactly once. PREDICTED is from the first plan, before anything went wrong:"
     } else {
         "Not all jobs are complete:"
     }

@@ -21,19 +21,19 @@ use crate::model::{JobName, Seconds};
 use crate::policy::{self, Parameters, Sharing};
 use crate::ui::Progress;
 
-/// See what hsched does: plan, submit, watch, learn and re-plan, on an imagined cluster
+/// Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan
 ///
-/// Needs no Slurm, no GPU and no files, and changes nothing. Hours of training pass in a moment: the cluster and its
-/// queue are simulated, all decisions, tables and scripts are made by the same code as for a real one.
+/// Needs no Slurm, GPU or files, and changes nothing. The cluster and its queue are simulated, so hours of training
+/// take a moment. All decisions, tables and scripts come from the same code as on a real cluster.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Do not pause between the lines on a terminal.
+    /// Do not pause between lines.
     #[arg(long)]
     fast: bool,
-    /// Seed of the small differences between the ranks' computing times.
+    /// Seed of the small random differences between the compute times of ranks.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// How to print the story.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -62,7 +62,7 @@ impl Subcommand for Args {
         let scene = Scene::new(&context.settings, self.seed)?;
         let policy = policy::find(policy::names()[0], Parameters::default())
             .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))?;
-        let progress = Progress::start("imagining a cluster".to_owned());
+        let progress = Progress::start("simulating a cluster".to_owned());
         let played = perform(&scene, policy.as_ref());
         let other = |sharing| completions(&without_moves(&scene, policy.as_ref(), sharing));
         let way = |name, word, completions| Way { name, word, completions };

@@ -1,10 +1,10 @@
 //! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
-use crate::engine::{Action, Batch, Moves, Outcome, Phase, Rules, State, Told, Tracked};
+use crate::engine::{Action, Batch, Moves, Outcome, Phase, Rules, State, Tracked, Update};
 use crate::model::Seconds;
 use crate::policy::{Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Verdict};
-use crate::simulate::{Play, Ways};
+use crate::simulate::{Play, PlayOptions};
 use crate::ui::{Story, StoryLine};
 
 /// A story that has been played.
@@ -31,12 +31,12 @@ const LONGEST: Seconds = Seconds(1e6);
 /// Plays the story with moves.
 pub(super) fn perform(scene: &Scene, policy: &dyn Policy) -> Performance {
     let rules = scene.rules(Moves::Auto { margin: MARGIN });
-    let mut play = Play::new(scene.world(), scene.orders(), ways(scene, &rules, policy));
+    let mut play = Play::new(scene.world(), scene.orders(), options(scene, &rules, policy));
     let (mut story, mut first, mut lines) = (Story::default(), None, Vec::new());
     loop {
         let now = play.world.now();
         play.turn(&mut |told| {
-            if let (None, Told::Action(Action::Submit(batch))) = (&first, told) {
+            if let (None, Update::Action(Action::Submit(batch))) = (&first, told) {
                 first = Some((**batch).clone());
             }
             story.hear(told);
@@ -57,7 +57,7 @@ pub(super) fn without_moves(scene: &Scene, policy: &dyn Policy, sharing: Sharing
         Sharing::Equal => &equal,
     };
     let rules = scene.rules(Moves::Never);
-    let mut play = Play::new(scene.world(), scene.orders(), ways(scene, &rules, policy));
+    let mut play = Play::new(scene.world(), scene.orders(), options(scene, &rules, policy));
     play.run(POLL, BEGIN.after(LONGEST));
     play.state
 }
@@ -78,8 +78,8 @@ pub(super) fn completions(state: &State) -> Option<(Seconds, Seconds)> {
     Some((value(Objective::MeanJct), value(Objective::Makespan)))
 }
 
-fn ways<'a>(scene: &Scene, rules: &'a Rules, policy: &'a dyn Policy) -> Ways<'a> {
-    Ways { rules, policy, objective: Objective::MeanJct, seed: scene.seed(), patience: PATIENCE }
+fn options<'a>(scene: &Scene, rules: &'a Rules, policy: &'a dyn Policy) -> PlayOptions<'a> {
+    PlayOptions { rules, policy, objective: Objective::MeanJct, seed: scene.seed(), patience: PATIENCE }
 }
 
 impl Policy for EqualBatches<'_> {

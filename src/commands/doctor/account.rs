@@ -15,7 +15,7 @@ pub(super) fn check(
 ) -> Check {
     let own = match associations {
         Ok(own) => own,
-        Err(error) => return Check::note(NAME, format!("what you may use is not known: {error}")),
+        Err(error) => return Check::note(NAME, format!("your accounts could not be read: {error}")),
     };
     let wanted = Wanted {
         account: chosen.account.as_deref(),
@@ -29,7 +29,7 @@ pub(super) fn check(
         return Check::problem(NAME, troubles.join("; ")).advise(keys);
     }
     match own.accounts().as_slice() {
-        [] => Check::ok(NAME, "Slurm keeps none, or does not tell"),
-        names => Check::ok(NAME, format!("you may charge {}", names.join(", "))),
+        [] => Check::ok(NAME, "none found: Slurm has no accounting, or does not show it"),
+        names => Check::ok(NAME, format!("you can use {}", names.join(", "))),
     }
 }

@@ -12,11 +12,10 @@ use crate::ui::duration;
 pub(super) fn gpus(cluster: &Cluster, notes: &[String]) -> Vec<Check> {
     let types = cluster.summary(RankNeeds { cpus: 1, memory: 0 });
     if types.is_empty() {
-        let found = format!("none on {} nodes that this user can see", cluster.nodes.len());
-        return vec![
-            Check::problem("gpus", found)
-                .advise("ask for a partition with GPUs; `sinfo -o '%P %G'` shows them"),
-        ];
+        let found = format!("none on the {} nodes that you can see", cluster.nodes.len());
+        return vec![Check::problem("gpus", found).advise(
+            "ask your administrators for access to a partition with GPUs; `sinfo -o '%P %G'` lists them",
+        )];
     }
     let list: Vec<String> =
         types.iter().map(|(gpu_type, counts)| format!("{} {gpu_type}", counts.total)).collect();
@@ -40,7 +39,7 @@ fn untyped(cluster: &Cluster) -> Option<Check> {
     let found = format!("no type on {}; they count as type \"gpu\"", names?);
     Some(
         Check::note("gpu types", found)
-            .advise("say their type in the setting untyped_gpus, or give throughput for gpu"),
+            .advise("set their type with the setting untyped_gpus, or give jobs a throughput for gpu"),
     )
 }
 
@@ -63,8 +62,8 @@ fn bare_nodes(cluster: &Cluster) -> Option<Check> {
     let beside = |node: &Node| with.iter().any(|other| !node.partitions.is_disjoint(&other.partitions));
     let names = named(cluster, |node| node.gpu_total() == 0 && beside(node))?;
     Some(
-        Check::note("gpus", format!("none on {names}, beside nodes of the same partition that have some"))
-            .advise("fine for CPU nodes; else their GRES is missing in Slurm's configuration"),
+        Check::note("gpus", format!("none on {names}, although other nodes of the partition have GPUs"))
+            .advise("fine for CPU nodes; otherwise their GRES is missing from Slurm's configuration"),
     )
 }
 
@@ -72,7 +71,7 @@ fn unavailable(cluster: &Cluster) -> Option<Check> {
     let names = named(cluster, |node| node.gpu_total() > 0 && node.state.availability() != Availability::Up)?;
     Some(
         Check::note("nodes", format!("{names}: down, drained or reserved"))
-            .advise("plans leave them out; `hsched inventory` shows why"),
+            .advise("plans do not use them; `hsched inventory` shows why"),
     )
 }
 
@@ -90,18 +89,18 @@ pub(super) fn partitions(partitions: &[PartitionLimits], chosen: Option<&str>) -
     let known = |name: &str| partitions.iter().find(|partition| partition.name == name);
     match chosen {
         None if !partitions.iter().any(|partition| partition.default) => {
-            let check = Check::problem("partitions", "no default, and the settings name none");
+            let check =
+                Check::problem("partitions", "no default partition, and the setting partition is not set");
             checks.push(check.advise("set partition"));
         }
         None => {}
         Some(chosen) => {
             let missing: Vec<&str> = chosen.split(',').filter(|name| known(name).is_none()).collect();
             if !missing.is_empty() {
-                let found =
-                    format!("the setting partition names {}, which this user cannot see", missing.join(", "));
+                let found = format!("the setting partition is {}, which you cannot see", missing.join(", "));
                 let names: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
                 checks.push(
-                    Check::problem("partitions", found).advise(format!("known are {}", names.join(", "))),
+                    Check::problem("partitions", found).advise(format!("choose one of {}", names.join(", "))),
                 );
             }
         }
@@ -150,11 +149,11 @@ mod tests {
                 "ok: 4 V100, 4 gpu, 1 tesla_v100",
                 "note: no type on c; they count as type \"gpu\"",
                 "note: V100 and tesla_v100 are names of v100",
-                "note: none on d, beside nodes of the same partition that have some",
+                "note: none on d, although other nodes of the partition have GPUs",
                 "note: b: down, drained or reserved",
             ]
         );
-        assert_eq!(found("nodes: [{name: a}]"), ["problem: none on 1 nodes that this user can see"]);
+        assert_eq!(found("nodes: [{name: a}]"), ["problem: none on the 1 nodes that you can see"]);
     }
 
     #[test]

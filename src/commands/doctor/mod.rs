@@ -22,13 +22,13 @@ use crate::ui::{Align, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
-/// One line per check: ok, note (works, but mind this) or problem (something will fail). Reads all files of the state
-/// directory and says which is damaged. Asks the controller four short questions, and accounting two, and changes nothing.
-/// Ends with 0 when there is no problem, with 69 when
-/// Slurm is missing or does not answer, and with 1 on any other problem.
+/// Prints one line per check: ok, note (works, but be aware) or problem (something will fail). Reads every file of
+/// the state directory and reports damaged ones. Makes four short requests to the controller and two to accounting, and
+/// changes nothing. Exits with 0 if there are no problems, 69
+/// if Slurm is missing or does not answer, and 1 otherwise.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -92,10 +92,10 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
     if let Ok(text) = &ping
         && printed::is_up(text) == Some(false)
     {
-        let check = Check::problem("controller", "no controller is up (scontrol ping)");
-        checks.push(
-            check.advise("wait, or tell the administrators; plan meanwhile with --cluster or --from FILE"),
-        );
+        let check = Check::problem("controller", "no controller is up, according to scontrol ping");
+        checks.push(check.advise(
+            "wait, or tell your administrators; until then, plan with --cluster FILE or --from FILE",
+        ));
         return (checks, false);
     }
     let begin = context.clock.elapsed();
@@ -137,9 +137,9 @@ fn absent(name: &'static str, error: &CommandError) -> Check {
             "log in to a login node or load the module slurm; without Slurm, plan with --cluster FILE"
         }
         CommandError::TimedOut { .. } => {
-            "see whether `scontrol ping` answers; allow more time with --set slurm_timeout=60s"
+            "check whether `scontrol ping` answers; allow more time with --set slurm_timeout=60s"
         }
-        _ => "see whether `scontrol ping` answers; without Slurm, plan with --cluster or --from FILE",
+        _ => "check whether `scontrol ping` answers; without Slurm, plan with --cluster FILE or --from FILE",
     })
 }
 
@@ -148,26 +148,26 @@ fn environment() -> Check {
     let variables = process_environment().map(|(name, _)| name);
     let cleared = cleared_variables(variables);
     if cleared.is_empty() {
-        return Check::ok("environment", "no variables that change Slurm's commands");
+        return Check::ok("environment", "no variables that change the behaviour of Slurm's commands");
     }
     let inside = cleared.iter().any(|name| name == "SLURM_JOB_ID");
     let check =
-        Check::note("environment", format!("hsched keeps {} from Slurm's commands", cleared.join(", ")));
+        Check::note("environment", format!("hsched hides {} from Slurm's commands", cleared.join(", ")));
     if inside {
         return check
-            .advise("this is inside a Slurm job; hsched belongs on login nodes, where no job ends it");
+            .advise("this shell runs inside a Slurm job; run hsched on a login node, where it does not end with the job");
     }
-    check.advise("nothing to do; options for your jobs go into `sbatch` in the settings")
+    check.advise("nothing to do; put options for your jobs into the setting `sbatch`")
 }
 
 fn settings(context: &Context) -> Vec<Check> {
     if let Some(problems) = &context.wrong_settings {
         let check = |problem: &SettingsProblem| {
             Check::problem("settings", problem.to_string())
-                .advise("no other command runs before this is right")
+                .advise("fix this first: other commands do not run before that")
         };
         return problems.as_slice().iter().map(check).collect();
     }
     let given = context.settings.rows().iter().filter(|row| row.origin != Origin::Default).count();
-    vec![Check::ok("settings", format!("valid, {given} given; `hsched config show` lists them"))]
+    vec![Check::ok("settings", format!("valid, {given} set; `hsched config show` lists them"))]
 }

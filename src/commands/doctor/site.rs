@@ -16,13 +16,12 @@ const OLDEST: (u32, u32) = (22, 5);
 pub(super) fn tools(client: Option<&str>, sbatch: Option<CommandError>) -> Vec<Check> {
     let mut checks = Vec::new();
     checks.push(match client.and_then(|version| Some((version, release(version)?))) {
-        Some((version, release)) if release < OLDEST => Check::note(
-            "tools",
-            format!("Slurm {version} is older than any that hsched was tried with (22.05)"),
-        )
-        .advise("if `hsched inventory` looks right, go on"),
+        Some((version, release)) if release < OLDEST => {
+            Check::note("tools", format!("Slurm {version} is older than the oldest version tested (22.05)"))
+                .advise("if `hsched inventory` looks right, carry on")
+        }
         Some((version, _)) => Check::ok("tools", format!("Slurm {version}")),
-        None => Check::note("tools", "sinfo does not say its version"),
+        None => Check::note("tools", "sinfo does not print its version"),
     });
     if let Some(error) = sbatch {
         checks
@@ -38,12 +37,15 @@ pub(super) fn controller(config: &Config, client: Option<&str>, took: Duration) 
     if let (Some(server), Some(client)) = (server, client)
         && release(server) != release(client)
     {
-        return Check::note("controller", format!("{name} runs Slurm {server}, the tools here are {client}"))
-            .advise("fine within two releases; else ask for newer tools");
+        return Check::note(
+            "controller",
+            format!("{name} runs Slurm {server}, but the commands here are {client}"),
+        )
+        .advise("fine within two major releases; otherwise ask your administrators for newer commands");
     }
     let found = format!("{name} runs Slurm {}", server.unwrap_or("of an unknown version"));
     if seconds > 5.0 {
-        return Check::note("controller", format!("{found}; it took {seconds:.1} s to answer"))
+        return Check::note("controller", format!("{found}; it took {seconds:.1} s to respond"))
             .advise("if commands time out, set slurm_timeout higher");
     }
     Check::ok("controller", found)
@@ -55,10 +57,10 @@ pub(super) fn clock(config: &Config, here: NaiveDateTime) -> Option<Check> {
     Some(match skew {
         0..=30 => Check::ok("clock", "this machine and the controller agree"),
         31..=240 => Check::note("clock", format!("this machine and the controller differ by {skew} s"))
-            .advise("the administrators should run NTP on both"),
+            .advise("ask your administrators to run NTP on both"),
         // Munge takes no credential that is older than five minutes.
         _ => Check::problem("clock", format!("this machine and the controller differ by {skew} s"))
-            .advise("Slurm will refuse commands from here; the administrators should run NTP on both"),
+            .advise("Slurm will reject commands from here; ask your administrators to run NTP on both"),
     })
 }
 
@@ -66,12 +68,12 @@ pub(super) fn selection(config: &Config) -> Check {
     match config.get("SelectType") {
         Some("select/cons_tres") => Check::ok("selection", "select/cons_tres: GPUs are allocated one by one"),
         Some(other @ ("select/linear" | "select/cons_res")) => {
-            Check::problem("selection", format!("SelectType={other} knows no GPU options")).advise(
-                "jobs may be refused or get whole nodes; the administrators should use select/cons_tres",
+            Check::problem("selection", format!("SelectType={other} does not support GPU options")).advise(
+                "jobs may be rejected or get whole nodes; ask your administrators for select/cons_tres",
             )
         }
         Some(other) => Check::note("selection", format!("SelectType={other} is not known to hsched")),
-        None => Check::note("selection", "the controller does not say its SelectType"),
+        None => Check::note("selection", "the controller does not report its SelectType"),
     }
 }
 
@@ -79,17 +81,17 @@ pub(super) fn het_jobs(config: &Config, het_steps: bool) -> Check {
     let off =
         |key| ["disable_hetjob_steps", "disable_hetero_steps"].iter().any(|word| config.lists(key, word));
     if off("SchedulerParameters") || off("LaunchParameters") {
-        let found = "this site has steps over heterogeneous jobs disabled";
+        let found = "steps over heterogeneous jobs are disabled at this site";
         return if het_steps {
             Check::problem("mixed jobs", found)
-                .advise("set het_steps = false, else jobs over mixed GPUs fail when they start")
+                .advise("set het_steps = false; otherwise jobs on mixed GPU types fail when they start")
         } else {
             Check::ok("mixed jobs", format!("{found}, and het_steps = false"))
         };
     }
     match config.get("SchedulerType") {
         Some("sched/backfill") | None if het_steps => {
-            Check::ok("mixed jobs", "heterogeneous jobs start through backfill")
+            Check::ok("mixed jobs", "heterogeneous jobs are started by the backfill scheduler")
         }
         Some(other) if het_steps && other != "sched/backfill" => {
             Check::problem("mixed jobs", format!("SchedulerType={other} never starts heterogeneous jobs"))
@@ -104,14 +106,14 @@ pub(super) fn accounting(config: &Config, answer: Option<Result<(), CommandError
     match answer {
         None => {
             let age = config.number("MinJobAge").map_or("a while".into(), |seconds| format!("{seconds} s"));
-            Check::note("accounting", format!("off: Slurm forgets a job {age} after its end"))
-                .advise("read the state of ended jobs in time; their output and hsched's reports stay")
+            Check::note("accounting", format!("off: Slurm forgets a job {age} after it ends"))
+                .advise("run hsched watch at least that often; output files and reports are kept")
         }
         Some(Err(error)) => Check::note("accounting", format!("on, but sacct does not work here: {error}")),
         Some(Ok(())) if !config.lists("AccountingStorageTRES", "gres/gpu") => {
             // Items are written gres/gpu and gres/gpu:v100.
             Check::note("accounting", "on, without GPUs (AccountingStorageTRES lacks gres/gpu)")
-                .advise("Slurm keeps no record of GPU hours here; nothing to do for hsched")
+                .advise("Slurm does not record GPU hours here; hsched does not need them")
         }
         Some(Ok(())) => Check::ok("accounting", "on, with GPUs"),
     }

@@ -24,30 +24,31 @@ use crate::spec;
 use crate::throughput::Cache;
 use crate::ui::{Align, Table};
 
-/// Measure how fast jobs are on GPU types of which nobody knows, with short jobs of their own commands
+/// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///
-/// Starts each job's command on one GPU of every type without a speed, with `HSCHED_EPOCHS=1` and up to two batch sizes (the
-/// global batch or what `max_batch` allows, and a quarter of it), stops it when it has reported an epoch or a
-/// probe, and keeps what it showed in the cache of measured speeds, each as soon as its probe has ended. Programs that use `training.probe` of
-/// `hsched_ddp` show both sizes in one run of seconds. The job's own checkpoints are not touched. Ctrl-C cancels the
-/// probes that have not ended.
+/// Runs the command of each job on one GPU of every type without a known speed, with `HSCHED_EPOCHS=1` and up to two
+/// batch sizes: the global batch (or `max_batch`) and a quarter of it. Stops the command when it has reported an
+/// epoch or a probe. Stores each measurement as soon as its probe has ended.
+///
+/// Programs that call `training.probe` of `hsched_ddp` measure both batch sizes in one run of a few seconds. Probes
+/// do not touch the job's own checkpoints. Ctrl-C cancels the probes that have not ended.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The job file (YAML); - reads standard input.
+    /// Job file (YAML); - reads standard input.
     jobs: PathBuf,
-    /// Only this job; may be given several times.
+    /// Probe only this job; may be given several times.
     #[arg(long = "job", short = 'j', value_name = "NAME")]
     names: Vec<String>,
-    /// Also types of which only the job file says a speed.
+    /// Also probe GPU types whose speed is known only from the job file.
     #[arg(long)]
     all: bool,
-    /// The longest that a probe may run, such as 5m; at least a minute.
+    /// Time limit of a probe, such as 5m; at least one minute.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = minutes)]
     time: Seconds,
-    /// Say what would be measured, and submit nothing.
+    /// Show what would be measured, and submit nothing.
     #[arg(long)]
     dry_run: bool,
-    /// How to print what was measured.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -82,7 +83,7 @@ impl Args {
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let mut jobs = input::jobs(&input::text(&self.jobs)?, &self.jobs)?;
         if let Some(name) = self.names.iter().find(|name| jobs.iter().all(|job| job.name.as_str() != *name)) {
-            let failure = Failure::new(Exit::Usage, format!("--job {name}: the file has no such job"));
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the job file"));
             let near = spec::nearest(name, jobs.iter().map(|job| job.name.as_str()));
             return Err(match near {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
@@ -142,7 +143,7 @@ impl Args {
             let probes: Vec<Value> = wanted.iter().map(probe).collect();
             print(context, &json_text(&json!({ "schema": "hsched.probe/1", "probes": probes }))?)?;
         } else if wanted.is_empty() {
-            print(context, "Nothing to measure: every speed is known.\n")?;
+            print(context, "Nothing to measure: all speeds are known.\n")?;
         } else {
             let mut table = Table::new(&[
                 ("JOB", Align::Left),

@@ -14,8 +14,8 @@ use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, Opened, live_failure};
 use crate::commands::{speeds, submission};
 use crate::engine::{
-    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Told, Tracked, World, apply, carry_out,
-    notice,
+    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Tracked, Update, World, apply,
+    carry_out, notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -157,11 +157,11 @@ impl Prober<'_> {
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
             let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
             if let Some(twice) = submission::in_queue(&names, &queue, &State::default()) {
-                let message = format!("in the queue already: {}", twice.jobs);
+                let message = format!("already in the queue: {}", twice.jobs);
                 return Err(Failure::new(Exit::Failed, message)
-                    .hint("cancel them with scancel, or wait for their end"));
+                    .hint("cancel them with scancel, or wait for them to end"));
             }
-            submission::mean(&mut round.state, &mut batch, seen.at);
+            submission::mark_submitted(&mut round.state, &mut batch, seen.at);
             // Those without a GPU have their turn in the next round.
             round.state.jobs.retain(|tracked| tracked.phase.attempt().is_some());
             let action = Action::Submit(Box::new(batch));
@@ -208,7 +208,7 @@ impl Prober<'_> {
         self.with_world(&directory, |world| {
             let (seen, _) = world.observe_jobs(&round.state).map_err(|error| live_failure(&error))?;
             for event in notice(&round.state, &seen) {
-                round.story.hear(Told::Event(&event));
+                round.story.hear(Update::Event(&event));
                 // The length of a whole probe is no measure: it may end after a few steps.
                 let is_epoch = matches!(event, Event::Attempt { news: News::Epoch(_), .. });
                 if let Some(Action::Learn { job, samples, .. }) =
@@ -309,9 +309,9 @@ impl Prober<'_> {
         let measured = round.found.iter().filter(|(_, found)| found.trouble.is_none()).map(|(name, _)| name);
         let measured: Vec<&str> = measured.map(JobName::as_str).collect();
         let failure = match kept {
-            Err(kept) => failure.hint(format!("what was measured could not be kept: {}", kept.message)),
-            Ok(()) if measured.is_empty() => failure.hint("nothing was measured yet"),
-            Ok(()) => failure.hint(format!("what was measured is kept: {}", measured.join(", "))),
+            Err(kept) => failure.hint(format!("the measurements could not be stored: {}", kept.message)),
+            Ok(()) if measured.is_empty() => failure.hint("nothing has been measured yet"),
+            Ok(()) => failure.hint(format!("the measurements are stored: {}", measured.join(", "))),
         };
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
         let own = |tracked: &Tracked| Some((tracked.job.name.clone(), tracked.phase.attempt()?.job_id?));

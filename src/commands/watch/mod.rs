@@ -19,49 +19,49 @@ use crate::settings::Flag;
 use crate::spec;
 use crate::store::{StateDir, StateError};
 
-/// Follow the jobs: count their epochs, learn their speeds, give free GPUs to those that wait, try again what failed
+/// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
 ///
-/// Looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when every job has ended;
-/// it can be stopped and started again at any time, and loses nothing. From cron: `hsched watch --once`. Exit code 1 at the end
-/// says that a job failed or was cancelled.
+/// Each turn looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when all jobs have
+/// ended, with exit code 1 if a job failed or was cancelled. You can kill it at any time and start it again without
+/// losing anything. From cron, use `hsched watch --once`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(super) struct Args {
-    /// Take one turn and end.
+    /// Run one turn and exit.
     #[arg(long, conflicts_with_all = ["interval", "forever"])]
     once: bool,
-    /// Time between two looks, such as 30s or 5m.
+    /// Time between two turns, such as 30s or 5m.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = interval)]
     interval: Duration,
-    /// Go on when all jobs have ended: more may be added.
+    /// Keep running when all jobs have ended, for jobs that are added later.
     #[arg(long)]
     forever: bool,
-    /// Say what would be done and why, and do nothing.
+    /// Show what would be done and why, without doing it.
     #[arg(long)]
     dry_run: bool,
-    /// Whether running jobs are stopped to go on on better GPUs. With never, free GPUs go to jobs that wait.
+    /// Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     moves: Wanted,
-    /// Also submit jobs that find no free GPUs: they wait in Slurm's queue for GPUs that others hold.
+    /// Also submit jobs for which no GPUs are free: they wait in Slurm's queue.
     ///
-    /// On a cluster that is always full a job gets nothing before it has stood in the queue. The setting `capacity` says
-    /// how many GPUs of each type to ask for at most.
+    /// Use this on a cluster that is always full. The setting `capacity` limits how many GPUs of each type to ask
+    /// for.
     #[arg(long)]
     queue: bool,
-    /// auto: how far the time saved must exceed what stopping and starting again costs, as a part of that.
+    /// auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost.
     #[arg(long, value_name = "FRACTION", default_value_t = 0.5, value_parser = margin)]
     margin: f64,
-    /// Run on the very nodes of the plan, not only on nodes of their kind.
+    /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
     #[arg(long)]
     pin: bool,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
-    /// How to print what happens: lines for people, or one JSON object a line with time, job, topic and text.
+    /// Output format: text, or one JSON object per line with time, job, topic and text.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    /// End each search after this long and take the best plan so far.
+    /// Stop each search after this time and use the best plan found so far.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     budget: Duration,
 }
@@ -94,7 +94,7 @@ impl Subcommand for Args {
         let root = state::root(context)?;
         let _alone = StateDir::lock_watch(&root).map_err(|error| match error {
             StateError::Locked { path } => {
-                let message = format!("{}: another hsched watch follows these jobs", path.display());
+                let message = format!("{}: another hsched watch already follows these jobs", path.display());
                 Failure::new(Exit::Locked, message).hint("hsched status shows them")
             }
             other => state::failure(&other),

@@ -12,7 +12,7 @@ use crate::commands::cli::print;
 use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, Opened, live_failure};
 use crate::commands::watch::Args;
-use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Told, Tracked, Turn};
+use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
@@ -134,8 +134,8 @@ impl<'a> Watch<'a> {
         self.with_world(|world, state, _, planner| {
             let turn = engine::look(world, state, (&self.rules, planner))?;
             let mut story = self.story.borrow_mut();
-            turn.events.iter().for_each(|event| story.hear(Told::Event(event)));
-            turn.step.actions.iter().for_each(|action| story.hear(Told::Action(action)));
+            turn.events.iter().for_each(|event| story.hear(Update::Event(event)));
+            turn.step.actions.iter().for_each(|action| story.hear(Update::Action(action)));
             drop(story);
             self.print(&notes(&turn), &turn.step.state);
             Ok(())
@@ -159,7 +159,7 @@ impl<'a> Watch<'a> {
                     summary = left.summary;
                     if let Some(outage) = outage.take() {
                         let length = state::now(self.context).since(outage.since);
-                        self.say(&format!("all is well again, after {}", duration(length)));
+                        self.say(&format!("working again after {}", duration(length)));
                     }
                     if !left.busy && !self.args.forever && !wished {
                         print(self.context, &left.table.unwrap_or_default())?;
@@ -169,7 +169,7 @@ impl<'a> Watch<'a> {
                 // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
                     if outage.as_ref().is_none_or(|outage| outage.message != failure.message) {
-                        self.say(&format!("{}; goes on trying", failure.message));
+                        self.say(&format!("{}; will keep trying", failure.message));
                         let since = outage.map_or_else(|| state::now(self.context), |outage| outage.since);
                         outage = Some(Outage { since, message: failure.message });
                     }
@@ -181,7 +181,7 @@ impl<'a> Watch<'a> {
                 continue;
             }
             let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
-            let _status = Progress::start(format!("{summary}; looks every {seconds}"));
+            let _status = Progress::start(format!("{summary}; next turn in {seconds}"));
             if self.context.terminal.loses_reader_within(pause) {
                 // As `head` does it: whoever read it has seen enough.
                 return Ok(Exit::Done);
@@ -200,7 +200,7 @@ impl<'a> Watch<'a> {
         self.with_world(|world, state, ledger, planner| {
             let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
-            let mut hear = |told: Told<'_>| self.story.borrow_mut().hear(told);
+            let mut hear = |told: Update<'_>| self.story.borrow_mut().hear(told);
             let turn =
                 engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
             // What was done is said even where what came after it failed.
@@ -238,7 +238,7 @@ impl<'a> Watch<'a> {
         let Opened { mut state, mut ledger, taken } =
             state::ledger(context, &directory, &self.rules, self.args.dry_run)?;
         for event in &taken {
-            self.story.borrow_mut().hear(Told::Event(event));
+            self.story.borrow_mut().hear(Update::Event(event));
         }
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
@@ -270,7 +270,7 @@ impl<'a> Watch<'a> {
             return String::new();
         }
         if state.jobs.is_empty() {
-            return "no jobs: hsched add JOBS or hsched submit JOBS makes some known\n".into();
+            return "no jobs: add some with hsched add JOBS or hsched submit JOBS\n".into();
         }
         let mut followed = state.clone();
         followed.jobs.retain(|tracked| self.follows(tracked));

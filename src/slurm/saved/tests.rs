@@ -84,7 +84,7 @@ fn hscheds_own_question_to_sinfo() {
     g1 idle t4:0/1 cpus 0/1 MiB 0/1 in gpu
     partition gpu (default) unlimited
     ");
-    assert_snapshot!(check("x\u{1f}y\u{1e}"), @r#"looks like hsched's own question to sinfo, but no node in it can be read: sinfo printed nothing that can be read; it begins with "x y""#);
+    assert_snapshot!(check("x\u{1f}y\u{1e}"), @r#"looks like hsched's own question to sinfo, but no node in it can be read: the output of sinfo could not be parsed; it begins with "x y""#);
 }
 
 #[test]

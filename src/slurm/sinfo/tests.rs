@@ -110,7 +110,7 @@ fn odd_values_become_notes_and_the_rest_goes_on() {
 #[test]
 fn output_of_another_program_is_an_error() {
     let error = parse("\nusage: sinfo\nmore").expect_err("no sinfo");
-    assert_eq!(error.to_string(), "sinfo printed nothing that can be read; it begins with \"usage: sinfo\"");
+    assert_eq!(error.to_string(), "the output of sinfo could not be parsed; it begins with \"usage: sinfo\"");
     assert_eq!(parse("\n").expect("a cluster without nodes").0, Cluster::default());
 }
 

@@ -94,7 +94,7 @@ impl RecordRow {
         for text in [&model, &self.contributor] {
             spec::jobs::label(text).map_err(|error| wrong(&format!("its name or contributor {error}")))?;
         }
-        let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("that is no GPU type"))?;
+        let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("that is not a GPU type"))?;
         let stated =
             self.stated.as_ref().map(|own| own.stated().ok_or_else(|| wrong("its speed is impossible")));
         let record = Record {
