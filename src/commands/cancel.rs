@@ -45,7 +45,7 @@ enum Answer {
     /// It waited, and has ended.
     Cancelled,
     /// Slurm was told to end it.
-    Update(String),
+    Asked(String),
     /// Slurm does not show it yet.
     Later,
     /// Another hsched is at work.
@@ -254,7 +254,7 @@ fn answer(tracked: &Tracked, over: bool, untold: &BTreeMap<JobName, String>) -> 
         Phase::Ended { outcome: Outcome::Cancelled, .. } => Answer::Cancelled,
         phase => match (untold.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
             (Some(message), _) => Answer::Untold(message.clone()),
-            (None, Some(job_id)) => Answer::Update(job_id.to_string()),
+            (None, Some(job_id)) => Answer::Asked(job_id.to_string()),
             (None, None) => Answer::Later,
         },
     }
@@ -264,7 +264,7 @@ impl Answer {
     fn word(&self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
-            Self::Update(_) => "cancelling",
+            Self::Asked(_) => "cancelling",
             Self::Later | Self::Left => "later",
             Self::Over(_) => "ended",
             Self::Untold(_) => "not_cancelled",
@@ -275,8 +275,8 @@ impl Answer {
         let would = if dry_run { "would be " } else { "" };
         match self {
             Self::Cancelled => format!("{would}cancelled; it waited"),
-            Self::Update(job_id) if dry_run => format!("would be cancelled as job {job_id}"),
-            Self::Update(job_id) => format!("is being cancelled as job {job_id}"),
+            Self::Asked(job_id) if dry_run => format!("would be cancelled as job {job_id}"),
+            Self::Asked(job_id) => format!("is being cancelled as job {job_id}"),
             Self::Later => {
                 "Slurm does not show it yet: hsched watch, or this command again, cancels it when it does"
                     .to_owned()
@@ -294,7 +294,7 @@ impl Answer {
 fn answer_json((name, answer): &(JobName, Answer)) -> Value {
     let (mut job_id, mut message) = (None, None);
     match answer {
-        Answer::Update(id) => job_id = Some(id),
+        Answer::Asked(id) => job_id = Some(id),
         Answer::Untold(text) => message = Some(text.as_str()),
         Answer::Over(outcome) => message = Some(outcome),
         Answer::Left => message = Some(wishes::LEFT),
