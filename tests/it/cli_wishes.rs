@@ -81,7 +81,7 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     drop(held);
     let told = sandbox.run("watch --once").exits(0);
     assert_eq!(told.stderr, "");
-    for line in ["third: added: 200 epochs of 100000 samples", "vgg19: its owner wants it cancelled"] {
+    for line in ["third: added: 200 epochs of 100000 samples", "vgg19: cancel requested"] {
         assert!(told.stdout.contains(line), "{}", told.stdout);
     }
     assert_eq!(sandbox.calls("scancel").len(), 1);
@@ -225,5 +225,5 @@ fn a_turn_follows_at_once_when_something_was_wanted_meanwhile() {
     drop(File::options().write(true).open(sandbox.path("gate")).expect("opens"));
     let ran = sandbox.ran(&watch.wait_with_output().expect("ends"));
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
-    assert!(ran.stdout.contains("third: its owner wants it cancelled"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("third: cancel requested"), "{}", ran.stdout);
 }

@@ -211,7 +211,6 @@ fn without_heterogeneous_steps_an_even_placement_runs_and_others_are_refused() {
     let _ = desk.plan_over(&["a1 {t4: 1}", "b1 {v100: 2}"], &[probe("uneven", 3)]);
     let refused = desk.hsched(&[&["submit", "plan.json"], &settings[..]].concat());
     assert_eq!(refused.code, Some(78), "{}", refused.stderr);
-    let message =
-        "job uneven: its placement mixes GPUs (b1 gpu:v100:2; a1 gpu:t4:1), and without heterogeneous steps";
+    let message = "job uneven: its placement mixes GPUs (b1 gpu:v100:2; a1 gpu:t4:1), but het_steps = false";
     assert!(refused.stderr.contains(message), "{}", refused.stderr);
 }
