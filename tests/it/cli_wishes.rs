@@ -1,8 +1,9 @@
 //! `hsched add` and `cancel` while another hsched holds the lock: what they leave is carried out once, in order.
 
 use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use hsched::engine::{Moves, State};
 use hsched::model::{JobName, NodeName, Time};
@@ -16,9 +17,27 @@ use crate::cli_jobs::{SUBMIT, line, submitted};
 use crate::engine_states::rules;
 use crate::sandbox::{JOBS, Sandbox, mode};
 
+/// A process of its own that holds the lock until it is dropped: a child that another test starts would keep a lock of
+/// this process for a moment.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Takes the lock as a `watch` does that waits for Slurm.
-fn lock(sandbox: &Sandbox) -> StateDir {
-    StateDir::open(&sandbox.state("")).expect("the lock is free")
+fn lock(sandbox: &Sandbox) -> Held {
+    drop(StateDir::open(&sandbox.state("")).expect("the lock is free"));
+    let mut program = Command::new("flock");
+    let program = program.arg("--no-fork").arg(sandbox.state("lock")).arg("cat");
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    // It answers once it has the lock.
+    child.stdin.as_mut().expect("a pipe").write_all(b"?").expect("hears");
+    child.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("answers");
+    Held(child)
 }
 
 /// Returns the paths of the wishes that are left, in order.
