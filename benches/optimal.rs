@@ -10,7 +10,7 @@ use std::time::Duration;
 use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched::model::{Access, BitRate, Estimates, Offer, RankNeeds};
-use hsched::policy::{self, Memory, Outcome, Parameters, Plan, Policy, Problem};
+use hsched::policy::{self, Budget, Outcome, Parameters, Plan, Policy, Problem};
 use hsched::throughput::{Cache, ThroughputMatrix};
 
 const SEEDS: u64 = 10;
@@ -149,12 +149,12 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
 }
 
 fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
-    let policy: Box<dyn Policy> = policy::find(name, Parameters::default()).expect("a policy");
+    let mut policy: Box<dyn Policy> = policy::find(name, Parameters::default()).expect("a policy");
     let clock = SystemClock::default();
     let start = clock.elapsed();
     let taken = || clock.elapsed().saturating_sub(start);
     let budget = Duration::from_millis(size.budget_ms);
-    let plan = policy.plan(problem, &mut Memory::default(), &|| taken() >= budget).expect("a plan");
+    let plan = policy.decide(problem, &Budget::until(&|| taken() >= budget)).expect("a plan");
     let seconds = taken().as_secs_f64();
     let lower = lower_bound(&plan);
     let plan = policy::verify(problem, plan).expect("a valid plan");

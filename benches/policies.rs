@@ -3,8 +3,10 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
 use divan::Bencher;
-use hsched::model::{BitRate, GpuType, JobName, NodeName, Speed};
-use hsched::policy::{JobModel, Memory, Objective, Parameters, Problem, TypeModel, WorkerNode, find};
+use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
+use hsched::policy::{
+    Budget, JobModel, JpsParameters, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode, find,
+};
 
 fn main() {
     divan::main();
@@ -21,7 +23,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         let mut gpus = vec![0; NAMES.len()];
         gpus[index as usize % NAMES.len()] = 5.min(workers - 5 * index);
         let name = NodeName::new(&format!("n{index}")).expect("a name");
-        WorkerNode { name, gpus, intra_node: BitRate::new(300.0).expect("a rate") }
+        WorkerNode::on_offer(name, gpus, BitRate::new(300.0).expect("a rate"))
     };
     let job = |index: u32| {
         let kind = index as usize % RATES.len();
@@ -49,7 +51,10 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             unusable: Vec::new(),
             sources: Vec::new(),
             unlisted: Vec::new(),
-            notes: Vec::new(),
+            remarks: Vec::new(),
+            may_use: vec![true; NAMES.len()],
+            needs: RankNeeds::default(),
+            standing: Standing::default(),
         }
     };
     let nodes: Vec<WorkerNode> = (0..workers.div_ceil(5)).map(node).collect();
@@ -62,13 +67,20 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         jobs: (0..jobs).map(job).collect(),
         objective: Objective::MeanJct,
         seed: 0,
+        now: Time(0.0),
+        limits: Vec::new(),
+        forecasts: Vec::new(),
     }
 }
 
 fn bench(bencher: Bencher, policy: &str, (workers, jobs, samples): (u32, u32, u32)) {
     let problem = problem(workers, jobs);
-    let policy = find(policy, Parameters { samples, ..Parameters::default() }).expect("a policy");
-    bencher.bench_local(|| policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan"));
+    let mut policy = find(
+        policy,
+        Parameters { jps: JpsParameters { samples, ..JpsParameters::default() }, ..Parameters::default() },
+    )
+    .expect("a policy");
+    bencher.bench_local(|| policy.decide(&problem, &Budget::until(&|| false)).expect("a plan"));
 }
 
 /// Workers, jobs, samples: those of the paper.

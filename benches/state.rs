@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use divan::Bencher;
-use hsched::engine::{Attempt, Keeper, Moves, Phase, Rules, State, Tracked};
+use hsched::engine::{Attempt, Keeper, Phase, Rules, State, Tracked};
 use hsched::model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 use hsched::spec;
 use hsched::store::StateDir;
@@ -19,8 +19,6 @@ fn main() {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
-        moves: Moves::Never,
-        queue: false,
         defaults: JobDefaults::default(),
         network: rate,
         intra_node: rate,

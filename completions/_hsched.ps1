@@ -33,7 +33,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs')
             [CompletionResult]::new('probe', 'probe', [CompletionResultType]::ParameterValue, 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs')
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end')
-            [CompletionResult]::new('cancel', 'cancel', [CompletionResultType]::ParameterValue, 'Cancel jobs: those that wait end at once, those in Slurm''s queue are ended by Slurm')
+            [CompletionResult]::new('cancel', 'cancel', [CompletionResultType]::ParameterValue, 'Cancel jobs, waiting or in Slurm''s queue')
             [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Report that an epoch is done, from inside a job, for training programs in any language')
             [CompletionResult]::new('gpus', 'gpus', [CompletionResultType]::ParameterValue, 'Show known GPU models: memory, speed, MIG slices, names')
             [CompletionResult]::new('cache', 'cache', [CompletionResultType]::ParameterValue, 'Show, edit and share the measured speeds')
@@ -119,10 +119,10 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--partition', '--partition', [CompletionResultType]::ParameterName, 'Slurm partition')
             [CompletionResult]::new('--qos', '--qos', [CompletionResultType]::ParameterName, 'Slurm quality of service')
             [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence')
-            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what was added')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
-            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Look at everything, and add nothing')
-            [CompletionResult]::new('--restart', '--restart', [CompletionResultType]::ParameterName, 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be added, and add nothing')
+            [CompletionResult]::new('--restart', '--restart', [CompletionResultType]::ParameterName, 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -171,10 +171,10 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             break
         }
         'hsched;cancel' {
-            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How to print what became of the jobs')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'All jobs that have not ended')
-            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Say what would be done, and do nothing')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be cancelled, and cancel nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

@@ -30,7 +30,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand watch 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
             cand probe 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs'
             cand status 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end'
-            cand cancel 'Cancel jobs: those that wait end at once, those in Slurm''s queue are ended by Slurm'
+            cand cancel 'Cancel jobs, waiting or in Slurm''s queue'
             cand report 'Report that an epoch is done, from inside a job, for training programs in any language'
             cand gpus 'Show known GPU models: memory, speed, MIG slices, names'
             cand cache 'Show, edit and share the measured speeds'
@@ -112,10 +112,10 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --partition 'Slurm partition'
             cand --qos 'Slurm quality of service'
             cand --estimate 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence'
-            cand --format 'How to print what was added'
+            cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
-            cand --dry-run 'Look at everything, and add nothing'
-            cand --restart 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
+            cand --dry-run 'Show what would be added, and add nothing'
+            cand --restart 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -160,10 +160,10 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;cancel'= {
-            cand --format 'How to print what became of the jobs'
+            cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand --all 'All jobs that have not ended'
-            cand --dry-run 'Say what would be done, and do nothing'
+            cand --dry-run 'Show what would be cancelled, and cancel nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

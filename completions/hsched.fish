@@ -34,7 +34,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "probe" -d 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs: those that wait end at once, those in Slurm\'s queue are ended by Slurm'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs, waiting or in Slurm\'s queue'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report that an epoch is done, from inside a job, for training programs in any language'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show known GPU models: memory, speed, MIG slices, names'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, edit and share the measured speeds'
@@ -137,11 +137,11 @@ complete -c hsched -n "__fish_hsched_using_subcommand add" -l qos -d 'Slurm qual
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'How to print what was added' -r -f -a "table\t'Human-readable text'
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand add" -l dry-run -d 'Look at everything, and add nothing'
-complete -c hsched -n "__fish_hsched_using_subcommand add" -l restart -d 'Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one goes on from it'
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l dry-run -d 'Show what would be added, and add nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l restart -d 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
 complete -c hsched -n "__fish_hsched_using_subcommand add" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Time between two turns, such as 30s or 5m' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''
@@ -186,11 +186,11 @@ complete -c hsched -n "__fish_hsched_using_subcommand status" -l format -d 'Outp
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand status" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l format -d 'How to print what became of the jobs' -r -f -a "table\t'Human-readable text'
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l all -d 'All jobs that have not ended'
-complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l dry-run -d 'Say what would be done, and do nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l dry-run -d 'Show what would be cancelled, and cancel nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l epoch -d 'Number of the finished epoch, from 1' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l compute-s -d 'Seconds that this rank computed in the epoch, without waiting for other ranks' -r

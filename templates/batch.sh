@@ -12,7 +12,7 @@ hs_batch_main() {
   [[ -n ${SLURM_JOB_ID-} ]] || hs_fail "this is a batch script: submit it with sbatch"
   hs_token=$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.$(date +%s)
   # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
-  (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the directory for reports"
+  (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
   hs_list_hosts

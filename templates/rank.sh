@@ -73,7 +73,7 @@ hs_rank_main() {
 
   if ((hs_status == 85)); then hs_end_stopped; fi
   if ((hs_status == 138 && hs_stopping)); then
-    hs_say "rank $hs_rank was killed by SIGUSR1 before it saved: its command does not handle the signal, or did not yet"
+    hs_say "rank $hs_rank was killed by SIGUSR1 before it saved: its command does not handle the signal, or had not installed its handler yet"
     hs_end_stopped
   fi
   if ((hs_status != 0)); then hs_mark_failed "$hs_status" "the command failed"; fi

@@ -26,31 +26,30 @@ use crate::store::Wanted;
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
-/// The directory of this command, the account, the partition and the quality of service are fixed now: it does not
-/// matter where `hsched watch` runs. A job that waits, failed or was cancelled gives way to the new one of its name, which
-/// goes on after the last epoch that was reported, unless its model, samples or batch are others. One that completed
-/// begins anew; one that Slurm has is refused, and then nothing is added. While another hsched is at work there, the jobs are
-/// noted, and `hsched watch` adds them at its next turn.
+/// The current directory, account, partition and quality of service are stored with the jobs: it does not matter where
+/// `hsched watch` runs. If a job of the same name is waiting, failed or was cancelled, the new one replaces it and resumes
+/// after the last epoch reported, unless its `model`, `samples_per_epoch` or `global_batch` changed. If it completed, the
+/// new one starts over. If it is in Slurm's queue, nothing is added. While another hsched holds the state directory, the
+/// request is stored, and `hsched watch` adds the jobs on its next turn.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The job file (YAML); - reads standard input.
+    /// Job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS")]
     input: PathBuf,
-    /// Look at everything, and add nothing.
+    /// Show what would be added, and add nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Begin at the first epoch, whatever was done. Checkpoints stay and are yours to remove: a training that finds one
-    /// goes on from it.
+    /// Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them.
     #[arg(long)]
     restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
-    /// How to print what was added.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    /// Passed to sbatch as they are, whenever one of these jobs is submitted.
+    /// Additional sbatch options, used whenever one of these jobs is submitted.
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
 }
@@ -162,9 +161,9 @@ impl Args {
         match in_queue(&names, queue, state) {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),
             Some(twice) => {
-                let message = format!("in the queue already: {}; nothing was added", twice.jobs);
+                let message = format!("already in the queue: {}; nothing was added", twice.jobs);
                 Err(Failure::new(Exit::Failed, message).hint(format!(
-                    "wait for its end, cancel it with {}, or give the new job another name",
+                    "wait until it ends, cancel it with {}, or rename the new job",
                     twice.cancel()
                 )))
             }
@@ -176,7 +175,7 @@ impl Args {
         let mut text: String = additions.iter().map(line).collect();
         text.push_str(match by {
             _ if self.dry_run => "nothing was added: --dry-run",
-            By::Add => "hsched watch places what waits",
+            By::Add => "hsched watch will place these jobs",
             By::Watch => wishes::LEFT,
         });
         text.push('\n');
@@ -222,8 +221,8 @@ impl Addition {
         };
         let added = match self.before {
             Before::Nothing => "added".to_owned(),
-            Before::Waits => "added instead of the one that waits".to_owned(),
-            Before::Ended { outcome } => format!("added again: the one before is over ({outcome})"),
+            Before::Waits => "added, replacing the waiting job of the same name".to_owned(),
+            Before::Ended { outcome } => format!("added again (previous run: {outcome})"),
         };
         format!("{would}{added}{}", self.beginning.clause())
     }

@@ -18,11 +18,11 @@ use crate::model::{Cluster, JobName};
 use crate::spec;
 use crate::store::{Ledger, Wanted};
 
-/// Cancel jobs: those that wait end at once, those in Slurm's queue are ended by Slurm
+/// Cancel jobs, waiting or in Slurm's queue
 ///
-/// Running ranks get no time to save; what they have saved by themselves stays. The wish is written down first: where
-/// Slurm does not answer it is kept, and `hsched watch`, or this command again, carries it out. While another hsched is at
-/// work there, `hsched watch` carries it out at its next turn.
+/// Running ranks get no time to save a checkpoint; existing checkpoints are kept. The request is stored first: if Slurm
+/// does not answer, `hsched watch` carries it out later, or you can run this command again. While another hsched holds the
+/// state directory, `hsched watch` carries it out on its next turn.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of jobs.
@@ -31,10 +31,10 @@ pub(super) struct Args {
     /// All jobs that have not ended.
     #[arg(long)]
     all: bool,
-    /// Say what would be done, and do nothing.
+    /// Show what would be cancelled, and cancel nothing.
     #[arg(long)]
     dry_run: bool,
-    /// How to print what became of the jobs.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
@@ -78,7 +78,7 @@ impl Subcommand for Args {
             (false, Some(failure)) => {
                 keep(&mut ledger, &state, &names, &seen, &[])?;
                 return Err(failure.hint(
-                    "the wish is kept: hsched watch, or this command again, carries it out when Slurm answers",
+                    "the request is stored: hsched watch carries it out when Slurm answers, or run this command again",
                 ));
             }
             (false, None) => {
@@ -137,8 +137,8 @@ impl Args {
         none: bool,
     ) -> Result<(), Failure> {
         match self.format {
-            Format::Table if none => print(context, "no jobs are known here\n"),
-            Format::Table if answers.is_empty() => print(context, "every job has ended\n"),
+            Format::Table if none => print(context, "there are no jobs to cancel\n"),
+            Format::Table if answers.is_empty() => print(context, "all jobs have already ended\n"),
             Format::Table => {
                 let line =
                     |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
@@ -163,13 +163,13 @@ impl Args {
 /// Returns the failure of a name that no job has.
 pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let known: Vec<&str> = state.jobs.iter().map(|tracked| tracked.job.name.as_str()).collect();
-    let failure = Failure::new(Exit::Usage, format!("no job {name:?} is known here"));
+    let failure = Failure::new(Exit::Usage, format!("there is no job {name:?}"));
     match spec::nearest(name, known.iter().copied()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None if known.is_empty() => {
-            failure.hint("no job is: hsched add JOBS or hsched submit JOBS makes some known")
+            failure.hint("there are no jobs yet: add some with hsched add JOBS or hsched submit JOBS")
         }
-        None => failure.hint("hsched status lists those that are"),
+        None => failure.hint("hsched status lists all jobs"),
     }
 }
 
@@ -274,18 +274,18 @@ impl Answer {
     fn text(&self, dry_run: bool) -> String {
         let would = if dry_run { "would be " } else { "" };
         match self {
-            Self::Cancelled => format!("{would}cancelled; it waited"),
-            Self::Asked(job_id) if dry_run => format!("would be cancelled as job {job_id}"),
-            Self::Asked(job_id) => format!("is being cancelled as job {job_id}"),
+            Self::Cancelled => format!("{would}cancelled (was waiting)"),
+            Self::Asked(job_id) if dry_run => format!("would be cancelled (job {job_id})"),
+            Self::Asked(job_id) => format!("being cancelled (job {job_id})"),
             Self::Later => {
-                "Slurm does not show it yet: hsched watch, or this command again, cancels it when it does"
+                "not in Slurm's queue yet: hsched watch cancels it when it appears, or run this command again"
                     .to_owned()
             }
-            Self::Left if dry_run => "would be cancelled by hsched watch at its next turn".to_owned(),
+            Self::Left if dry_run => "would be cancelled by hsched watch on its next turn".to_owned(),
             Self::Left => "to be cancelled".to_owned(),
-            Self::Over(outcome) => format!("has ended before: {outcome}"),
+            Self::Over(outcome) => format!("already ended: {outcome}"),
             Self::Untold(message) => {
-                format!("not cancelled: {message}; hsched watch, or this command again, tries once more")
+                format!("not cancelled: {message}; hsched watch will retry, or run this command again")
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::commands::speeds::{self, SpeedArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Access, Cluster, GpuType, Job, Offer, Seconds};
-use crate::policy::{self, Bound, CheckedPlan, Memory, Problem, Verdict};
+use crate::policy::{self, Bound, Budget, CheckedPlan, PolicyError, Problem, Replanning, Verdict};
 use crate::settings::Flag;
 use crate::spec;
 use crate::store::{PlanFile, PlanFileError, Solved};
@@ -235,20 +235,20 @@ pub(super) fn solve(
     context: &Context,
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
-    let policy = args.policy.find(name)?;
+    let mut policy = args.policy.find(name, Replanning::default())?;
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
     let usual = policy.needs_budget().then_some(USUAL_BUDGET);
     let stop = args.stop(context, usual);
-    let plan = policy.plan(problem, &mut Memory::default(), &stop);
+    let plan = policy.decide(problem, &Budget::until(&stop));
     let time = taken();
-    let plan = plan.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-    let plan = policy::verify(problem, plan).map_err(|violations| {
-        let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        let message = format!("policy {name} returned an invalid plan: {}", list.join("; "));
-        Failure::new(Exit::Internal, message).hint("please report this, with the job and cluster files")
-    })?;
+    let plan =
+        plan.and_then(|plan| policy::checked(policy.name(), problem, plan)).map_err(|error| match error {
+            PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
+                .hint("please report this, with the job and cluster files"),
+            PolicyError::TooLarge { .. } => Failure::from_error(Exit::Failed, &error),
+        })?;
     Ok((plan, Seconds(time.as_secs_f64())))
 }
 

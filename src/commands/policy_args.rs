@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{self, Objective, Parameters, Policy};
+use crate::policy::{self, JpsParameters, Objective, OptimalParameters, Parameters, Policy, Replanning};
 
 /// A policy, its parameters and what it is to minimise.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -36,13 +36,18 @@ pub(super) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Returns a policy by its name, with these parameters.
+    /// Returns a policy by its name, with these parameters; `replanning` holds where it plans again and again.
     ///
     /// # Errors
     /// Never for a name that the command line takes.
-    pub(super) fn find(&self, name: &str) -> Result<Box<dyn Policy>, Failure> {
+    pub(super) fn find(&self, name: &str, replanning: Replanning) -> Result<Box<dyn Policy>, Failure> {
         let Self { alpha, beta, samples, use_all, .. } = *self;
-        policy::find(name, Parameters { alpha, beta, samples, use_all })
+        let parameters = Parameters {
+            jps: JpsParameters { alpha, beta, samples },
+            optimal: OptimalParameters { use_all },
+            replanning,
+        };
+        policy::find(name, parameters)
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))
     }
 

@@ -86,7 +86,7 @@ pub(super) fn advice(
         let lacks = speeds.columns().iter().zip(row).any(lacks);
         known && lacks && job.estimate.unwrap_or(setting) != Estimates::All
     };
-    let advice = "to use GPU types without a known speed, measure it with hsched probe or estimate it with --estimate all";
+    let advice = "to use a GPU type without a known speed, measure the speed with hsched probe or estimate it with --estimate all";
     jobs.iter().enumerate().any(left_out).then(|| advice.to_owned())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::commands::context::{Context, slurm_failure};
 use crate::commands::{input, wishes};
-use crate::engine::{Event, Moves, Rules, State, apply, notice};
+use crate::engine::{Event, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
@@ -109,8 +109,6 @@ pub(super) fn ledger<'a>(
 pub(super) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
-        moves: Moves::Never,
-        queue: false,
         defaults: settings.jobs.clone(),
         network: settings.network,
         intra_node: settings.intra_node,

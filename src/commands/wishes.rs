@@ -12,7 +12,8 @@ use crate::slurm::QueuedJob;
 use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
 
 /// What is said of a wish that was left.
-pub(super) const LEFT: &str = "another hsched is at work: hsched watch carries this out at its next turn";
+pub(super) const LEFT: &str =
+    "another hsched holds the state directory: hsched watch carries this out on its next turn";
 
 /// Leaves a wish for who holds the lock next.
 ///
@@ -115,7 +116,7 @@ fn play(
             let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
             match in_queue(&names, queue, state) {
                 Some(twice) => {
-                    let why = format!("in the queue already: {}; nothing was added", twice.jobs);
+                    let why = format!("already in the queue: {}; nothing was added", twice.jobs);
                     return (Vec::new(), Some(why));
                 }
                 None => None,
@@ -124,7 +125,7 @@ fn play(
         Wanted::Cancel { jobs } => {
             let unknown = jobs.iter().filter(|job| state.find(job).is_none());
             let unknown: Vec<&str> = unknown.map(JobName::as_str).collect();
-            (!unknown.is_empty()).then(|| format!("not known here: {}", unknown.join(", ")))
+            (!unknown.is_empty()).then(|| format!("no such job: {}", unknown.join(", ")))
         }
     };
     let events = wish.wanted.events();
@@ -154,5 +155,5 @@ fn describe(wish: &Wish) -> String {
         Wanted::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),
         Wanted::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),
     };
-    format!("hsched {word} of {}, left for later", names.join(", "))
+    format!("postponed hsched {word} of {}", names.join(", "))
 }

@@ -32,7 +32,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             None
         }
         Event::Attempt { job, run, news } => {
-            let State { jobs, cache, contributor, nodes_down, decided } = state;
+            let State { jobs, cache, contributor, nodes_down, decided, .. } = state;
             let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == *job)?;
             if tracked.phase.attempt().is_none_or(|attempt| attempt.run != *run) {
                 return None;
@@ -315,6 +315,9 @@ impl Tracked {
         }
         match (then, end) {
             (Some(Then::Cancel), _) | (None, End::Cancelled) => self.finish(ended, Outcome::Cancelled),
+            (Some(Then::Finish), _) => {
+                self.finish_early(ended, &format!("{} of {} epochs", self.epochs_done, self.job.epochs));
+            }
             (Some(Then::GoOn), _) => self.wait(ended, None, "stopped to move"),
             (None, End::Saved | End::TimedOut) if epochs > 0 => {
                 self.wait(ended, None, &format!("{end}; resumes after epoch {}", self.epochs_done));
@@ -388,6 +391,12 @@ impl Tracked {
         }
         self.phase = waiting(not_before, why);
         self.last = (at, why.to_owned());
+    }
+
+    /// Ends a job that waits, though not all its epochs are done.
+    pub(super) fn finish_early(&mut self, at: Time, why: &str) {
+        self.finish(at, Outcome::Completed);
+        self.last.1 = format!("done early: {why}");
     }
 
     fn finish(&mut self, at: Time, outcome: Outcome) {

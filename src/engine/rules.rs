@@ -1,4 +1,4 @@
-//! What the site and the user decide about the engine's ways.
+//! What the site and the user decide about the engine's mechanism, and its patience.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,6 @@ use crate::model::{BitRate, GpuType, JobDefaults, Seconds};
 /// The engine's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    pub moves: Moves,
-    /// Whether jobs that find no free GPUs are submitted too, to wait in Slurm's queue for those that others hold.
-    pub queue: bool,
     /// What jobs that do not say otherwise get and where they go.
     pub defaults: JobDefaults,
     /// Rate between nodes where the cluster does not say.
@@ -26,16 +23,6 @@ pub struct Rules {
     pub learning_rate: f64,
 }
 
-/// Whether running jobs are stopped to go on elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Moves {
-    Never,
-    /// Where the gain exceeds the costs by this part of them.
-    Auto {
-        margin: f64,
-    },
-}
-
 impl Rules {
     /// How long a submission without a clear answer is looked for before it counts as never made.
     pub const UNCLEAR: Seconds = Seconds(60.0);
@@ -48,10 +35,6 @@ impl Rules {
     pub const LONGEST_SILENCE: Seconds = Seconds(600.0);
     /// What a stopped job gets beyond its grace before Slurm is told to end it.
     pub const PATIENCE: Seconds = Seconds(30.0);
-    /// How long an attempt waits in Slurm's queue before other GPUs that are free are looked at.
-    pub const QUEUE_PATIENCE: Seconds = Seconds(600.0);
-    /// How much longer the job may take on those.
-    pub const DETOUR: f64 = 2.0;
     /// How long a job that has ended is remembered: 30 days.
     pub const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
     /// How long nodes may be gone before an attempt that waits for them is taken back.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::engine::{Attempt, End};
 use crate::model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
+use crate::policy::Memory;
 use crate::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
@@ -16,6 +17,10 @@ pub struct State {
     pub nodes_down: BTreeSet<NodeName>,
     /// What the last decision was about; the same again needs no new one.
     pub decided: Option<u64>,
+    /// When the policy wants to be asked again, though it be about the same.
+    pub wake: Option<Time>,
+    /// What the policy remembers of its last decisions.
+    pub memory: Option<Memory>,
     /// What is known of speeds.
     pub cache: Cache,
     /// Who adds to it here, among those whose speeds are merged.
@@ -90,6 +95,8 @@ pub enum Then {
     GoOn,
     /// It is over, for its owner said so.
     Cancel,
+    /// It is done, for the policy said so before all its epochs were.
+    Finish,
 }
 
 /// How a job ended for good.

@@ -1,8 +1,7 @@
 //! One step: events change the state, and from where the jobs stand then follows what to do.
 
 use crate::engine::decide::decide;
-use crate::engine::plan::Planner;
-use crate::engine::{Action, Event, Phase, Rules, State, Tracked, apply};
+use crate::engine::{Action, Event, Phase, Planner, Question, Rules, State, Tracked, apply};
 use crate::model::{Cluster, Time};
 
 /// What a step gives.
@@ -12,6 +11,8 @@ pub struct Step {
     pub state: State,
     /// In the order in which they are to be carried out.
     pub actions: Vec<Action>,
+    /// What the policy must know first: the step is to be taken again with the answers.
+    pub questions: Vec<Question>,
     /// What people should know of how it was decided, such as why a policy gives no plan.
     pub notes: Vec<String>,
 }
@@ -26,7 +27,7 @@ pub fn step(
     at: Time,
     events: &[Event],
     cluster: &Cluster,
-    (rules, planner): (&Rules, &Planner<'_>),
+    (rules, planner): (&Rules, &mut Planner<'_>),
 ) -> Step {
     let is_remembered = |tracked: &Tracked| match tracked.phase {
         Phase::Ended { at: ended, .. } => at.since(ended) < Rules::REMEMBERED,
@@ -37,5 +38,5 @@ pub fn step(
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     let decision = decide(&mut state, at, cluster, rules, planner);
     actions.extend(decision.actions);
-    Step { state, actions, notes: decision.notes }
+    Step { state, actions, questions: decision.questions, notes: decision.notes }
 }

@@ -1,8 +1,9 @@
 //! One turn of the loop: look, think, write down what is meant, act, write down what came of it.
 
-use crate::engine::plan::Planner;
-use crate::engine::{Action, Batch, Event, News, Observation, Rules, State, Step, apply, notice, step};
-use crate::model::{JobId, JobName, Time};
+use crate::engine::{
+    Action, Batch, Event, News, Observation, Planner, Rules, State, Step, apply, notice, step,
+};
+use crate::model::{JobId, JobName, Seconds, Time};
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {
@@ -28,6 +29,10 @@ pub trait World {
 
     /// Ends a job.
     fn cancel(&mut self, job: &JobName, job_id: JobId) -> News;
+
+    /// Returns how long the only job that a batch submits would wait in the queue if that was done now, where it can be
+    /// told.
+    fn forecast(&mut self, batch: &Batch) -> Option<Seconds>;
 }
 
 /// Where the state is kept.
@@ -69,6 +74,9 @@ pub enum Update<'a> {
     Action(&'a Action),
 }
 
+/// The most that the world is asked about the queue in one turn.
+const MOST_QUESTIONS: usize = 100;
+
 /// Looks at the world and thinks; nothing is changed.
 ///
 /// # Errors
@@ -76,12 +84,21 @@ pub enum Update<'a> {
 pub fn look<W: World + ?Sized>(
     world: &mut W,
     state: &State,
-    rules: (&Rules, &Planner<'_>),
+    (rules, planner): (&Rules, &mut Planner<'_>),
 ) -> Result<Turn, W::Error> {
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
-    let step = step(state.clone(), seen.at, &events, &seen.cluster, rules);
-    Ok(Turn { seen, events, step })
+    planner.forecasts.clear();
+    loop {
+        let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
+        if step.questions.is_empty() || planner.forecasts.len() >= MOST_QUESTIONS {
+            return Ok(Turn { seen, events, step });
+        }
+        for question in step.questions {
+            let wait = question.batch.as_ref().and_then(|batch| world.forecast(batch));
+            planner.forecasts.push(question.answered(wait));
+        }
+    }
 }
 
 /// Takes a turn: changes the state by what is to be seen and carries out what follows.
@@ -94,17 +111,17 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
     world: &mut W,
     keeper: &mut K,
     state: &mut State,
-    rules: (&Rules, &Planner<'_>),
+    (rules, planner): (&Rules, &mut Planner<'_>),
     tell: &mut dyn FnMut(Update<'_>),
 ) -> Result<Turn, E> {
-    let turn = look(world, state, rules)?;
+    let turn = look(world, state, (rules, planner))?;
     turn.events.iter().for_each(|event| tell(Update::Event(event)));
     if turn.step.state != *state {
         keeper.keep(turn.seen.at, &turn.step.state, &turn.events, &turn.step.actions)?;
         state.clone_from(&turn.step.state);
     }
     for action in &turn.step.actions {
-        carry_out(action, turn.seen.at, (world, keeper), state, rules.0, tell)?;
+        carry_out(action, turn.seen.at, (world, keeper), state, rules, tell)?;
     }
     Ok(turn)
 }

@@ -165,17 +165,6 @@ impl<'a> SlurmWorld<'a> {
         Time(seconds)
     }
 
-    /// Returns how long a job of a batch would wait in the queue, as `sbatch --test-only` says.
-    #[must_use]
-    pub fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
-        let file = self.plan_file(batch);
-        let scripts = scripts(batch, &file, &self.site).ok()?;
-        let text = scripts.into_iter().find(|script| script.job == job)?.text.ok()?;
-        let command = sbatch::test_command(&text, &self.site.sbatch);
-        let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
-        Some(Time(time::unix(&date)?).since(self.now()))
-    }
-
     /// Writes the plan and the scripts of a batch to disk, unless they are there.
     ///
     /// # Errors
@@ -304,6 +293,15 @@ impl World for SlurmWorld<'_> {
 
     fn cancel(&mut self, job: &JobName, job_id: JobId) -> News {
         self.signal(&scancel::cancel(job, job_id), News::Killed)
+    }
+
+    /// As `sbatch --test-only` says.
+    fn forecast(&mut self, batch: &Batch) -> Option<Seconds> {
+        let scripts = scripts(batch, &self.plan_file(batch), &self.site).ok()?;
+        let text = scripts.into_iter().next()?.text.ok()?;
+        let command = sbatch::test_command(&text, &self.site.sbatch);
+        let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
+        Some(Time(time::unix(&date)?).since(self.now()))
     }
 }
 

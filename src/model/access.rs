@@ -100,7 +100,8 @@ impl Group {
 
 impl RankNeeds {
     /// Returns what suffices for either.
-    fn max(self, other: Self) -> Self {
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
         Self { cpus: self.cpus.max(other.cpus), memory: self.memory.max(other.memory) }
     }
 }

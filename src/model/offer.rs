@@ -24,7 +24,7 @@ pub struct OfferedNode {
 }
 
 /// What one rank needs beside its GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankNeeds {
     /// CPUs, at least 1.
     pub cpus: u64,
@@ -147,7 +147,7 @@ impl OfferedNode {
     }
 }
 
-/// Lowers `gpus` to the number of ranks for which the node has CPUs and memory; later types lose first.
+/// Lowers `gpus` to the number of ranks for which the node has CPUs and memory; types later by name lose first.
 ///
 /// Returns why, where it had to.
 pub(super) fn within_host(
@@ -166,12 +166,16 @@ pub(super) fn within_host(
     if wanted <= left {
         return (gpus, None);
     }
-    let (scarce, usable) = (if by_cpus <= by_memory { "CPUs" } else { "GiB of memory" }, left);
-    for (_, count) in &mut gpus {
+    let (scarce, usable) = (if by_cpus <= by_memory { "CPUs" } else { "memory" }, left);
+    let mut by_name: Vec<&mut (GpuType, u32)> = gpus.iter_mut().collect();
+    by_name.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (_, count) in by_name {
         *count = u32::try_from(left.min(u64::from(*count))).unwrap_or(*count);
         left -= u64::from(*count);
     }
-    let reason = format!("{usable} of {wanted} GPUs usable, there are too few {scarce} for more ranks");
+    let reason = format!(
+        "only {usable} of {wanted} GPUs per node are usable: not enough {scarce} for more ranks (the largest cpus_per_gpu and memory_per_gpu of all jobs count)"
+    );
     (gpus, Some(reason))
 }
 
@@ -212,7 +216,12 @@ mod tests {
     fn free_counts_only_what_a_rank_can_be_put_beside() {
         let offer = Offer::free(&cluster(), &Access::everywhere(NEEDS), &Holdings::new());
         assert_eq!(counts(&offer), [("a", 3), ("b", 1), ("e", 8)]);
-        assert_eq!(offer.notes, ["b: 1 of 4 GPUs usable, there are too few CPUs for more ranks"]);
+        assert_eq!(
+            offer.notes,
+            [
+                "b: only 1 of 4 GPUs per node are usable: not enough CPUs for more ranks (the largest cpus_per_gpu and memory_per_gpu of all jobs count)"
+            ]
+        );
     }
 
     #[test]

@@ -90,13 +90,13 @@ impl Speed {
     }
 }
 
-/// As people read it: `644 samples/s`, or `80 ms + 4.21 ms a sample`.
+/// As people read it: `644 samples/s`, or `80 ms + 4.21 ms per sample`.
 impl fmt::Display for Speed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Rate { samples_per_second } => write!(f, "{} samples/s", digits(samples_per_second)),
             Self::Affine { alpha, beta } => {
-                write!(f, "{} ms + {} ms a sample", digits(alpha.0 * 1e3), digits(beta.0 * 1e3))
+                write!(f, "{} ms + {} ms per sample", digits(alpha.0 * 1e3), digits(beta.0 * 1e3))
             }
         }
     }
@@ -147,8 +147,8 @@ mod tests {
         check(Speed::rate(3.0), "3 samples/s");
         check(Speed::rate(0.001_234_4), "0.00123 samples/s");
         check(Speed::rate(2e-9), "2.00e-9 samples/s");
-        check(Speed::affine(Seconds(0.0804), Seconds(0.00421)), "80.4 ms + 4.21 ms a sample");
-        check(Speed::affine(Seconds(0.0), Seconds(2e-5)), "0 ms + 0.02 ms a sample");
+        check(Speed::affine(Seconds(0.0804), Seconds(0.00421)), "80.4 ms + 4.21 ms per sample");
+        check(Speed::affine(Seconds(0.0), Seconds(2e-5)), "0 ms + 0.02 ms per sample");
     }
 
     #[test]

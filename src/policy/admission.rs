@@ -83,7 +83,7 @@ impl Admission {
     fn without_the_longest(mut self, problem: &Problem) -> Self {
         if let Some(&job) = most_urgent_first(problem, &self.jobs).last() {
             self.jobs.retain(|&other| other != job);
-            let reason = "the global batch cannot be split over the GPUs on offer: it is too small, or they are too unequal";
+            let reason = "the global batch cannot be split over the available GPUs: it is too small, or they are too unequal";
             self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
         }
         self.attempts = 0;
@@ -162,9 +162,12 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         let reasons = job.unusable.iter().map(|(ty, reason)| format!("{}: {reason}", name(*ty)));
         let reason = if job.unusable.is_empty() {
             let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
-            format!("no throughput known for any allowed GPU type of this cluster ({})", all.join(", "))
+            format!(
+                "cannot use any GPU type of this cluster ({}): check throughput, gpu_types and precision",
+                all.join(", ")
+            )
         } else {
-            format!("cannot use any GPU type on offer ({})", reasons.collect::<Vec<_>>().join("; "))
+            format!("cannot use any available GPU type ({})", reasons.collect::<Vec<_>>().join("; "))
         };
         return Some(Verdict::Reject { reason });
     }
@@ -186,7 +189,7 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
     let needs = match (types.as_slice(), least) {
         ([only], 1) => format!("needs a {only}"),
         ([only], _) => format!("needs {least} {only}"),
-        (_, 1) => format!("needs a GPU of types {}", types.join(", ")),
+        (_, 1) => format!("needs a GPU of type {}", types.join(", ")),
         _ => format!("needs {least} GPUs of types {}", types.join(", ")),
     };
     let (ever, now) = (most(&problem.ceiling), most(&problem.offered()));
@@ -195,7 +198,7 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         return Some(Verdict::Reject { reason });
     }
     (least > now).then(|| {
-        let reason = format!("{needs}; {now} on offer now");
+        let reason = format!("{needs}; {now} available now");
         Verdict::Defer { reason }
     })
 }

@@ -4,7 +4,7 @@
 //! that leaves some idle may be better, so the answer is no bound for those.
 
 use crate::policy::admission::{self, Admission};
-use crate::policy::{Memory, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Verdict, cost};
+use crate::policy::{Assignment, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict, cost};
 
 /// Exhaustive enumeration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,12 +16,12 @@ const LIMIT: u64 = 200_000_000;
 /// How many assignments are looked at between two questions to `stop`.
 const PATIENCE: u64 = 4096;
 
-impl Policy for Exhaustive {
+impl Placer for Exhaustive {
     fn name(&self) -> &'static str {
         "exhaustive"
     }
 
-    fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
         let verdicts = admission::place(problem, stop, |admission| {
             let mut search = Search::new(problem, admission, stop);
@@ -41,7 +41,7 @@ impl Policy for Exhaustive {
             });
             Ok(placed)
         })?;
-        Ok(Plan { verdicts, categories: Some(looked_at), stopped, bound: None })
+        Ok(Assignment { verdicts, categories: Some(looked_at), stopped, bound: None })
     }
 }
 

@@ -184,8 +184,8 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unusable(reason) => f.write_str(reason),
-            Self::NotOffered { ever } => write!(f, "none on offer, {ever} in the cluster"),
-            Self::HasAll => f.write_str("it already has all on offer"),
+            Self::NotOffered { ever } => write!(f, "none available, {ever} in the cluster"),
+            Self::HasAll => f.write_str("it already has all that are available"),
             Self::MaxGpus { most } => write!(f, "max_gpus is {most}"),
             Self::Quanta { most, quantum: 1, batch } => {
                 write!(f, "a global batch of {batch} allows {most} ranks at most")

@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 
 use crate::policy::market::{Cleared, Market};
-use crate::policy::{Memory, Plan, Policy, PolicyError, Problem, admission, category};
+use crate::policy::{Assignment, Placer, PolicyError, Problem, admission, category};
 
 /// The paper's HAS.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,12 +12,12 @@ pub(super) struct Has;
 /// More categories than this are refused: JPS samples them instead.
 const LIMIT: u64 = 10_000_000;
 
-impl Policy for Has {
+impl Placer for Has {
     fn name(&self) -> &'static str {
         "has"
     }
 
-    fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
         let verdicts = admission::place(problem, stop, |admission| {
             let jobs = &admission.jobs;
@@ -36,7 +36,7 @@ impl Policy for Has {
             looked_at += search.looked_at;
             Ok(search.best.and_then(|best| best.verdicts(problem, jobs)))
         })?;
-        Ok(Plan { verdicts, categories: Some(looked_at), stopped, bound: None })
+        Ok(Assignment { verdicts, categories: Some(looked_at), stopped, bound: None })
     }
 }
 

@@ -8,34 +8,39 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::policy::has::Search;
 use crate::policy::market::{Cleared, Market};
-use crate::policy::{Memory, Parameters, Plan, Policy, PolicyError, Problem, admission, category, fairness};
+use crate::policy::{Assignment, JpsParameters, Placer, PolicyError, Problem, admission, category, fairness};
 
 /// The paper's JPS.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Jps {
-    parameters: Parameters,
+    parameters: JpsParameters,
 }
 
 /// How many categories are looked at where none of those drawn first is legal.
 const WHOLE_LIST: u32 = 2000;
 
 impl Jps {
-    pub(super) fn new(parameters: Parameters) -> Self {
+    pub(super) fn new(parameters: JpsParameters) -> Self {
         Self { parameters }
     }
 }
 
-impl Policy for Jps {
+impl Placer for Jps {
     fn name(&self) -> &'static str {
         "jps"
     }
 
-    fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
+    fn parameters(&self) -> String {
+        let JpsParameters { alpha, beta, samples } = self.parameters;
+        format!("alpha {alpha}, beta {beta}, {samples} samples")
+    }
+
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
         let (mut looked_at, mut stopped) = (0, false);
         let verdicts = admission::place(problem, stop, |admission| {
             let jobs = admission::shortest_first(problem, &admission.jobs);
-            let Parameters { alpha, samples, .. } = self.parameters;
+            let JpsParameters { alpha, samples, .. } = self.parameters;
             let mut best = None;
             // Where none of the drawn categories is legal the rest of the list may still have some.
             for (begin, count) in [(alpha, samples), (0.0, samples.max(WHOLE_LIST))] {
@@ -66,7 +71,7 @@ impl Policy for Jps {
                 in_job_order.into_iter().map(|(_, verdict)| verdict).collect()
             }))
         })?;
-        Ok(Plan { verdicts, categories: Some(looked_at), stopped, bound: None })
+        Ok(Assignment { verdicts, categories: Some(looked_at), stopped, bound: None })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify()`] before anybody acts on it.
 //!
-//! A policy sees no Slurm, no file, no clock and no other policy; only the registry knows their names.
+//! A [`Policy`] decides over time; a [`Placer`] knows one moment, and [`Replan`] makes a policy of it. Neither sees Slurm, a
+//! file, a clock or another policy; only the registry knows their names.
 
 mod admission;
 mod advice;
@@ -8,36 +9,48 @@ mod alternative;
 mod blocks;
 mod category;
 mod cost;
+mod decision;
 mod dual;
 mod exhaustive;
 mod explain;
 mod explanation;
+mod extract;
 mod fairness;
 mod has;
 mod jps;
+mod live;
 mod market;
+mod offered;
 mod optimal;
 mod optimus;
 mod packing;
 mod parts;
-mod plan;
+mod placement;
 mod pricing;
 mod problem;
 mod registry;
+mod replan;
 mod share;
+mod standing;
 mod verify;
 
 pub use self::advice::{Advice, advice};
 pub use self::alternative::Alternative;
 pub use self::cost::{EpochTime, epoch_as_shared};
+pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Policy, PolicyError};
 pub use self::dual::Bound;
 pub use self::explain::explain;
 pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
+pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
+pub use self::live::Grounds;
+pub use self::offered::Basis;
 pub use self::optimal::bound;
-pub use self::plan::{
-    Memory, Outcome, Placement, Plan, Policy, PolicyError, Quality, Rank, Sharing, Slot, Verdict,
+pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
+pub use self::problem::{
+    Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel, WorkerNode,
 };
-pub use self::problem::{JobModel, Objective, Problem, ProblemError, TypeModel, WorkerNode};
-pub use self::registry::{Parameters, find, names};
-pub use self::verify::{CheckedPlan, Violation, verify};
+pub use self::registry::{JpsParameters, OptimalParameters, Parameters, find, names, placer};
+pub use self::replan::{Moves, Replan, Replanning};
+pub use self::standing::{Hold, Stage, Standing, Waits};
+pub use self::verify::{CheckedPlan, Violation, checked, verify};

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use crate::policy::fairness::EqualShare;
 use crate::policy::{
-    JobModel, Memory, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
+    Assignment, JobModel, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
 /// Optimus, or Optimus-LB with balanced batches.
@@ -23,12 +23,12 @@ impl Optimus {
     pub(super) const LOAD_BALANCED: Self = Self { name: "optimus-lb", sharing: Sharing::Balanced };
 }
 
-impl Policy for Optimus {
+impl Placer for Optimus {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let mut stopped = false;
         let placed = admission::place::<Infallible>(problem, stop, |admission| {
             let mut greedy = Greedy::new(problem, &admission.jobs, self.sharing);
@@ -44,7 +44,7 @@ impl Policy for Optimus {
             Ok(admission.jobs.iter().zip(&greedy.slots).map(place).collect())
         });
         let Ok(verdicts) = placed;
-        Ok(Plan { verdicts, categories: None, stopped, bound: None })
+        Ok(Assignment { verdicts, categories: None, stopped, bound: None })
     }
 }
 

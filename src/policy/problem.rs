@@ -1,14 +1,18 @@
-//! One immutable snapshot of everything that a policy may look at, numbered for fast access.
+//! Everything that a policy may look at, numbered for fast access; its owner keeps it up to date.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::model::{Access, BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, Speed};
+use crate::model::{
+    Access, BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, OfferedNode, RankNeeds, Seconds, Speed,
+    Time,
+};
 use crate::policy::parts::{Part, Parts};
+use crate::policy::{Slot, Standing};
 use crate::throughput::{Cell, Known, Source, ThroughputMatrix, Unusable};
 
-/// The jobs, the GPUs that they may get, and what is to be minimised.
+/// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
 ///
 /// GPU types, nodes and jobs are known by their index in the vectors here.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,16 +32,59 @@ pub struct Problem {
     pub jobs: Vec<JobModel>,
     pub objective: Objective,
     pub seed: u64,
+    pub now: Time,
+    /// The most GPUs of some types that all jobs may hold together.
+    pub limits: Vec<TypeLimit>,
+    /// How long the queue would hold up what a policy asked about.
+    pub forecasts: Vec<Forecast>,
 }
 
-/// A node's GPUs on offer.
+/// A node's GPUs for the jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerNode {
     pub name: NodeName,
-    /// Count by GPU type.
+    /// GPUs by type that are free or that running jobs of the problem have.
     pub gpus: Vec<u32>,
     /// Rate between this node's GPUs.
     pub intra_node: BitRate,
+    /// All GPUs by type, whoever holds them; none where the node is not up.
+    pub up: Vec<u32>,
+    /// CPUs and memory, where ranks must find room beside the GPUs.
+    pub host: Option<Host>,
+}
+
+/// What of a node ranks need beside GPUs; `None` where nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    pub cpus: Option<Room>,
+    /// In bytes.
+    pub memory: Option<Room>,
+}
+
+/// Some amount on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// What is free or what running jobs of the problem have.
+    pub free: u64,
+    /// All, whoever has it.
+    pub total: u64,
+}
+
+/// The most GPUs of a kind that the jobs may hold together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeLimit {
+    /// The types that count together.
+    pub gpu_types: Vec<usize>,
+    pub most: u32,
+}
+
+/// What is known of the queue about one job on some GPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    pub job: usize,
+    pub slots: Vec<Slot>,
+    /// How long the job would wait; `None` where nobody can say.
+    pub wait: Option<Seconds>,
 }
 
 /// What planning needs to know of a job.
@@ -69,8 +116,13 @@ pub struct JobModel {
     pub sources: Vec<(usize, Source)>,
     /// Types on offer that it can use and that its file does not list, by index.
     pub unlisted: Vec<usize>,
-    /// What its reader should know of the types on offer, one sentence each.
-    pub notes: Vec<String>,
+    /// What its reader should know of the types on offer, by index, one sentence each.
+    pub remarks: Vec<(usize, String)>,
+    /// Whether it may run on nodes that have the type, by GPU type: they are in its partition.
+    pub may_use: Vec<bool>,
+    /// What each of its ranks needs beside a GPU.
+    pub needs: RankNeeds,
+    pub standing: Standing,
 }
 
 /// How a job runs on one GPU type.
@@ -103,7 +155,8 @@ pub enum ProblemError {
 }
 
 impl Problem {
-    /// Returns the problem of placing `jobs` on the GPUs of `offer`, which are nodes of `cluster`.
+    /// Returns the problem of placing `jobs`, none of which holds GPUs, on the GPUs of `offer`, which are nodes of
+    /// `cluster`.
     ///
     /// `access` is that of these jobs. `network` and `intra_node` serve where the cluster does not say its own rates.
     ///
@@ -116,23 +169,36 @@ impl Problem {
         speeds: &ThroughputMatrix,
         (network, intra_node): (BitRate, BitRate),
     ) -> Result<Self, ProblemError> {
+        let intra_node = cluster.intra_node.unwrap_or(intra_node);
+        let workers = |parts: &Parts| {
+            let worker = |node: &OfferedNode| {
+                let gpus = parts.counts(&node.name, node.gpus.iter().map(|(ty, count)| (ty, *count)));
+                WorkerNode::on_offer(node.name.clone(), gpus, node.intra_node.unwrap_or(intra_node))
+            };
+            offer.nodes.iter().map(worker).collect()
+        };
+        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+    }
+
+    /// Returns the problem of `jobs` on nodes of `cluster`, where the GPUs of each are known by type.
+    ///
+    /// # Errors
+    /// When there are no jobs.
+    pub(super) fn with_workers(
+        (cluster, access): (&Cluster, &Access),
+        workers: impl FnOnce(&Parts) -> Vec<WorkerNode>,
+        jobs: &[Job],
+        speeds: &ThroughputMatrix,
+        network: BitRate,
+    ) -> Result<Self, ProblemError> {
         if jobs.is_empty() {
             return Err(ProblemError::NoJobs);
         }
         let parts = Parts::new(cluster, access, speeds.columns());
-        let intra_node = cluster.intra_node.unwrap_or(intra_node);
-        let nodes: Vec<WorkerNode> = offer
-            .nodes
-            .iter()
-            .map(|node| WorkerNode {
-                name: node.name.clone(),
-                gpus: parts.counts(&node.name, node.gpus.iter().map(|(ty, count)| (ty, *count))),
-                intra_node: node.intra_node.unwrap_or(intra_node),
-            })
-            .collect();
-        let offered: Vec<u32> = (0..parts.list.len())
-            .map(|ty| nodes.iter().map(|node: &WorkerNode| node.gpus[ty]).sum())
-            .collect();
+        let nodes = workers(&parts);
+        // What somebody holds may be waited for.
+        let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
+        let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
         let model = |(index, job)| {
             let allowed = |part: &Part| access.allows(index, &parts.pools[part.pool]);
             JobModel::new(job, (&parts, &allowed), &offered, speeds.row(index))
@@ -146,6 +212,9 @@ impl Problem {
             seed: 0,
             gpu_types: parts.list.iter().map(|part| part.gpu_type.clone()).collect(),
             labels: parts.labels(access),
+            now: Time::default(),
+            limits: Vec::new(),
+            forecasts: Vec::new(),
         })
     }
 
@@ -163,6 +232,23 @@ impl Problem {
         own.enumerate().find(|(_, (count, name))| **count > 0 && *name == gpu_type).map(|(number, _)| number)
     }
 
+    /// Returns the number of GPUs by the name of their type.
+    #[must_use]
+    pub fn by_name(&self, slots: &[Slot]) -> BTreeMap<&GpuType, u32> {
+        let mut sum = BTreeMap::new();
+        for slot in slots {
+            *sum.entry(&self.gpu_types[slot.gpu_type]).or_default() += slot.count;
+        }
+        sum
+    }
+
+    /// Returns GPUs in words: `2 t4 + 3 v100`.
+    #[must_use]
+    pub fn named(&self, slots: &[Slot]) -> String {
+        let types = self.by_name(slots);
+        types.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(" + ")
+    }
+
     /// Returns the GPUs on offer, by type.
     #[must_use]
     pub fn offered(&self) -> Vec<u32> {
@@ -170,7 +256,29 @@ impl Problem {
     }
 }
 
+impl WorkerNode {
+    /// Returns a node with these GPUs on offer, of which nobody holds any.
+    #[must_use]
+    pub fn on_offer(name: NodeName, gpus: Vec<u32>, intra_node: BitRate) -> Self {
+        Self { name, up: gpus.clone(), gpus, intra_node, host: None }
+    }
+}
+
 impl JobModel {
+    /// Returns what its reader should know of the types on offer, one sentence each; `problem` is its own.
+    #[must_use]
+    pub fn notes(&self, problem: &Problem) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for (_, remark) in &self.remarks {
+            // What is true of a type is said once, however many parts it has.
+            if !notes.contains(remark) {
+                notes.push(remark.clone());
+            }
+        }
+        notes.extend(measured(&self.sources, &problem.gpu_types));
+        notes
+    }
+
     /// Returns whether nobody has measured its speed on a type on offer, and it is estimated.
     #[must_use]
     pub fn is_estimated(&self, gpu_type: usize) -> bool {
@@ -190,8 +298,8 @@ impl JobModel {
         offered: &[u32],
         row: &[Cell],
     ) -> Self {
-        let (mut notes, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut noted, mut unlisted) = (BTreeSet::new(), Vec::new());
+        let (mut remarks, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+        let mut unlisted = Vec::new();
         let types = parts.list.iter().enumerate().map(|(number, part)| {
             if !allowed(part) {
                 if offered[number] > 0 {
@@ -199,13 +307,11 @@ impl JobModel {
                 }
                 return None;
             }
-            // What is true of a type is said once, however many parts it has.
-            let is_news = offered[number] > 0 && noted.insert(part.column);
             let ty = &part.gpu_type;
             match &row[part.column] {
-                Cell::Known(Known { speed, source, max_batch, is_listed, remarks }) => {
-                    if is_news {
-                        notes.extend(remarks.iter().cloned());
+                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: own }) => {
+                    if offered[number] > 0 {
+                        remarks.extend(own.iter().map(|remark| (number, remark.clone())));
                     }
                     if offered[number] > 0 && *source != Source::JobFile {
                         sources.push((number, source.clone()));
@@ -219,8 +325,8 @@ impl JobModel {
                 Cell::Unusable(reason) if offered[number] > 0 => {
                     unusable.push((number, reason.to_string()));
                     // What the job file itself leaves out is no news to its reader.
-                    if is_news && *reason != Unusable::NotAllowed {
-                        notes.push(format!("{ty} not used: {reason}"));
+                    if *reason != Unusable::NotAllowed {
+                        remarks.push((number, format!("{ty} not used: {reason}")));
                     }
                 }
                 Cell::Unusable(_) => {}
@@ -228,7 +334,6 @@ impl JobModel {
             None
         });
         let types = types.collect();
-        notes.extend(measured(&sources, &parts.list));
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
         #[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^52")]
         let (model_bytes, syncs_per_epoch) = (job.model_size.0 as f64, job.syncs_per_epoch as f64);
@@ -249,16 +354,19 @@ impl JobModel {
             unusable,
             sources,
             unlisted,
-            notes,
+            remarks,
+            may_use: parts.list.iter().map(allowed).collect(),
+            needs: RankNeeds::default(),
+            standing: Standing { epochs_left: job.epochs, ..Standing::default() },
         }
     }
 }
 
 /// Returns a note that names the types whose speeds were measured, and how sure they are.
-fn measured(sources: &[(usize, Source)], parts: &[Part]) -> Option<String> {
+fn measured(sources: &[(usize, Source)], gpu_types: &[GpuType]) -> Option<String> {
     let measured = sources.iter().filter(|(_, source)| matches!(source, Source::Measured(_)));
     let mut types: Vec<String> =
-        measured.map(|(number, source)| format!("{} {source}", parts[*number].gpu_type)).collect();
+        measured.map(|(number, source)| format!("{} {source}", gpu_types[*number])).collect();
     types.dedup();
     (!types.is_empty()).then(|| format!("speeds from the cache: {}", types.join(", ")))
 }

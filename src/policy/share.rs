@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::model::{JobName, Seconds, Speed};
 
-    fn job(types: Vec<TypeModel>, global_batch: u64, batch_quantum: u64, accumulate: bool) -> JobModel {
+    fn job(types: &[TypeModel], global_batch: u64, batch_quantum: u64, accumulate: bool) -> JobModel {
         JobModel {
             name: JobName::new("job").expect("a name"),
             samples_per_epoch: 100_000,
@@ -232,11 +232,14 @@ mod tests {
             min_gpus: 1,
             max_gpus: 99,
             accumulate,
-            types: types.into_iter().map(Some).collect(),
+            types: types.iter().copied().map(Some).collect(),
             unusable: Vec::new(),
             sources: Vec::new(),
             unlisted: Vec::new(),
-            notes: Vec::new(),
+            remarks: Vec::new(),
+            may_use: vec![true; types.len()],
+            needs: crate::model::RankNeeds::default(),
+            standing: crate::policy::Standing::default(),
         }
     }
 
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_contract_example() {
-        let job = job(vec![linear(275.0), linear(644.0)], 512, 1, true);
+        let job = job(&[linear(275.0), linear(644.0)], 512, 1, true);
         let slots = [Slot { node: 0, gpu_type: 0, count: 2 }, Slot { node: 1, gpu_type: 1, count: 1 }];
         let ranks = ranks(&job, &slots, Sharing::Balanced).expect("legal");
         let facts: Vec<_> = ranks.iter().map(|r| (r.node, r.local_rank, r.batch, r.samples)).collect();
@@ -265,7 +268,7 @@ mod tests {
 
     #[test]
     fn nodes_with_the_same_gpus_are_neighbours_and_equal_ranks_differ_by_their_order_alone() {
-        let job = job(vec![linear(100.0), linear(200.0)], 57, 1, true);
+        let job = job(&[linear(100.0), linear(200.0)], 57, 1, true);
         let slot = |node, gpu_type, count| Slot { node, gpu_type, count };
         let slots =
             [slot(0, 0, 1), slot(0, 1, 1), slot(1, 1, 2), slot(2, 0, 1), slot(2, 1, 1), slot(3, 1, 2)];
@@ -289,7 +292,8 @@ mod tests {
                 let speed = Speed::affine(Seconds(f64::from(alpha)), Seconds(f64::from(beta)));
                 TypeModel { speed: speed.expect("valid"), max_batch, single_rank: false }
             };
-            let job = job(types.iter().map(model).collect(), total * quantum, quantum, accumulate);
+            let models: Vec<TypeModel> = types.iter().map(model).collect();
+            let job = job(&models, total * quantum, quantum, accumulate);
             let count = counts.iter().take(types.len()).sum::<u32>() as usize;
             let ranks: Vec<Rank> = (0..types.len())
                 .flat_map(|ty| (0..counts[ty]).map(move |_| ty))

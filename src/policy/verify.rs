@@ -8,19 +8,29 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::model::JobName;
-use crate::policy::{JobModel, Placement, Plan, Problem, Rank, Sharing, Slot, TypeModel, Verdict};
+use crate::policy::{
+    Decision, JobModel, Placement, Plan, PolicyError, Problem, Rank, Room, Sharing, Slot, TypeModel, Verdict,
+    WorkerNode,
+};
 
 /// A plan that obeys every rule of its problem.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CheckedPlan(Plan);
+pub struct CheckedPlan {
+    plan: Plan,
+    verdicts: Vec<Verdict>,
+}
 
 /// A rule that a plan breaks: a fault of the policy, never of its user.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Violation {
-    #[error("{verdicts} verdicts for {jobs} jobs")]
-    Verdicts { verdicts: usize, jobs: usize },
+    #[error("decides on job number {job}, and there are {jobs}")]
+    Number { job: usize, jobs: usize },
     #[error("{node} gives {given} GPUs of type {gpu_type}, it has {offered}")]
     Capacity { node: String, gpu_type: String, given: u64, offered: u64 },
+    #[error("{node} has too little {what} for the ranks on it")]
+    Host { node: String, what: &'static str },
+    #[error("the jobs hold {held} GPUs of type {gpu_type} together, the limit is {most}")]
+    Limit { gpu_type: String, held: u64, most: u32 },
     #[error("job {job}: {what}")]
     Job { job: JobName, what: String },
 }
@@ -28,60 +38,189 @@ pub enum Violation {
 /// Relative difference up to which two computations of a time agree.
 const TOLERANCE: f64 = 1e-6;
 
+/// Why a job has no verdict of its own.
+const UNDECIDED: &str = "the policy leaves it where it is";
+
 impl CheckedPlan {
-    /// Returns the decisions by job.
+    /// Returns the decisions by job; those that the plan does not name are deferred.
     #[must_use]
     pub fn verdicts(&self) -> &[Verdict] {
-        &self.0.verdicts
+        &self.verdicts
     }
 
     /// Returns the numbers of the jobs that have GPUs.
     #[must_use]
     pub fn placed(&self) -> Vec<usize> {
-        let verdicts = self.0.verdicts.iter().enumerate();
+        let verdicts = self.verdicts.iter().enumerate();
         verdicts.filter(|(_, verdict)| verdict.placement().is_some()).map(|(job, _)| job).collect()
     }
 
     /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
-        &self.0
+        &self.plan
     }
 }
 
 /// Returns the plan as a checked one.
 ///
+/// What jobs hold that the plan does not name counts with what it gives to others.
+///
 /// # Errors
 /// Every rule that it breaks.
 pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
-    let (verdicts, jobs) = (plan.verdicts.len(), problem.jobs.len());
-    if verdicts != jobs {
-        return Err(vec![Violation::Verdicts { verdicts, jobs }]);
-    }
+    let jobs = problem.jobs.len();
     let mut violations = Vec::new();
-    let mut given: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-    for (job, verdict) in problem.jobs.iter().zip(&plan.verdicts) {
-        let Some(placement) = verdict.placement() else { continue };
-        for what in broken_rules(problem, job, placement) {
-            violations.push(Violation::Job { job: job.name.clone(), what });
+    let mut verdicts = vec![None; jobs];
+    for (job, decision) in &plan.changes {
+        let Some(verdict) = verdicts.get_mut(*job) else {
+            return Err(vec![Violation::Number { job: *job, jobs }]);
+        };
+        let mut wrong = |what: String| {
+            violations.push(Violation::Job { job: problem.jobs[*job].name.clone(), what });
+        };
+        if verdict.replace(decision.verdict()).is_some() {
+            wrong("is decided on twice".to_owned());
         }
-        for slot in &placement.slots {
-            *given.entry((slot.node, slot.gpu_type)).or_default() += u64::from(slot.count);
+        for placement in placements(decision) {
+            broken_rules(problem, &problem.jobs[*job], placement).into_iter().for_each(&mut wrong);
+        }
+        let waits = problem.jobs[*job].standing.holds.is_empty();
+        if !placements(decision).is_empty() && waits && !problem.jobs[*job].standing.is_ready() {
+            wrong("has GPUs before it may run again".to_owned());
+        }
+        if matches!(decision, Decision::Place { placements, .. } if placements.is_empty()) {
+            wrong("has no GPUs".to_owned());
         }
     }
-    for ((node, gpu_type), given) in given {
-        let offered = problem.nodes.get(node).and_then(|n| n.gpus.get(gpu_type)).copied().unwrap_or(0);
-        if given > u64::from(offered) {
+    check_capacity(problem, &plan, &mut violations);
+    if !violations.is_empty() {
+        return Err(violations);
+    }
+    let undecided = || Verdict::Defer { reason: UNDECIDED.to_owned() };
+    let verdicts = verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(undecided)).collect();
+    Ok(CheckedPlan { plan, verdicts })
+}
+
+/// Returns a policy's plan as a checked one.
+///
+/// # Errors
+/// When it breaks rules, which is the policy's fault.
+pub fn checked(policy: &'static str, problem: &Problem, plan: Plan) -> Result<CheckedPlan, PolicyError> {
+    verify(problem, plan).map_err(|violations| {
+        let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        PolicyError::BreaksRules { policy, violations: violations.join("; ") }
+    })
+}
+
+fn placements(decision: &Decision) -> &[Placement] {
+    match decision {
+        Decision::Place { placements, .. } => placements,
+        Decision::Defer { .. } | Decision::Finish { .. } | Decision::Reject { .. } => &[],
+    }
+}
+
+/// Checks that nodes have the GPUs, CPUs and memory, and that limits are kept.
+fn check_capacity(problem: &Problem, plan: &Plan, violations: &mut Vec<Violation>) {
+    let is_named = |job: usize| plan.changes.iter().any(|(named, _)| *named == job);
+    let (mut given, mut queued) = (BTreeMap::new(), BTreeMap::new());
+    let add = |given: &mut BTreeMap<(usize, usize), Claim>, job: usize, slot: &Slot, new: bool| {
+        let claim = given.entry((slot.node, slot.gpu_type)).or_default();
+        claim.gpus += u64::from(slot.count);
+        claim.is_new |= new;
+        let needs = problem.jobs[job].needs;
+        claim.cpus = claim.cpus.saturating_add(needs.cpus.saturating_mul(slot.count.into()));
+        claim.memory = claim.memory.saturating_add(needs.memory.saturating_mul(slot.count.into()));
+    };
+    for (job, decision) in &plan.changes {
+        let waits = matches!(decision, Decision::Place { queued: true, .. });
+        let given = if waits { &mut queued } else { &mut given };
+        for slot in placements(decision).iter().flat_map(|placement| &placement.slots) {
+            add(given, *job, slot, true);
+        }
+    }
+    for (job, model) in problem.jobs.iter().enumerate().filter(|(job, _)| !is_named(*job)) {
+        for slot in model.standing.running().flat_map(|hold| &hold.slots) {
+            add(&mut given, job, slot, false);
+            add(&mut queued, job, slot, false);
+        }
+    }
+    check_nodes(problem, &given, |node| &node.gpus, violations);
+    check_nodes(problem, &queued, |node| &node.up, violations);
+    check_hosts(problem, &given, violations);
+    check_limits(problem, [&given, &queued], violations);
+}
+
+/// What jobs take of one type on one node.
+#[derive(Clone, Copy, Default)]
+struct Claim {
+    gpus: u64,
+    cpus: u64,
+    /// Bytes.
+    memory: u64,
+    /// Whether the plan gives some of it: what jobs hold is none of its doing.
+    is_new: bool,
+}
+
+fn check_nodes(
+    problem: &Problem,
+    given: &BTreeMap<(usize, usize), Claim>,
+    of: impl Fn(&WorkerNode) -> &Vec<u32>,
+    violations: &mut Vec<Violation>,
+) {
+    for ((node, gpu_type), claim) in given {
+        let offered = problem.nodes.get(*node).and_then(|n| of(n).get(*gpu_type)).copied().unwrap_or(0);
+        if claim.is_new && claim.gpus > u64::from(offered) {
             let name = |text: Option<&str>| text.unwrap_or("?").to_owned();
             violations.push(Violation::Capacity {
-                node: name(problem.nodes.get(node).map(|n| n.name.as_str())),
-                gpu_type: name(problem.labels.get(gpu_type).map(String::as_str)),
-                given,
+                node: name(problem.nodes.get(*node).map(|n| n.name.as_str())),
+                gpu_type: name(problem.labels.get(*gpu_type).map(String::as_str)),
+                given: claim.gpus,
                 offered: offered.into(),
             });
         }
     }
-    if violations.is_empty() { Ok(CheckedPlan(plan)) } else { Err(violations) }
+}
+
+/// Checks that the ranks on each node have their CPUs and memory.
+fn check_hosts(problem: &Problem, given: &BTreeMap<(usize, usize), Claim>, violations: &mut Vec<Violation>) {
+    for (number, node) in problem.nodes.iter().enumerate() {
+        let Some(host) = node.host else { continue };
+        let own = given.range((number, 0)..(number + 1, 0)).map(|(_, claim)| claim);
+        if !own.clone().any(|claim| claim.is_new) {
+            continue;
+        }
+        let lacks = |room: Option<Room>, wanted: u64| room.is_some_and(|room| wanted > room.free);
+        let sum = |part: fn(&Claim) -> u64| own.clone().map(part).fold(0, u64::saturating_add);
+        for (what, lacks) in [
+            ("CPUs", lacks(host.cpus, sum(|claim| claim.cpus))),
+            ("memory", lacks(host.memory, sum(|claim| claim.memory))),
+        ] {
+            if lacks {
+                violations.push(Violation::Host { node: node.name.to_string(), what });
+            }
+        }
+    }
+}
+
+/// Checks the limits on what all jobs hold together.
+fn check_limits(
+    problem: &Problem,
+    given: [&BTreeMap<(usize, usize), Claim>; 2],
+    violations: &mut Vec<Violation>,
+) {
+    for limit in &problem.limits {
+        for given in given {
+            let own = given.iter().filter(|((_, gpu_type), _)| limit.gpu_types.contains(gpu_type));
+            let own: Vec<&Claim> = own.map(|(_, claim)| claim).collect();
+            let held: u64 = own.iter().map(|claim| claim.gpus).sum();
+            if own.iter().any(|claim| claim.is_new) && held > u64::from(limit.most) {
+                let gpu_type = limit.gpu_types.first().and_then(|own| problem.gpu_types.get(*own));
+                let gpu_type = gpu_type.map_or_else(|| "?".to_owned(), ToString::to_string);
+                violations.push(Violation::Limit { gpu_type, held, most: limit.most });
+            }
+        }
+    }
 }
 
 fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec<String> {

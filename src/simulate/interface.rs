@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use crate::engine::{self, Batch, News, Observation, State};
-use crate::model::{JobId, JobName};
+use crate::model::{JobId, JobName, Seconds};
 use crate::simulate::World;
 
 impl engine::World for World {
@@ -49,5 +49,9 @@ impl engine::World for World {
     fn cancel(&mut self, _: &JobName, job_id: JobId) -> News {
         let message = format!("job {job_id} is over");
         if self.kill(job_id) { News::Killed } else { News::NotStopped { message } }
+    }
+
+    fn forecast(&mut self, batch: &Batch) -> Option<Seconds> {
+        self.queue_wait(batch, *batch.submitted.first()?)
     }
 }

@@ -5,14 +5,13 @@ use std::convert::Infallible;
 
 use crate::engine::{Action, Event, Keeper, Planner, Rules, State, Update, apply, turn};
 use crate::model::{Seconds, Time};
-use crate::policy::{Objective, Policy};
+use crate::policy::{Budget, Objective, Policy};
 use crate::simulate::World;
 
 /// How the engine is to decide.
 #[derive(Clone, Copy)]
 pub struct PlayOptions<'a> {
     pub rules: &'a Rules,
-    pub policy: &'a dyn Policy,
     pub objective: Objective,
     /// Seed of the policy's random choices.
     pub seed: u64,
@@ -28,6 +27,7 @@ pub struct Play<'a> {
     /// What owners want and when, the earliest last.
     orders: Vec<(Time, Event)>,
     options: PlayOptions<'a>,
+    policy: Box<dyn Policy + 'a>,
     turns: u64,
 }
 
@@ -37,11 +37,16 @@ struct Nowhere;
 impl<'a> Play<'a> {
     /// Returns a play that has not begun.
     #[must_use]
-    pub fn new(world: World, mut orders: Vec<(Time, Event)>, options: PlayOptions<'a>) -> Self {
+    pub fn new(
+        world: World,
+        mut orders: Vec<(Time, Event)>,
+        policy: Box<dyn Policy + 'a>,
+        options: PlayOptions<'a>,
+    ) -> Self {
         orders.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
         orders.reverse();
         let state = State { contributor: "simulation".to_owned(), ..State::default() };
-        Self { world, state, orders, options, turns: 0 }
+        Self { world, state, orders, options, policy, turns: 0 }
     }
 
     /// Takes in what owners want by now, and takes one turn of the engine.
@@ -59,17 +64,15 @@ impl<'a> Play<'a> {
             asked.set(asked.get() + 1);
             asked.get() > self.options.patience
         };
-        let before = self.world.clone();
-        let planner = Planner {
-            policy: self.options.policy,
+        let mut planner = Planner {
+            policy: self.policy.as_mut(),
             objective: self.options.objective,
             seed: self.options.seed,
             run: &format!("run{}", self.turns),
-            begin: &|| (),
-            stop: &stop,
-            queue_wait: &|batch, job| before.queue_wait(batch, job),
+            budget: Budget::until(&stop),
+            forecasts: Vec::new(),
         };
-        let how = (self.options.rules, &planner);
+        let how = (self.options.rules, &mut planner);
         let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut Nowhere, &mut self.state, how, tell);
     }
 

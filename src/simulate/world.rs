@@ -91,8 +91,7 @@ impl World {
 
     /// Returns how long a job of a batch would wait if it was submitted now; `None` where it would wait for other
     /// jobs, whose ends nobody knows.
-    #[must_use]
-    pub fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
+    pub(super) fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
         self.request(batch, job)?.fit(&self.free()).map(|_| self.site.delays.start)
     }
 

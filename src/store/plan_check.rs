@@ -11,7 +11,7 @@ use crate::model::{
     Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, Offer,
     OfferedNode,
 };
-use crate::policy::{CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
+use crate::policy::{Assignment, CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
 use crate::throughput::{Cache, ThroughputMatrix};
 
 /// Most GPUs of a cluster, as in cluster files.
@@ -51,7 +51,7 @@ impl PlanFile {
     pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
         let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
         let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;
-        Ok(Plan { verdicts, categories: self.categories, stopped: false, bound: None })
+        Ok(Assignment { verdicts, categories: self.categories, stopped: false, bound: None }.into())
     }
 
     /// Checks that what the file says of each job beside its verdict and its shares follows from them.
@@ -148,7 +148,7 @@ impl PlannedJob {
             let Some((node, gpu_type)) = own else {
                 let (number, gpu_type, node) = (rank.rank, &rank.gpu_type, &rank.node);
                 let what =
-                    format!("rank {number} is on a GPU that is not on offer: {gpu_type:?} of {node:?}");
+                    format!("rank {number} is on a GPU that is not available: {gpu_type:?} of {node:?}");
                 return Err(wrong(self.place(index), &what));
             };
             *counts.entry((node, gpu_type)).or_default() += 1;

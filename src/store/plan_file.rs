@@ -347,7 +347,7 @@ impl PlannedJob {
             gpus: placement.map(|p| p.slots.iter().map(gpus).collect()).unwrap_or_default(),
             ranks: placement.map(|p| p.ranks.iter().enumerate().map(rank).collect()).unwrap_or_default(),
             speeds: PlanSpeed::of(problem, job),
-            notes: model.notes.clone(),
+            notes: model.notes(problem),
             spec,
         }
     }

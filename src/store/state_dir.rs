@@ -71,7 +71,7 @@ pub struct Peeked {
 /// Why the state directory cannot be used.
 #[derive(Debug, Error)]
 pub enum StateError {
-    #[error("{}: another hsched is at work there", path.display())]
+    #[error("{}: locked by another hsched", path.display())]
     Locked { path: PathBuf },
     #[error("run {id} exists already in {}", folder.display())]
     Exists { id: String, folder: PathBuf },

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::State;
-use crate::model::NodeName;
+use crate::model::{NodeName, Time};
+use crate::policy::Memory;
 use crate::spec;
 use crate::store::StateError;
 use crate::store::state_job::StateJob;
@@ -30,8 +31,32 @@ pub(super) struct StateFile {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) taken: BTreeSet<String>,
     pub(super) decided: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) wake: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) memory: Option<StateMemory>,
     pub(super) nodes_down: Vec<String>,
     pub(super) jobs: Vec<StateJob>,
+}
+
+/// What a policy remembers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StateMemory {
+    policy: String,
+    version: u32,
+    text: String,
+}
+
+impl StateMemory {
+    fn new(memory: &Memory) -> Self {
+        let Memory { policy, version, text } = memory.clone();
+        Self { policy, version, text }
+    }
+
+    fn memory(self) -> Memory {
+        let Self { policy, version, text } = self;
+        Memory { policy, version, text }
+    }
 }
 
 /// Why a text is no state that this version can use.
@@ -52,6 +77,8 @@ impl StateFile {
             cluster,
             taken,
             decided: state.decided,
+            wake: state.wake.map(|time| time.0),
+            memory: state.memory.as_ref().map(StateMemory::new),
             nodes_down: state.nodes_down.iter().map(ToString::to_string).collect(),
             jobs: state.jobs.iter().map(StateJob::new).collect(),
         }
@@ -100,6 +127,8 @@ impl StateFile {
         Ok(State {
             nodes_down: self.nodes_down.iter().map(node).collect::<Result<_, _>>()?,
             decided: self.decided,
+            wake: self.wake.map(Time),
+            memory: self.memory.map(StateMemory::memory),
             jobs: self
                 .jobs
                 .into_iter()

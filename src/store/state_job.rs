@@ -35,14 +35,37 @@ pub(super) struct StateJob {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 enum StatePhase {
-    Waiting { not_before: Option<f64>, reason: String },
-    Meant { attempt: StateAttempt },
-    Pending { attempt: StateAttempt },
-    Running { attempt: StateAttempt },
-    Stopping { attempt: StateAttempt, since: f64, cancel: bool, request: StateRequest },
-    Completed { at: f64 },
-    Failed { at: f64, reason: String },
-    Cancelled { at: f64 },
+    Waiting {
+        not_before: Option<f64>,
+        reason: String,
+    },
+    Meant {
+        attempt: StateAttempt,
+    },
+    Pending {
+        attempt: StateAttempt,
+    },
+    Running {
+        attempt: StateAttempt,
+    },
+    Stopping {
+        attempt: StateAttempt,
+        since: f64,
+        cancel: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        finish: bool,
+        request: StateRequest,
+    },
+    Completed {
+        at: f64,
+    },
+    Failed {
+        at: f64,
+        reason: String,
+    },
+    Cancelled {
+        at: f64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -186,6 +209,7 @@ impl StatePhase {
                 attempt: attempt(own),
                 since: since.0,
                 cancel: *then == Then::Cancel,
+                finish: *then == Then::Finish,
                 request: StateRequest::new(*request),
             },
             Phase::Ended { at, outcome } => match outcome {
@@ -205,10 +229,14 @@ impl StatePhase {
             Self::Meant { attempt } => Phase::Meant(attempt.attempt()?),
             Self::Pending { attempt } => Phase::Pending(attempt.attempt()?),
             Self::Running { attempt } => Phase::Running(attempt.attempt()?),
-            Self::Stopping { attempt, since, cancel, request } => Phase::Stopping {
+            Self::Stopping { attempt, since, cancel, finish, request } => Phase::Stopping {
                 attempt: attempt.attempt()?,
                 since: Time(since),
-                then: if cancel { Then::Cancel } else { Then::GoOn },
+                then: match (cancel, finish) {
+                    (true, _) => Then::Cancel,
+                    (false, true) => Then::Finish,
+                    (false, false) => Then::GoOn,
+                },
                 request: request.request(),
             },
             Self::Completed { at } => ended(at, Outcome::Completed),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::store::state_file::StateFile;
+use crate::store::state_file::{StateFile, StateMemory};
 use crate::store::state_job::StateJob;
 
 /// An entry of the journal about the state as it was kept at that moment.
@@ -29,6 +29,10 @@ pub(super) struct Change {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     taken: BTreeSet<String>,
     decided: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wake: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    memory: Option<StateMemory>,
     nodes_down: Vec<String>,
     /// The jobs that are new or different, each in full.
     jobs: Vec<StateJob>,
@@ -43,7 +47,8 @@ impl Record {
         let Some(earlier) = earlier else { return Some(Self::State(file.clone())) };
         let change = Change::between(earlier, file);
         let rest = |file: &StateFile| {
-            (file.cluster.clone(), file.taken.clone(), file.decided, file.nodes_down.clone())
+            let decided = (file.decided, file.wake, file.memory.clone());
+            (file.cluster.clone(), file.taken.clone(), decided, file.nodes_down.clone())
         };
         if change.jobs.is_empty() && change.forgotten.is_empty() && rest(earlier) == rest(file) {
             return None;
@@ -94,6 +99,8 @@ impl Change {
             cluster: file.cluster.clone(),
             taken: file.taken.clone(),
             decided: file.decided,
+            wake: file.wake,
+            memory: file.memory.clone(),
             nodes_down: file.nodes_down.clone(),
             jobs: by_name(file).filter(is_new).map(|(_, job)| job.clone()).collect(),
             forgotten: before.keys().filter(|name| !names.contains(*name)).map(ToString::to_string).collect(),
@@ -112,6 +119,8 @@ impl Change {
         file.cluster = self.cluster;
         file.taken = self.taken;
         file.decided = self.decided;
+        file.wake = self.wake;
+        file.memory = self.memory;
         file.nodes_down = self.nodes_down;
         file.jobs.retain(|job| job.name().is_some_and(|name| !self.forgotten.contains(name)));
         let places: BTreeMap<String, usize> =

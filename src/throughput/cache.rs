@@ -240,7 +240,7 @@ impl fmt::Display for Measured {
             return f.write_str("set by hand");
         }
         let plural = if self.count == 1 { "" } else { "s" };
-        write!(f, "±{:.0} %, {} sample{plural}", 100.0 * self.error, self.count)?;
+        write!(f, "±{:.0} %, {} measurement{plural}", 100.0 * self.error, self.count)?;
         if self.source == SampleSource::Epoch {
             f.write_str(" inferred from whole epochs")?;
         }

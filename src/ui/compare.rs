@@ -33,7 +33,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
         ("MEAN", Align::Right),
         ("VS BEST", Align::Right),
         ("GAP", Align::Right),
-        ("LAST", Align::Right),
+        ("MAKESPAN", Align::Right),
         ("FAIRNESS", Align::Right),
         ("SOLVED IN", Align::Right),
     ]);

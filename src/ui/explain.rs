@@ -84,8 +84,8 @@ impl Explained<'_> {
     fn market(&self, terminal: Terminal) -> String {
         let mut table = Table::new(&[
             ("GPU", Align::Left),
-            ("ON OFFER", Align::Right),
-            ("FREE", Align::Right),
+            ("AVAILABLE", Align::Right),
+            ("UNUSED", Align::Right),
             ("PRICE", Align::Right),
         ]);
         let types = self.problem.labels.iter().zip(&self.explanation.types);
@@ -93,7 +93,7 @@ impl Explained<'_> {
             table.row([gpu_type.clone(), own.offered.to_string(), own.free.to_string(), time(own.price)]);
         }
         if table.is_empty() {
-            return "No GPU is on offer.\n".into();
+            return "No GPUs are available.\n".into();
         }
         let mut text = table.render(terminal.width(), terminal.colour());
         if self.explanation.types.iter().any(|own| own.price.is_some()) {
@@ -123,7 +123,7 @@ impl Explained<'_> {
         let mut table = Table::new(&[
             ("GPU", Align::Left),
             ("HAS", Align::Right),
-            ("FREE", Align::Right),
+            ("UNUSED", Align::Right),
             ("PRICE", Align::Right),
             ("PAYS", Align::Right),
             ("ONE FEWER", Align::Right),
@@ -153,17 +153,17 @@ impl Explained<'_> {
     fn instead(&self, job: &JobExplanation, jct: f64, terminal: Terminal) -> String {
         let types = &self.explanation.types;
         let mut table = Table::new(&[
-            ("INSTEAD", Align::Left),
-            ("AT HAND", Align::Left),
+            ("ALTERNATIVE", Align::Left),
+            ("AVAILABLE", Align::Left),
             ("DONE IN", Align::Right),
             ("PAYS", Align::Right),
-            ("TOGETHER", Align::Right),
+            ("TOTAL", Align::Right),
         ]);
         let mut row = |name: String, hand: &str, jct: f64, counts: &[u32]| {
             let pays = job.pays(types, counts);
             table.row([name, hand.into(), time(Some(jct)), time(pays), time(pays.map(|pays| pays + jct))]);
         };
-        row("nothing: as planned".into(), "", jct, &job.counts);
+        row("as planned".into(), "", jct, &job.counts);
         let by_type = job.types.iter().map(|own| (own.alone.as_ref().ok(), own.alone_now.as_ref()));
         let by_node = [(job.one_node.as_ref(), job.one_node_now.as_ref())];
         if let Some(choice) = job.choice.as_ref().filter(|choice| choice.counts != job.counts) {
@@ -196,8 +196,8 @@ impl Explained<'_> {
         let mut text = wrap(&self.heading_of_line(job), terminal.width(), "  ") + "\n\n";
         let mut table = Table::new(&[
             ("GPU", Align::Left),
-            ("ON OFFER", Align::Right),
-            ("FREE", Align::Right),
+            ("AVAILABLE", Align::Right),
+            ("UNUSED", Align::Right),
             ("PRICE", Align::Right),
             ("WHY NOT", Align::Left),
         ]);
@@ -216,7 +216,7 @@ impl Explained<'_> {
         if let Some((_, best)) = job.best_type() {
             let (gpus, jct) = (self.gpus(&best.counts), time(Some(best.jct)));
             let line = format!(
-                "If it had all GPUs on offer to itself, the best single type would be: {gpus}, done in {jct}."
+                "If it had all available GPUs to itself, the best single type would be: {gpus}, done in {jct}."
             );
             let _ = write!(text, "\n{}\n", wrap(&line, terminal.width(), "  "));
         }

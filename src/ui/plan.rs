@@ -50,9 +50,11 @@ pub fn plan_table(
     let mut remarks = Vec::new();
     for (job, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
         match verdict {
-            Verdict::Place(_) => remarks.extend(job.notes.iter().map(|note| format!("{}: {note}", job.name))),
-            Verdict::Defer { reason } => remarks.push(format!("{} waits: {reason}", job.name)),
-            Verdict::Reject { reason } => remarks.push(format!("{} rejected: {reason}", job.name)),
+            Verdict::Place(_) => {
+                remarks.extend(job.notes(problem).iter().map(|note| format!("{}: {note}", job.name)));
+            }
+            Verdict::Defer { reason } => remarks.push(format!("{}: waits: {reason}", job.name)),
+            Verdict::Reject { reason } => remarks.push(format!("{}: rejected: {reason}", job.name)),
         }
     }
     remarks.extend(advice(problem, plan).iter().map(|advice| fewer(problem, advice)));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::{
     Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Tracked, Trials, Update,
 };
-use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
+use crate::model::{Availability, GpuType, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 
@@ -418,7 +418,19 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
             let left = if counts { format!(", {}", tracked.retries_left()) } else { String::new() };
             let then =
                 if done > 0 { format!("resumes after epoch {done} of {all}") } else { "starts over".into() };
-            format!("{said}{left}; {then}")
+            format!("{said}{left}; {then}{}", given_up(tracked))
         }
     }
+}
+
+/// Returns which GPU types are not tried again for a job after the end of its last run, as the end of a sentence.
+fn given_up(tracked: &Tracked) -> String {
+    let Some(last) = tracked.past.last().filter(|last| last.epochs == 0) else { return String::new() };
+    let given_up = tracked.avoids.iter().filter(|own| last.attempt.trials.0.contains_key(own));
+    let names: Vec<&str> = given_up.map(GpuType::as_str).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = names.join(" and ");
+    format!("; it is not tried again on {names}, which its job file does not list (hsched add lifts this)")
 }

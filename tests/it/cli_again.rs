@@ -17,8 +17,8 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "CANCELLED"), &line(2, "vgg19", "CANCELLED")]);
     assert_snapshot!(sandbox.run("add jobs.yaml --dry-run --restart").succeeds(), @r"
-    resnet18: would be added again: the one before is over (cancelled)
-    vgg19: would be added again: the one before is over (cancelled); starts over: --restart
+    resnet18: would be added again (previous run: cancelled)
+    vgg19: would be added again (previous run: cancelled); starts over: --restart
     nothing was added: --dry-run
     ");
     let again = SUBMIT.replace("r1", "r2");
@@ -33,9 +33,9 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     let ended = |id, job| line(id, job, "CANCELLED").replace("\"r1\"", "\"r2\"");
     let sandbox = sandbox.printing("squeue", &[&ended(3, "resnet18"), &ended(4, "vgg19")]);
     assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
-    resnet18: added again: the one before is over (cancelled)
-    vgg19: added again: the one before is over (cancelled); resumes after epoch 2 of 200
-    hsched watch places what waits
+    resnet18: added again (previous run: cancelled)
+    vgg19: added again (previous run: cancelled); resumes after epoch 2 of 200
+    hsched watch will place these jobs
     ");
     let value =
         sandbox.run(&format!("{} --restart --format json", again.replace("r2", "r3"))).exits(0).json();

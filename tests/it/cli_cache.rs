@@ -26,9 +26,9 @@ fn with_speeds() -> Sandbox {
 fn speeds_are_shown() {
     let sandbox = with_speeds();
     assert_snapshot!(sandbox.run("cache show").succeeds(), @r"
-    MODEL     GPU   SPEED                        ERROR  SAMPLES  LAST SEEN   SOURCE
-    resnet18  t4    80 ms + 4 ms a sample         ±1 %        5  2026-09-21  report
-    vgg19     v100  1753 samples/s at batch 256  ±10 %        1  2026-09-21  epoch
+    MODEL     GPU   SPEED                        ERROR  MEASURED  LAST SEEN   SOURCE
+    resnet18  t4    80 ms + 4 ms per sample       ±1 %         5  2026-09-21  report
+    vgg19     v100  1753 samples/s at batch 256  ±10 %         1  2026-09-21  epoch
     ");
     let all = sandbox.run("cache show --format json").exits(0).json();
     assert_eq!((&all["schema"], &all["speeds"][0]["batches"]), (&json!("hsched.speeds/1"), &json!(2)));
@@ -46,7 +46,7 @@ fn what_is_set_is_planned_with_until_it_is_forgotten() {
     let sandbox = Sandbox::new();
     let plan = "plan jobs.yaml --cluster cluster.yaml --policy has --format json";
     let first = sandbox.run(plan).exits(0).json();
-    assert_snapshot!(sandbox.run("cache set resnet18 t4 alpha_ms=80,beta_ms=4.21 --dry-run").succeeds(), @"resnet18 on t4 would be 80 ms + 4.21 ms a sample, was unknown");
+    assert_snapshot!(sandbox.run("cache set resnet18 t4 alpha_ms=80,beta_ms=4.21 --dry-run").succeeds(), @"resnet18 on t4 would be 80 ms + 4.21 ms per sample, was unknown");
     assert!(!sandbox.state("throughput.json").exists());
     sandbox.run("cache set resnet18 t4 275").succeeds();
     assert_snapshot!(sandbox.run("cache set resnet18 t4 100").succeeds(), @"resnet18 on t4 is 100 samples/s, was 275 samples/s (set by hand)");
@@ -120,12 +120,12 @@ fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
 
     resnet18: t4: 216 samples/s measured, used instead of the job file's 275
       samples/s
-    resnet18: speeds from the cache: t4 (±1 %, 5 samples)
-    vgg19: speeds from the cache: v100 (±10 %, 1 sample inferred from whole epochs
-      at batch 256 only)
+    resnet18: speeds from the cache: t4 (±1 %, 5 measurements)
+    vgg19: speeds from the cache: v100 (±10 %, 1 measurement inferred from whole
+      epochs at batch 256 only)
     ");
     let text = sandbox.run(&format!("{plan} --explain vgg19")).succeeds();
-    assert!(text.contains("- speed on v100: 1753 samples/s (±10 %, 1 sample inferred"), "{text}");
+    assert!(text.contains("- speed on v100: 1753 samples/s (±10 %, 1 measurement inferred"), "{text}");
     let file = sandbox.run(&format!("{plan} --format json -o plan.json")).exits(0).json();
     let speed = &file["jobs"][0]["speeds"][0];
     assert_eq!(
@@ -223,7 +223,7 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     let without = sandbox.run(plan).succeeds();
     assert!(
         without.ends_with(
-            "vgg19: t4 not used: no throughput known\nto use GPU types without a known speed, measure it with hsched probe or estimate\n  it with --estimate all\n"
+            "vgg19: t4 not used: no throughput known\nto use a GPU type without a known speed, measure the speed with hsched probe or\n  estimate it with --estimate all\n"
         ),
         "{without}"
     );

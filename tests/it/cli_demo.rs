@@ -67,8 +67,8 @@ fn the_story_is_told_the_same_every_time() {
     00:22:30 lstm: stopping to move: 806 s per epoch on 4 t4 instead of 1320 s, 5
                epochs left
              # The moves save more time than the restarts cost.
-    00:22:30 resnet50: stopping to move: to make room for other jobs: 826 s per
-               epoch on 4 v100 instead of 775 s, 9 epochs left
+    00:22:30 resnet50: stopping to move: makes room for other jobs, 826 s per epoch
+               on 4 v100 instead of 775 s, 9 epochs left
     00:22:30 bert: stopping to move: 958 s per epoch on 4 v100 instead of 1283 s, 5
                epochs left
     00:39:00 bert: failed with exit status 1, 2 of 3 retries left; resumes after
@@ -77,17 +77,17 @@ fn the_story_is_told_the_same_every_time() {
     00:39:30 bert: submitted as job 8 on 4 v100 (v2); predicted 15 min 58 s per
                epoch
     01:30:30 lstm: completed, 1 h 30 min after it was added
-             # Its GPUs are free for others.
+             # Its GPUs are now free for other jobs.
     01:36:30 resnet50: stopping to move: 636 s per epoch on 4 t4 + 4 v100 instead of
                826 s, 3 epochs left
     01:37:00 node v2 is down (Not responding)
              # The job did not cause this, so it uses no retry. It waits for other
              # GPUs.
     01:37:00 bert: lost a node; resumes after epoch 5 of 6
-    01:37:30 bert: waiting: needs a GPU of types p100, t4, v100; 0 on offer now
+    01:37:30 bert: waiting: needs a GPU of type p100, t4, v100; 0 available now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
-    01:49:30 resnet50: stopping to move: to make room for other jobs: 714 s per
-               epoch on 4 p100 + 4 t4 + 1 v100 instead of 641 s, 2 epochs left
+    01:49:30 resnet50: stopping to move: makes room for other jobs, 714 s per epoch
+               on 4 p100 + 4 t4 + 1 v100 instead of 641 s, 2 epochs left
     01:50:00 bert: submitted as job 11 on 3 v100 (v1); predicted 21 min 13 s per
                epoch
     02:12:00 bert: completed, 2 h 11 min after it was added
@@ -95,7 +95,7 @@ fn the_story_is_told_the_same_every_time() {
 
     All jobs are complete, and each epoch was done exactly once. PREDICTED is from
     the first plan, before anything went wrong:
-    JOB       EPOCHS  GPUS OVER TIME                           PREDICTED        REAL
+    JOB       EPOCHS  GPUS OVER TIME                           PREDICTED      ACTUAL
     resnet50      10  4 t4 + 3 v100, then 4 v100, then 4 t4   2 h 07 min  2 h 12 min
                       + 4 v100, then 4 p100 + 4 t4 + 1 v100
     bert           6  3 v100, then 4 v100, then 3 v100        2 h 07 min  2 h 11 min
@@ -104,10 +104,10 @@ fn the_story_is_told_the_same_every_time() {
 
     The same jobs and events on the same cluster, without moves and with equal local
     batches:
-    WAY                                    MEAN COMPLETION               LAST
-    as above                                    1 h 56 min         2 h 12 min
-    without moves                               2 h 25 min  +25 %  3 h 12 min
-    without moves, batches in equal parts       3 h 14 min  +67 %  6 h 26 min
+    VARIANT                             MEAN COMPLETION           MAKESPAN
+    as above                                 1 h 56 min         2 h 12 min
+    without moves                            2 h 25 min  +25 %  3 h 12 min
+    without moves, equal local batches       3 h 14 min  +67 %  6 h 26 min
 
     Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job
     file to start from. Without Slurm, `hsched generate` writes a random cluster and

@@ -14,9 +14,9 @@ fn all_jobs_in_short() {
     assert_snapshot!(text, @r"
     exhaustive: 2 of 2 jobs on 4 of 4 GPUs
 
-    GPU   ON OFFER  FREE        PRICE
-    t4           2     0  45 min 32 s
-    v100         2     0   1 h 36 min
+    GPU   AVAILABLE  UNUSED        PRICE
+    t4            2       0  45 min 32 s
+    v100          2       0   1 h 36 min
 
     A price is what one GPU is worth to all jobs together, in seconds of the sum of
     all completion times. These prices prove the best lower bound. A type with price
@@ -39,17 +39,17 @@ fn a_job_in_full() {
     assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --explain resnet18")).succeeds(), @r"
     resnet18: 2 v100, done in 4 h 18 min; at these prices it pays 3 h 13 min
 
-    GPU   HAS  FREE        PRICE        PAYS         ONE FEWER            ONE MORE
-    t4      0     0  45 min 32 s         0 s                 -  45 min 32 s sooner
-    v100    2     0   1 h 36 min  3 h 13 min  4 h 18 min later             has all
+    GPU   HAS  UNUSED        PRICE        PAYS         ONE FEWER            ONE MORE
+    t4      0       0  45 min 32 s         0 s                 -  45 min 32 s sooner
+    v100    2       0   1 h 36 min  3 h 13 min  4 h 18 min later             has all
 
     - one more t4 would not be worth its price, and none is free
 
-    INSTEAD                AT HAND      DONE IN        PAYS     TOGETHER
-    nothing: as planned              4 h 18 min  3 h 13 min   7 h 31 min
-    one type: 2 t4         no       10 h 06 min  1 h 31 min  11 h 37 min
-    one type: 2 v100       yes       4 h 18 min  3 h 13 min   7 h 31 min
-    one node: 2 v100 of b  yes       4 h 18 min  3 h 13 min   7 h 31 min
+    ALTERNATIVE            AVAILABLE      DONE IN        PAYS        TOTAL
+    as planned                         4 h 18 min  3 h 13 min   7 h 31 min
+    one type: 2 t4         no         10 h 06 min  1 h 31 min  11 h 37 min
+    one type: 2 v100       yes         4 h 18 min  3 h 13 min   7 h 31 min
+    one node: 2 v100 of b  yes         4 h 18 min  3 h 13 min   7 h 31 min
     ");
 }
 
@@ -61,9 +61,9 @@ fn a_job_without_gpus() {
     assert_snapshot!(sandbox.run(&format!("{PLAN} --explain resnet18")).exits(3).stdout, @r"
     resnet18 rejected: needs 5 v100; a job can have at most 2 on this cluster
 
-    GPU   ON OFFER  FREE  PRICE  WHY NOT
-    t4           2     0    0 s  no throughput known
-    v100         2     0    0 s  below min_gpus 5
+    GPU   AVAILABLE  UNUSED  PRICE  WHY NOT
+    t4            2       0    0 s  no throughput known
+    v100          2       0    0 s  below min_gpus 5
     ");
 }
 
@@ -79,7 +79,7 @@ fn json_has_it_all() {
     assert_eq!((&t4["type"], &t4["has"], &t4["one_fewer"]), (&"t4".into(), &0.into(), &Value::Null));
     assert_eq!(t4["one_more"]["free"], false);
     assert!(t4["one_more"]["change_s"].as_f64().is_some_and(|change| change < -2000.0));
-    assert_eq!(job["types"][1]["one_more"]["reason"], "it already has all on offer");
+    assert_eq!(job["types"][1]["one_more"]["reason"], "it already has all that are available");
     assert_eq!(job["limits"][0]["limit"], "taken");
 }
 

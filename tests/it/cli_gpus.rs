@@ -146,6 +146,6 @@ fn a_plan_says_which_names_and_types_it_used() {
     sandbox.run("submit plan.json --dry-run").exits(0);
     let older = sandbox.file("cluster.yaml", "nodes: [{name: a, gpus: {v100: 2}}]");
     let text = older.run("plan jobs.yaml --cluster cluster.yaml").exits(3).stdout;
-    let reason = "a rejected: cannot use any GPU type on offer (v100: bf16 needs Ampere or newer)";
+    let reason = "a: rejected: cannot use any available GPU type (v100: bf16 needs Ampere or newer)";
     assert!(text.replace("\n  ", " ").contains(reason), "{text}");
 }

@@ -45,7 +45,7 @@ fn added_jobs_wait_and_are_told_apart() {
     assert_snapshot!(sandbox.run("add jobs.yaml --account def -- --exclusive").succeeds(), @r"
     resnet18: added
     vgg19: added
-    hsched watch places what waits
+    hsched watch will place these jobs
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     let spec = sandbox.snapshot()["jobs"][1]["spec"].clone();
@@ -55,9 +55,9 @@ fn added_jobs_wait_and_are_told_apart() {
     );
     let sandbox = sandbox.file("jobs.yaml", JOBS.replace("vgg19", "third"));
     assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
-    resnet18: added instead of the one that waits
+    resnet18: added, replacing the waiting job of the same name
     third: added
-    hsched watch places what waits
+    hsched watch will place these jobs
     ");
     sandbox.run("cancel resnet18").succeeds();
     let value = sandbox.run("add - --format json").json();
@@ -74,7 +74,7 @@ fn added_jobs_wait_and_are_told_apart() {
 
 #[test]
 fn nothing_to_cancel_is_said() {
-    assert_eq!(Sandbox::with_slurm().run("cancel --all").succeeds(), "no jobs are known here\n");
+    assert_eq!(Sandbox::with_slurm().run("cancel --all").succeeds(), "there are no jobs to cancel\n");
 }
 
 #[test]
@@ -98,14 +98,14 @@ fn what_slurm_has_is_not_added() {
     let sandbox = submitted();
     let before = sandbox.snapshot()["jobs"][0]["spec"].clone();
     assert_snapshot!(sandbox.run("add jobs.yaml --account def").fails(1), @r"
-    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
-    hint: wait for its end, cancel it with hsched cancel, or give the new job another name
+    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    hint: wait until it ends, cancel it with hsched cancel, or rename the new job
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
     // Not even where another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
-    error: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
-    hint: wait for its end, cancel it with scancel 1 2 (it is not in this state directory), or give the new job another name
+    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    hint: wait until it ends, cancel it with scancel 1 2 (it is not in this state directory), or rename the new job
     ");
     assert!(!sandbox.work("other").exists());
     let told = sandbox.run("add jobs.yaml --set state_dir=other").fails(1);
@@ -133,8 +133,8 @@ fn status_without_jobs_says_what_to_do() {
     let value = sandbox.run("status --format json").exits(0).json();
     assert_eq!((&value["schema"], &value["jobs"]), (&json!("hsched.status/1"), &json!([])));
     assert_snapshot!(sandbox.run("status nobody").fails(2), @r#"
-    error: no job "nobody" is known here
-    hint: no job is: hsched add JOBS or hsched submit JOBS makes some known
+    error: there is no job "nobody"
+    hint: there are no jobs yet: add some with hsched add JOBS or hsched submit JOBS
     "#);
     assert!(!sandbox.state("").exists());
 }
@@ -208,7 +208,7 @@ fn status_shows_a_job_in_full() {
     r1        2  1 v100  a           0  -    pending
     ");
     assert_snapshot!(sandbox.run("status vgg18").fails(2), @r#"
-    error: no job "vgg18" is known here
+    error: there is no job "vgg18"
     hint: did you mean vgg19?
     "#);
 }
@@ -233,17 +233,17 @@ fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
     let sandbox = submitted().file("jobs.yaml", JOBS.replace("vgg19", "third").replace("resnet18", "fourth"));
     sandbox.run("add jobs.yaml").succeeds();
     assert_snapshot!(sandbox.run("cancel vgg19 third --dry-run").succeeds(), @r"
-    vgg19: would be cancelled as job 2
-    third: would be cancelled; it waited
+    vgg19: would be cancelled (job 2)
+    third: would be cancelled (was waiting)
     ");
     assert!(sandbox.calls("scancel").is_empty() && phase(&sandbox, 1) == "pending");
     assert_snapshot!(sandbox.run("cancel vgg19 third vgg19").succeeds(), @r"
-    vgg19: is being cancelled as job 2
-    third: cancelled; it waited
+    vgg19: being cancelled (job 2)
+    third: cancelled (was waiting)
     ");
     assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "2"]]);
     assert_eq!([1, 3].map(|job| phase(&sandbox, job)), [json!("stopping"), json!("cancelled")]);
-    assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: has ended before: cancelled");
+    assert_snapshot!(sandbox.run("cancel third").succeeds(), @r"third: already ended: cancelled");
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "CANCELLED")]);
     let value = sandbox.run("cancel --all --format json").exits(0).json();
@@ -260,7 +260,7 @@ fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
     );
     let sandbox = sandbox.printing("squeue", &[&line(1, "resnet18", "CANCELLED")]);
     sandbox.run("cancel resnet18").succeeds();
-    assert_snapshot!(sandbox.run("cancel --all").succeeds(), @"every job has ended");
+    assert_snapshot!(sandbox.run("cancel --all").succeeds(), @r"all jobs have already ended");
     let last = sandbox.run("status").succeeds();
     assert!(last.lines().last().expect("a summary").starts_with("4 cancelled: "), "{last}");
 }
@@ -269,7 +269,7 @@ fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
 fn an_unknown_name_cancels_nothing() {
     let sandbox = submitted();
     assert_snapshot!(sandbox.run("cancel resnet18 vgg9").fails(2), @r#"
-    error: no job "vgg9" is known here
+    error: there is no job "vgg9"
     hint: did you mean vgg19?
     "#);
     assert!(sandbox.calls("scancel").is_empty());
@@ -280,11 +280,11 @@ fn a_wish_is_kept_while_slurm_is_away() {
     let sandbox = submitted().file("jobs.yaml", JOBS.replace("vgg19", "third").replace("resnet18", "fourth"));
     sandbox.run("add jobs.yaml").succeeds();
     let sandbox = away(sandbox);
-    assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: cancelled; it waited");
+    assert_snapshot!(sandbox.run("cancel third").succeeds(), @r"third: cancelled (was waiting)");
     let stderr = sandbox.run("cancel vgg19 fourth --set slurm_timeout=0.1s").fails(69);
     assert!(
         stderr.ends_with(
-            "hint: the wish is kept: hsched watch, or this command again, carries it out when Slurm answers\n"
+            "hint: the request is stored: hsched watch carries it out when Slurm answers, or run this command again\n"
         ),
         "{stderr}"
     );
@@ -292,9 +292,9 @@ fn a_wish_is_kept_while_slurm_is_away() {
     // Between the two questions the controller went away.
     let queue = [line(1, "resnet18", "PENDING"), line(2, "vgg19", "PENDING")];
     let sandbox = sandbox.printing("squeue", &[&queue[0], &queue[1]]);
-    assert_snapshot!(sandbox.run("cancel vgg19").exits(1).stdout, @"vgg19: not cancelled: scancel: Slurm's controller cannot be reached: error: Unable to contact slurm controller (connect failure); hsched watch, or this command again, tries once more");
+    assert_snapshot!(sandbox.run("cancel vgg19").exits(1).stdout, @r"vgg19: not cancelled: scancel: Slurm's controller cannot be reached: error: Unable to contact slurm controller (connect failure); hsched watch will retry, or run this command again");
     let sandbox = sandbox.program("scancel", ":");
-    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 2");
+    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @r"vgg19: being cancelled (job 2)");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     hint: hsched watch follows it; otherwise cancel it with hsched cancel, rename the new job, or choose other jobs with --job
     ");
     assert_eq!((sandbox.calls("sbatch").len(), phase(&sandbox, 0)), (1, json!("pending")));
-    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @"vgg19: is being cancelled as job 9");
+    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @r"vgg19: being cancelled (job 9)");
     assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "9"]]);
 }
 
@@ -331,8 +331,8 @@ fn a_torn_line_of_the_journal_does_not_spoil_the_others() {
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
     assert_snapshot!(sandbox.run("cancel resnet18 vgg19").succeeds(), @r"
-    resnet18: is being cancelled as job 1
-    vgg19: is being cancelled as job 2
+    resnet18: being cancelled (job 1)
+    vgg19: being cancelled (job 2)
     ");
     let events = sandbox.journal();
     assert!(

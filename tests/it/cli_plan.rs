@@ -209,7 +209,7 @@ fn who_finds_no_gpu_waits() {
     JOB    GPUS      BATCHES   EPOCH  COMM     DONE IN
     vgg19  1 v100 a  512      28.5 s   0 %  1 h 35 min
 
-    resnet18 waits: no GPU is left; number 1 among the waiting jobs
+    resnet18: waits: no GPU is left; number 1 among the waiting jobs
     ");
     let plan = sandbox.run(&format!("{PLAN} --format json")).exits(0).json();
     let job = &plan["jobs"][0];
@@ -234,22 +234,23 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
     assert_snapshot!(check("nodes: []"), @r"
     optimal: 0 of 2 jobs on 0 of 0 GPUs
 
-    resnet18 rejected: the cluster has no GPUs
-    vgg19 rejected: the cluster has no GPUs
+    resnet18: rejected: the cluster has no GPUs
+    vgg19: rejected: the cluster has no GPUs
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {p100: 2}}]"), @r"
     optimal: 0 of 2 jobs on 0 of 2 GPUs
 
-    resnet18 rejected: cannot use any GPU type on offer (p100: no throughput known)
-    vgg19 rejected: cannot use any GPU type on offer (p100: no throughput known)
-    to use GPU types without a known speed, measure it with hsched probe or estimate
-      it with --estimate all
+    resnet18: rejected: cannot use any available GPU type (p100: no throughput
+      known)
+    vgg19: rejected: cannot use any available GPU type (p100: no throughput known)
+    to use a GPU type without a known speed, measure the speed with hsched probe or
+      estimate it with --estimate all
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     optimal: 0 of 2 jobs on 0 of 0 GPUs
 
-    resnet18 waits: needs a v100; 0 on offer now
-    vgg19 waits: needs a v100; 0 on offer now
+    resnet18: waits: needs a v100; 0 available now
+    vgg19: waits: needs a v100; 0 available now
     ");
 }
 
@@ -265,7 +266,7 @@ fn a_job_that_never_fits_is_rejected_and_the_others_are_placed() {
     JOB    GPUS              BATCHES       EPOCH  COMM      DONE IN
     vgg19  2 v100 b, 2 t4 a  2x170, 2x86  9.48 s   0 %  31 min 35 s
 
-    resnet18 rejected: needs 5 GPUs of types t4, v100; a job can have at most 4 on
+    resnet18: rejected: needs 5 GPUs of types t4, v100; a job can have at most 4 on
       this cluster
     ");
 }

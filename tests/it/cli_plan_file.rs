@@ -90,10 +90,10 @@ fn shares_that_would_make_a_rank_wait_are_refused() {
 
 #[test]
 fn ranks_elsewhere_are_refused() {
-    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("a"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "a""#);
-    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("gone"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "gone""#);
-    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("b\n#SBATCH --uid=0"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "v100" of "b\n#SBATCH --uid=0""#);
-    assert_snapshot!(refusal(set("/jobs/1/ranks/0/type", json!("a100"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not on offer: "a100" of "b""#);
+    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("a"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "v100" of "a""#);
+    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("gone"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "v100" of "gone""#);
+    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("b\n#SBATCH --uid=0"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "v100" of "b\n#SBATCH --uid=0""#);
+    assert_snapshot!(refusal(set("/jobs/1/ranks/0/type", json!("a100"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "a100" of "b""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks", json!([]))), @"jobs[1] (vgg19): may not run on these GPUs");
     assert_snapshot!(refusal(set("/jobs/0/ranks/2/local_rank", json!(3))), @"the plan is invalid: job resnet18: has ranks of one node that are not consecutive");
     assert_snapshot!(refusal(set("/jobs/0/ranks/2/rank", json!(9))), @"jobs[0] (resnet18): ranks must count from 0, and be empty where the verdict is not place");

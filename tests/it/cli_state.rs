@@ -20,7 +20,7 @@ fn another_hsched_at_work_is_not_disturbed() {
     let lock = fs::File::create(sandbox.state("lock")).expect("a file");
     lock.lock().expect("is free");
     assert_snapshot!(sandbox.run(SUBMIT).fails(75), @r"
-    error: ROOT/home/.local/state/hsched/lock: another hsched is at work there
+    error: ROOT/home/.local/state/hsched/lock: locked by another hsched
     hint: nothing was submitted
     hint: try again when it has ended
     ");

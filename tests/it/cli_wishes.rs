@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use hsched::engine::{Moves, State};
+use hsched::engine::State;
 use hsched::model::{JobName, NodeName, Time};
 use hsched::store::{StateDir, Wanted, Wish, wish_ids};
 use insta::assert_snapshot;
@@ -66,16 +66,16 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     third: would be added
     nothing was added: --dry-run
     ");
-    assert_snapshot!(sandbox.run("cancel vgg19 --dry-run").succeeds(), @"vgg19: would be cancelled by hsched watch at its next turn");
+    assert_snapshot!(sandbox.run("cancel vgg19 --dry-run").succeeds(), @"vgg19: would be cancelled by hsched watch on its next turn");
     assert!(!sandbox.state("wishes").exists());
     assert_snapshot!(sandbox.run("add third.yaml").succeeds(), @r"
     third: to be added
-    another hsched is at work: hsched watch carries this out at its next turn
+    another hsched holds the state directory: hsched watch carries this out on its next turn
     ");
     assert_snapshot!(sandbox.run("cancel vgg19 third").succeeds(), @r"
     vgg19: to be cancelled
     third: to be cancelled
-    another hsched is at work: hsched watch carries this out at its next turn
+    another hsched holds the state directory: hsched watch carries this out on its next turn
     ");
     let value = sandbox.run_with_input("add - --format json", &third()).exits(0).json();
     assert_eq!([&value["carried_out_by"], &value["jobs"][0]["state"]], [&json!("watch"), &json!("again")]);
@@ -92,11 +92,11 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     assert_eq!((paths.len(), mode(&paths[0]), mode(&sandbox.state("wishes"))), (4, 0o600, 0o700));
     // What is wrong is said at once, and leaves nothing.
     assert!(sandbox.run("cancel vgg18").fails(2).contains("did you mean vgg19?"));
-    assert!(sandbox.run("add jobs.yaml").fails(1).contains("in the queue already: resnet18 (job 1"));
+    assert!(sandbox.run("add jobs.yaml").fails(1).contains("already in the queue: resnet18 (job 1"));
     assert!(sandbox.run("add missing.yaml").code != Some(0));
     assert_eq!((wishes(&sandbox), fs::read(sandbox.state("state.json")).expect("a file")), (paths, before));
     assert_eq!((sandbox.calls("scancel").len(), sandbox.calls("sbatch").len()), (0, 2));
-    assert!(sandbox.run(SUBMIT).fails(75).contains("another hsched is at work there"));
+    assert!(sandbox.run(SUBMIT).fails(75).contains("locked by another hsched"));
     drop(held);
     let told = sandbox.run("watch --once").exits(0);
     assert_eq!(told.stderr, "");
@@ -129,7 +129,7 @@ fn the_last_wish_for_a_name_counts() {
     // Not only `watch` takes them in.
     sandbox.run("cancel --all --dry-run").succeeds();
     assert_eq!(wishes(&sandbox).len(), 2);
-    assert_snapshot!(sandbox.run("cancel third").succeeds(), @"third: cancelled; it waited");
+    assert_snapshot!(sandbox.run("cancel third").succeeds(), @r"third: cancelled (was waiting)");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"]["epochs"], 7);
     assert!(wishes(&sandbox).is_empty());
     let held = lock(&sandbox);
@@ -149,7 +149,7 @@ fn the_last_wish_for_a_name_counts() {
 fn a_wish_is_carried_out_once_even_if_its_file_stays() {
     let folder = tempfile::tempdir().expect("a directory");
     let root = folder.path();
-    let rules = rules(Moves::Never);
+    let rules = rules();
     let cancel = |name: &str| Wanted::Cancel { jobs: vec![JobName::new(name).expect("a name")] };
     let first = Wish::leave(root, Time(1.0), cancel("a")).expect("writes");
     // A clock that goes back changes no order.
@@ -186,7 +186,7 @@ fn a_damaged_wish_is_set_aside_and_the_others_are_carried_out() {
     drop(held);
     let path = wishes(&sandbox)[0].clone();
     let whole = fs::read(&path).expect("a file");
-    let rules = rules(Moves::Never);
+    let rules = rules();
     for bit in 0..8 * whole.len() {
         let mut flipped = whole.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
@@ -221,8 +221,8 @@ fn a_wish_that_has_become_impossible_is_said() {
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
     let told = sandbox.run("watch --once").exits(0);
-    assert_snapshot!(told.stderr, @"warning: hsched add of resnet18, vgg19, left for later: in the queue already: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
-    assert!(sandbox.journal().contains("\"impossible\":\"in the queue already"), "{}", sandbox.journal());
+    assert_snapshot!(told.stderr, @r"warning: postponed hsched add of resnet18, vgg19: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
+    assert!(sandbox.journal().contains("\"impossible\":\"already in the queue"), "{}", sandbox.journal());
     assert!(wishes(&sandbox).is_empty());
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!(sandbox.calls("sbatch").len(), 2);

@@ -1,14 +1,16 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched::engine::{
-    Attempt, End, Event, Gpus, Moves, News, Observation, Outcome, Phase, Request, Rules, Sighting, Standing,
-    Step, Then, Tracked, apply, notice,
+    Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Standing, Step, Then,
+    Tracked, apply, notice,
 };
 use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time};
+use hsched::policy::Moves;
 use sha2::{Digest, Sha256};
 
 use crate::engine_states::{
-    attempt, cluster, gpu, job, look, name, rules, running, sighting, state, take, take_after, take_by, words,
+    attempt, cluster, gpu, how, job, look, name, rules, running, sighting, state, take, take_after, take_by,
+    words,
 };
 
 #[test]
@@ -17,12 +19,12 @@ fn free_gpus_go_to_jobs_that_wait() {
     let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
     let Step { state: then, actions, .. } =
-        take(state(vec![other, waiting]), 1.0, &cluster, &rules(Moves::Never));
+        take(state(vec![other, waiting]), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
     let Phase::Meant(attempt) = &then.jobs[1].phase else { panic!("{:?}", then.jobs[1].phase) };
     assert_eq!((attempt.run.as_str(), attempt.job_id), ("next", None));
     // The same again: what is meant has its GPUs, and nobody else waits.
-    assert_eq!(words(&take(then, 2.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+    assert_eq!(words(&take(then, 2.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
 }
 
 #[test]
@@ -36,7 +38,7 @@ fn gpus_of_what_is_in_the_queue_are_promised() {
             ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
         };
         let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
-        let done = take(state(vec![first, waiting]), 1.0, &cluster, &rules(Moves::Never));
+        let done = take(state(vec![first, waiting]), 1.0, &cluster, &how(Moves::Never));
         assert_eq!(words(&done.actions), ["submit b on 2 v100"]);
         let Phase::Meant(attempt) = &done.state.jobs[1].phase else { panic!() };
         assert_eq!(attempt.gpus.0.keys().map(NodeName::as_str).collect::<Vec<_>>(), ["v2"]);
@@ -48,10 +50,10 @@ fn a_job_waits_for_its_moment_and_capacity_is_kept() {
     let cluster = cluster(&[("v1", "v100", 4, 0, "idle")]);
     let mut waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
     waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
-    let early = take(state(vec![waiting]), 49.0, &cluster, &rules(Moves::Never));
+    let early = take(state(vec![waiting]), 49.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&early.actions), [""; 0]);
-    let mut limited = rules(Moves::Never);
-    limited.capacity.insert(gpu("v100"), 1);
+    let mut limited = how(Moves::Never);
+    limited.rules.capacity.insert(gpu("v100"), 1);
     assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
 }
 
@@ -62,16 +64,14 @@ fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
     let own = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
     let waiting = |name| Tracked::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
     let jobs = state(vec![own, waiting("b"), waiting("c")]);
-    assert_eq!(
-        words(&take(jobs.clone(), 1.0, &cluster, &rules(Moves::Never)).actions),
-        ["b waits", "c waits"]
-    );
-    let queue = Rules { queue: true, ..rules(Moves::Never) };
+    assert_eq!(words(&take(jobs.clone(), 1.0, &cluster, &how(Moves::Never)).actions), ["b waits", "c waits"]);
+    let mut queue = how(Moves::Never);
+    queue.replanning.queue = true;
     let queued = take(jobs.clone(), 1.0, &cluster, &queue);
     assert_eq!(words(&queued.actions), ["submit b on 3 v100, submit c on 3 v100"]);
     assert_eq!(words(&take(queued.state, 2.0, &cluster, &queue).actions), [""; 0]);
     let mut limited = queue.clone();
-    limited.capacity.insert(gpu("v100"), 4);
+    limited.rules.capacity.insert(gpu("v100"), 4);
     assert_eq!(
         words(&take(jobs, 1.0, &cluster, &limited).actions),
         ["submit b on 1 v100, submit c on 1 v100"]
@@ -89,7 +89,7 @@ fn a_running_job_moves_where_that_pays() {
         running(Job { epochs, ..job }, attempt("r", "t1", "t4", 2, 0), done)
     };
     let check = |tracked: Tracked, moves, expected: &[&str]| {
-        assert_eq!(words(&take(state(vec![tracked]), 1.0, &cluster, &rules(moves)).actions), expected);
+        assert_eq!(words(&take(state(vec![tracked]), 1.0, &cluster, &how(moves)).actions), expected);
     };
     let auto = Moves::Auto { margin: 0.5 };
     check(slow(10, 1), auto, &["stop a"]);
@@ -102,11 +102,11 @@ fn a_running_job_moves_where_that_pays() {
     check(slow(10, 0), auto, &[]);
     // One epoch is left, and that is nearly done: what it would lose is more than it would gain.
     let late = |begun: f64| Tracked { epoch_at: Some(Time(begun)), ..slow(10, 9) };
-    let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &rules(Moves::Auto { margin: 0.5 }));
+    let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
     let step = now(late(74.0));
     // It is thought about again when that epoch is done.
-    assert_eq!((words(&step.actions), step.state.decided), (vec![], None));
+    assert_eq!((words(&step.actions), step.state.wake), (vec![], Some(Time(100.0))));
 }
 
 #[test]
@@ -114,13 +114,13 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
     let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
-    let mut limited = rules(Moves::Never);
-    limited.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
+    let mut limited = how(Moves::Never);
+    limited.rules.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
     let decided = take(state(vec![other, waiting]), 1.0, &cluster, &limited).state.decided;
     // Stored, and read by other builds: a thing on each line, the speeds in steps of five hundredths.
-    let seen = "optimal mean-jct 0\nmoves - queue false\ncapacity t4 8\ncapacity v100 9\n\
-                job a running false true false false r\njob b waiting true false false false -\n\
-                node v1\ngpus v100 4\nnode t1\ngpus t4 2\nspeed -\nspeed 0\nspeed 14\nspeed 0\n";
+    let seen = "optimal (no moves, free GPUs) mean-jct 0\njob a running false true false r\n\
+                job b waiting true false false -\nlimit [0] 8\nlimit [1] 9\n\
+                node v1 [0, 4]\nnode t1 [2, 0]\nspeed -\nspeed 0\nspeed 14\nspeed 0\n";
     let digest = Sha256::digest(seen);
     assert_eq!(decided, digest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
 }
@@ -138,10 +138,10 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
         ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
-    let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &rules(Moves::Auto { margin: 0.5 }));
+    let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&then.actions), ["b waits"]);
     // Its grace of 10 s and half a minute more are over: Slurm ends it.
-    let late = take(then.state, 41.0, &cluster, &rules(Moves::Never));
+    let late = take(then.state, 41.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&late.actions), ["cancel a"]);
     assert_eq!(late.state.jobs[1].last, (Time(1.0), "waiting for a to release its GPUs".to_owned()));
 }
@@ -154,12 +154,12 @@ fn what_can_never_start_is_taken_back() {
         ..Tracked::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
     };
     // A node may come back in a moment, and a cluster that shows no node at all was not seen.
-    assert_eq!(words(&take(state(vec![pending.clone()]), 59.0, &up, &rules(Moves::Never)).actions), [""; 0]);
+    assert_eq!(words(&take(state(vec![pending.clone()]), 59.0, &up, &how(Moves::Never)).actions), [""; 0]);
     assert_eq!(
-        words(&take(state(vec![pending.clone()]), 60.0, &cluster(&[]), &rules(Moves::Never)).actions),
+        words(&take(state(vec![pending.clone()]), 60.0, &cluster(&[]), &how(Moves::Never)).actions),
         [""; 0]
     );
-    let mut then = take(state(vec![pending]), 60.0, &up, &rules(Moves::Never));
+    let mut then = take(state(vec![pending]), 60.0, &up, &how(Moves::Never));
     assert_eq!(words(&then.actions), ["cancel a"]);
     // The intent is written down: whatever becomes of the request, this end is none for good.
     assert!(matches!(
@@ -168,9 +168,9 @@ fn what_can_never_start_is_taken_back() {
     ));
     for news in [News::Killed, News::Ended { end: End::Cancelled, at: Time(2.0) }] {
         let event = Event::Attempt { job: name("a"), run: "r".into(), news };
-        apply(&mut then.state, Time(2.0), &event, &rules(Moves::Never));
+        apply(&mut then.state, Time(2.0), &event, &rules());
     }
-    assert_eq!(words(&take(then.state, 63.0, &up, &rules(Moves::Never)).actions), ["submit a on 2 t4"]);
+    assert_eq!(words(&take(then.state, 63.0, &up, &how(Moves::Never)).actions), ["submit a on 2 t4"]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn who_waits_long_in_the_queue_takes_what_is_free() {
             phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
             ..Tracked::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
         };
-        let done = take(state(vec![pending]), at, &nodes(used), &rules(Moves::Never));
+        let done = take(state(vec![pending]), at, &nodes(used), &how(Moves::Never));
         assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
     };
     // An epoch was to take 10 s; on 2 t4 of 50 samples a second it takes as long, on slower ones 50 s.
@@ -199,7 +199,7 @@ fn what_ended_long_ago_is_forgotten() {
     };
     let left = |days: f64| {
         let at = days * 86_400.0;
-        take(state(vec![ended.clone()]), at, &cluster(&[]), &rules(Moves::Never)).state.jobs.len()
+        take(state(vec![ended.clone()]), at, &cluster(&[]), &how(Moves::Never)).state.jobs.len()
     };
     assert_eq!((left(29.9), left(30.1)), (1, 0));
 }
@@ -209,23 +209,18 @@ fn a_cancelled_job_is_never_submitted_again() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     let asked = Event::CancelAsked { job: name("a") };
     let mut waiting = state(vec![Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))]);
-    apply(&mut waiting, Time(1.0), &asked, &rules(Moves::Never));
+    apply(&mut waiting, Time(1.0), &asked, &rules());
     assert!(waiting.is_over());
     let mut active = state(vec![running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3)]);
-    apply(&mut active, Time(1.0), &asked, &rules(Moves::Never));
-    let then = take(active, 2.0, &cluster, &rules(Moves::Never));
+    apply(&mut active, Time(1.0), &asked, &rules());
+    let then = take(active, 2.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&then.actions), ["cancel a"]);
     for end in [End::Saved, End::Cancelled, End::NodeFailed, End::Failed { exit: 1, signal: 0 }] {
         let mut over = then.state.clone();
         let news = News::Ended { end, at: Time(3.0) };
-        apply(
-            &mut over,
-            Time(3.0),
-            &Event::Attempt { job: name("a"), run: "r".into(), news },
-            &rules(Moves::Never),
-        );
+        apply(&mut over, Time(3.0), &Event::Attempt { job: name("a"), run: "r".into(), news }, &rules());
         assert!(over.is_over(), "{:?}", over.jobs[0].phase);
-        assert_eq!(words(&take(over, 4.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+        assert_eq!(words(&take(over, 4.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
     }
 }
 
@@ -244,7 +239,7 @@ fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
     let mut see = |at: f64, strays: Vec<Sighting>| {
         let seen = Observation { strays, ..look(at, vec![]) };
         for event in notice(&state, &seen) {
-            apply(&mut state, Time(at), &event, &rules(Moves::Never));
+            apply(&mut state, Time(at), &event, &rules());
         }
         state.clone()
     };
@@ -253,9 +248,9 @@ fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     let run = |run: &str| Sighting { run: run.into(), ..sighting(9, Standing::Pending) };
     let blocked = see(500.0, vec![run("of-somebody")]);
-    assert_eq!(words(&take(blocked, 500.0, &cluster, &rules(Moves::Never)).actions), [""; 0]);
+    assert_eq!(words(&take(blocked, 500.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
     let free = see(501.0, vec![]);
-    assert_eq!(words(&take(free, 501.0, &cluster, &rules(Moves::Never)).actions), ["submit a on 2 v100"]);
+    assert_eq!(words(&take(free, 501.0, &cluster, &how(Moves::Never)).actions), ["submit a on 2 v100"]);
     let found = see(502.0, vec![run("r")]);
     let Phase::Pending(attempt) = &found.jobs[0].phase else { panic!("{:?}", found.jobs[0].phase) };
     assert_eq!((attempt.job_id, attempt.ranks.len(), found.jobs[0].past.len()), (Some(JobId(9)), 1, 0));
@@ -268,7 +263,7 @@ fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back(
         let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
         running(job, attempt("r", "t1", "t4", 2, 0), 1)
     };
-    let auto = rules(Moves::Auto { margin: 0.5 });
+    let auto = how(Moves::Auto { margin: 0.5 });
     let first = take(state(vec![slow()]), 1.0, &cluster, &auto);
     assert_eq!(words(&first.actions), ["stop a"]);
     // Cut short before the answer: the next turn asks again.
@@ -276,7 +271,7 @@ fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back(
     let hear = |news| {
         let mut state = first.state.clone();
         let event = Event::Attempt { job: name("a"), run: "r".into(), news };
-        apply(&mut state, Time(2.0), &event, &auto);
+        apply(&mut state, Time(2.0), &event, &auto.rules);
         state
     };
     assert_eq!(words(&take(hear(News::Stopped), 3.0, &cluster, &auto).actions), [""; 0]);
@@ -290,12 +285,12 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     cluster.nodes[0].partitions = ["long", "short"].map(str::to_owned).into();
     let jobs = ["long", "short"]
         .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
-    let done = take(state(jobs.to_vec()), 1.0, &cluster, &rules(Moves::Never));
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["submit long on 1 v100, submit short on 1 v100"]);
     // Jobs of a partition without nodes wait, and others do not wait for them.
     let jobs = ["long", "none"]
         .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
-    let done = take(state(jobs.to_vec()), 1.0, &cluster, &rules(Moves::Never));
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["none waits", "submit long on 2 v100"]);
     // One that gives back its GPUs holds up only those that could use them.
     cluster.nodes[0].partitions = ["long".to_owned()].into();
@@ -312,7 +307,7 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     let mut jobs = vec![job("long"), job("short"), job("long")];
     jobs[0].job.name = name("stopping");
     jobs[0].phase = stopping;
-    let done = take(state(jobs), 1.0, &cluster, &rules(Moves::Never));
+    let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["long waits", "submit short on 2 v100"]);
 }
 
@@ -329,9 +324,9 @@ fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
         ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
-    let early = take(state(vec![stuck, waiting]), 299.0, &cluster, &rules(Moves::Never));
+    let early = take(state(vec![stuck, waiting]), 299.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&early.actions), ["cancel a", "b waits"]);
-    let late = take(early.state, 300.0, &cluster, &rules(Moves::Never));
+    let late = take(early.state, 300.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&late.actions), ["cancel a", "submit b on 2 v100"]);
 }
 
@@ -344,8 +339,8 @@ fn a_long_queue_keeps_a_job_where_it_is() {
     };
     // Nine epochs would take 5 s instead of 25 s: 180 s are saved.
     let check = |wait: Option<f64>, expected: &[&str]| {
-        let rules = rules(Moves::Auto { margin: 0.5 });
-        let done = take_after(state(vec![slow()]), 1.0, &cluster, (&rules, wait));
+        let how = how(Moves::Auto { margin: 0.5 });
+        let done = take_after(state(vec![slow()]), 1.0, &cluster, (&how, wait));
         assert_eq!(words(&done.actions), expected, "{wait:?}");
     };
     check(None, &["stop a"]);
@@ -359,8 +354,8 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
     let jobs: Vec<Tracked> = (0..30)
         .map(|number| Tracked::new(job(&format!("j{number}"), "{v100: 100, t4: 50}", ""), Time(0.0)))
         .collect();
-    let rules = rules(Moves::Never);
-    let done = take_by("has", state(jobs), 1.0, &cluster, &rules);
+    let how = how(Moves::Never);
+    let done = take_by("has", state(jobs), 1.0, &cluster, &how);
     assert_eq!(words(&done.actions).len(), 30);
     let Phase::Waiting { reason, .. } = &done.state.jobs[0].phase else { panic!() };
     assert!(
@@ -368,41 +363,41 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
         "{reason}"
     );
     // The same is not tried again, and not said again; what changed is.
-    assert_eq!(words(&take_by("has", done.state.clone(), 2.0, &cluster, &rules).actions), [""; 0]);
-    assert_eq!(words(&take_by("jps", done.state, 3.0, &cluster, &rules).actions).len(), 1);
+    assert_eq!(words(&take_by("has", done.state.clone(), 2.0, &cluster, &how).actions), [""; 0]);
+    assert_eq!(words(&take_by("jps", done.state, 3.0, &cluster, &how).actions).len(), 1);
 }
 
 #[test]
 fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_after_a_first_failure() {
     let cluster = cluster(&[("v1", "v100", 1, 0, "idle"), ("p1", "p100", 4, 0, "idle")]);
-    let mut rules = rules(Moves::Never);
+    let mut how = how(Moves::Never);
     let own = |more: &str| Tracked::new(job("a", "{v100: 100}", more), Time(0.0));
-    let without = take(state(vec![own("")]), 1.0, &cluster, &rules);
+    let without = take(state(vec![own("")]), 1.0, &cluster, &how);
     assert_eq!(words(&without.actions), ["submit a on 1 v100"]);
-    let wished = take(state(vec![own(", estimate: all")]), 1.0, &cluster, &rules);
+    let wished = take(state(vec![own(", estimate: all")]), 1.0, &cluster, &how);
     assert_eq!(words(&wished.actions), ["submit a on 4 p100 + 1 v100"]);
-    rules.defaults.estimate = Estimates::All;
+    how.rules.defaults.estimate = Estimates::All;
     assert_eq!(
-        words(&take(state(vec![own(", estimate: off")]), 1.0, &cluster, &rules).actions),
+        words(&take(state(vec![own(", estimate: off")]), 1.0, &cluster, &how).actions),
         words(&without.actions)
     );
-    let mut then = take(state(vec![own("")]), 1.0, &cluster, &rules).state;
+    let mut then = take(state(vec![own("")]), 1.0, &cluster, &how).state;
     let attempt = then.jobs[0].phase.attempt().expect("an attempt");
     assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
     // It fails there before its first epoch: the type is given up, and that is said.
     let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
     let event = Event::Attempt { job: name("a"), run: "next".into(), news: failed };
-    apply(&mut then, Time(5.0), &event, &rules);
+    apply(&mut then, Time(5.0), &event, &how.rules);
     assert_eq!(
         then.jobs[0].last.1,
         "failed with exit status 1 in its first run on p100, which its job file does not list: will not try there again; \
          2 of 3 retries left"
     );
-    assert_eq!(words(&take(then.clone(), 60.0, &cluster, &rules).actions), ["submit a on 1 v100"]);
+    assert_eq!(words(&take(then.clone(), 60.0, &cluster, &how).actions), ["submit a on 1 v100"]);
     // Its owner adds it again: what was given up may be tried again.
     let added = Event::Added { job: Box::new(then.jobs[0].job.clone()), restart: false };
-    apply(&mut then, Time(61.0), &added, &rules);
-    assert_eq!(words(&take(then, 62.0, &cluster, &rules).actions), ["submit a on 4 p100 + 1 v100"]);
+    apply(&mut then, Time(61.0), &added, &how.rules);
+    assert_eq!(words(&take(then, 62.0, &cluster, &how).actions), ["submit a on 4 p100 + 1 v100"]);
 }
 
 #[test]
@@ -414,7 +409,7 @@ fn a_time_limit_that_cuts_a_job_is_said() {
         state(vec![Tracked::new(job("a", "{v100: 10}", ""), Time(0.0))]),
         1.0,
         &cluster,
-        &rules(Moves::Never),
+        &how(Moves::Never),
     );
     let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
     assert_eq!(attempt.pieces.as_deref(), Some("at least 17 pieces of 1 min"));

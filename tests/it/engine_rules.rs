@@ -1,8 +1,8 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
 
 use hsched::engine::{
-    Action, Attempt, Beginning, End, EpochReport, Event, Moves, News, Observation, Outcome, PastAttempt,
-    Phase, RankReport, Sighting, Standing, State, Tracked, apply, notice,
+    Action, Attempt, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
+    RankReport, Sighting, Standing, State, Tracked, apply, notice,
 };
 use hsched::model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched::throughput::SampleSource;
@@ -15,7 +15,7 @@ fn after(end: End, done: u64, failures: u32) -> Tracked {
     let mut state = state(vec![Tracked { failures, ..tracked }]);
     let news = News::Ended { end, at: Time(50.0) };
     let event = Event::Attempt { job: name("a"), run: "r".into(), news };
-    apply(&mut state, Time(60.0), &event, &rules(Moves::Never));
+    apply(&mut state, Time(60.0), &event, &rules());
     state.jobs.remove(0)
 }
 
@@ -64,12 +64,7 @@ fn a_completed_or_cancelled_job_is_over() {
     let silent = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 0);
     let mut state = state(vec![silent]);
     let news = News::Ended { end: End::Completed, at: Time(1.0) };
-    apply(
-        &mut state,
-        Time(1.0),
-        &Event::Attempt { job: name("a"), run: "r".into(), news },
-        &rules(Moves::Never),
-    );
+    apply(&mut state, Time(1.0), &Event::Attempt { job: name("a"), run: "r".into(), news }, &rules());
     assert!(
         state.is_over() && state.jobs[0].last.1.contains("reported no epoch"),
         "{:?}",
@@ -91,7 +86,7 @@ fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool)
     let mut state = state(vec![before]);
     let said = Beginning::of(&job, &state, restart).clause();
     let event = Event::Added { job: Box::new(job), restart };
-    apply(&mut state, Time(60.0), &event, &rules(Moves::Never));
+    apply(&mut state, Time(60.0), &event, &rules());
     (said, state.jobs.remove(0))
 }
 
@@ -132,7 +127,7 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
 
 #[test]
 fn waits_double_while_no_epoch_is_done() {
-    let rules = rules(Moves::Never);
+    let rules = rules();
     let delays: Vec<f64> = [0, 1, 2, 3, 7, 60].map(|count| rules.delay(count).0).to_vec();
     assert_eq!(delays, [0.0, 30.0, 60.0, 120.0, 1800.0, 1800.0]);
 }
@@ -151,7 +146,7 @@ fn news_of_another_run_and_of_a_job_that_has_ended_change_nothing() {
         {
             let mut after = before.clone();
             let event = Event::Attempt { job: name(job), run: run.into(), news };
-            assert_eq!(apply(&mut after, Time(9.0), &event, &rules(Moves::Never)), None);
+            assert_eq!(apply(&mut after, Time(9.0), &event, &rules()), None);
             assert_eq!(after, before);
         }
     }
@@ -170,13 +165,13 @@ fn an_epoch_counts_once_and_teaches() {
         ranks: vec![rank(0), rank(1), rank(9)],
     };
     let event = Event::Attempt { job: name("a"), run: "r".into(), news: News::Epoch(report) };
-    let learnt = apply(&mut state, Time(9.0), &event, &rules(Moves::Never));
+    let learnt = apply(&mut state, Time(9.0), &event, &rules());
     let Some(Action::Learn { samples, .. }) = learnt else { panic!("{learnt:?}") };
     // 500 samples in 5 s, 50 at a time: half a second a step, by what was computed and not by what was waited.
     assert_eq!(samples.iter().map(|own| (own.batch, own.seconds)).collect::<Vec<_>>(), [(50, 0.5)]);
     let measured = state.cache.estimate(&samples[0].key).expect("a speed");
     assert!((measured.speed.step(50, None) - 0.5).abs() < 1e-9);
-    assert_eq!(apply(&mut state, Time(9.0), &event, &rules(Moves::Never)), None);
+    assert_eq!(apply(&mut state, Time(9.0), &event, &rules()), None);
     assert_eq!(state.jobs[0].epochs_done, 1);
 }
 
@@ -187,7 +182,7 @@ fn learnt(job: Job, attempt: Attempt, past: usize, news: News) -> Vec<(String, u
     let tracked = Tracked { past: vec![ended; past], ..running(job, attempt, done) };
     let mut state = state(vec![tracked]);
     let event = Event::Attempt { job: name("a"), run: "r".into(), news };
-    let action = apply(&mut state, Time(9.0), &event, &rules(Moves::Never));
+    let action = apply(&mut state, Time(9.0), &event, &rules());
     let Some(Action::Learn { samples, .. }) = action else { return Vec::new() };
     assert!(samples.iter().all(|own| own.source == SampleSource::Epoch), "{samples:?}");
     samples.into_iter().map(|own| (own.key.gpu_type.to_string(), own.batch, own.seconds)).collect()
@@ -260,7 +255,7 @@ fn a_submission_without_an_answer_is_found_or_made_again() {
     let mut see = |at: f64, sightings: Vec<Sighting>| {
         let events = notice(&state, &look(at, sightings));
         for event in &events {
-            apply(&mut state, Time(at), event, &rules(Moves::Never));
+            apply(&mut state, Time(at), event, &rules());
         }
         state.jobs[0].phase.clone()
     };
@@ -285,7 +280,7 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
             let epochs = epoch.map(|epoch| (name("a"), "r".to_owned(), report(epoch)));
             let seen = Observation { epochs: epochs.into_iter().collect(), ..look(at, vec![]) };
             for event in &notice(&state, &seen) {
-                apply(&mut state, Time(at), event, &rules(Moves::Never));
+                apply(&mut state, Time(at), event, &rules());
             }
             matches!(state.jobs[0].phase, Phase::Running(_))
         };
@@ -330,7 +325,7 @@ fn nodes_that_go_and_come_are_noticed_once() {
         let seen = Observation { cluster, ..look(1.0, vec![]) };
         let events = notice(&known, &seen);
         for event in &events {
-            apply(&mut known, Time(1.0), event, &rules(Moves::Never));
+            apply(&mut known, Time(1.0), event, &rules());
         }
         events.len()
     };
@@ -351,7 +346,7 @@ fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
     for events in [[&down, &failed], [&failed, &down]] {
         let mut state = state(vec![on_node()]);
         for event in events {
-            apply(&mut state, Time(12.0), event, &rules(Moves::Never));
+            apply(&mut state, Time(12.0), event, &rules());
         }
         let tracked = &state.jobs[0];
         assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
@@ -359,8 +354,8 @@ fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
     }
     // One that is noticed much later has nothing to do with it.
     let mut state = state(vec![on_node()]);
-    apply(&mut state, Time(12.0), &failed, &rules(Moves::Never));
-    apply(&mut state, Time(400.0), &down, &rules(Moves::Never));
+    apply(&mut state, Time(12.0), &failed, &rules());
+    apply(&mut state, Time(400.0), &down, &rules());
     assert!(state.is_over());
 }
 

@@ -1,14 +1,13 @@
 //! Tiny states for the engine's tests: jobs, clusters, attempts, and what a step does in words.
 
 use hsched::engine::{
-    Action, Attempt, Moves, Observation, Phase, Planner, Rules, Sighting, Standing, State, Step, Tracked,
-    step,
+    Action, Attempt, Observation, Phase, Planner, Rules, Sighting, Standing, State, Step, Tracked, step,
 };
 use hsched::model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
     PlacedRank, Seconds, Time,
 };
-use hsched::policy::{self, Objective, Parameters};
+use hsched::policy::{self, Budget, Moves, Objective, Parameters, Policy, Replanning};
 
 pub fn job(name: &str, rates: &str, more: &str) -> Job {
     let text = format!(
@@ -36,12 +35,22 @@ pub fn cluster(nodes: &[(&str, &str, u32, u32, &str)]) -> Cluster {
     Cluster { nodes: nodes.iter().map(node).collect(), ..Cluster::default() }
 }
 
+/// How steps are taken: the engine's rules, and how what is placed is planned again.
+#[derive(Clone)]
+pub struct How {
+    pub rules: Rules,
+    pub replanning: Replanning,
+}
+
 /// Rules with short times.
-pub fn rules(moves: Moves) -> Rules {
+pub fn how(moves: Moves) -> How {
+    How { rules: rules(), replanning: Replanning { moves, ..Replanning::default() } }
+}
+
+/// Rules with short times.
+pub fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
-        moves,
-        queue: false,
         defaults: JobDefaults {
             time_margin: 1.3,
             grace: Seconds(10.0),
@@ -79,17 +88,17 @@ pub fn state(jobs: Vec<Tracked>) -> State {
     State { jobs, ..State::default() }
 }
 
-pub fn take(state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
-    take_after(state, at, cluster, (rules, None))
+pub fn take(state: State, at: f64, cluster: &Cluster, how: &How) -> Step {
+    take_after(state, at, cluster, (how, None))
 }
 
-pub fn take_by(policy: &str, state: State, at: f64, cluster: &Cluster, rules: &Rules) -> Step {
-    step_by(policy, state, at, cluster, (rules, None))
+pub fn take_by(policy: &str, state: State, at: f64, cluster: &Cluster, how: &How) -> Step {
+    step_by(policy, state, at, cluster, (how, None))
 }
 
 /// A step where the queue says how many seconds a job would wait in it.
-pub fn take_after(state: State, at: f64, cluster: &Cluster, rules: (&Rules, Option<f64>)) -> Step {
-    step_by("optimal", state, at, cluster, rules)
+pub fn take_after(state: State, at: f64, cluster: &Cluster, how: (&How, Option<f64>)) -> Step {
+    step_by("optimal", state, at, cluster, how)
 }
 
 fn step_by(
@@ -97,19 +106,36 @@ fn step_by(
     state: State,
     at: f64,
     cluster: &Cluster,
-    (rules, wait): (&Rules, Option<f64>),
+    (How { rules, replanning }, wait): (&How, Option<f64>),
 ) -> Step {
-    let policy = policy::find(policy, Parameters::default()).expect("a policy");
-    let planner = Planner {
-        policy: policy.as_ref(),
+    let parameters = Parameters { replanning: *replanning, ..Parameters::default() };
+    let mut policy = policy::find(policy, parameters).expect("a policy");
+    let mut planner = planner(policy.as_mut());
+    let first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
+    if first.questions.is_empty() {
+        return first;
+    }
+    planner.forecasts = first.questions.into_iter().map(|own| own.answered(wait.map(Seconds))).collect();
+    let then = step(state, Time(at), &[], cluster, (rules, &mut planner));
+    assert_eq!(then.questions, []);
+    then
+}
+
+/// The policy `optimal`, planned again with these moves.
+pub fn policy(moves: Moves) -> Box<dyn Policy> {
+    let replanning = Replanning { moves, ..Replanning::default() };
+    policy::find("optimal", Parameters { replanning, ..Parameters::default() }).expect("a policy")
+}
+
+pub fn planner(policy: &mut dyn Policy) -> Planner<'_> {
+    Planner {
+        policy,
         objective: Objective::MeanJct,
         seed: 0,
         run: "next",
-        begin: &|| (),
-        stop: &|| false,
-        queue_wait: &|_, _| wait.map(Seconds),
-    };
-    step(state, Time(at), &[], cluster, (rules, &planner))
+        budget: Budget { begin: &|| (), stop: &|| false },
+        forecasts: Vec::new(),
+    }
 }
 
 /// What is done, in words: `submit a on 2 v100`.

@@ -1,16 +1,17 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
 use hsched::policy::{
-    Bound, Change, Explanation, JobModel, Limit, Obstacle, Parameters, Problem, bound, explain, find, verify,
+    Bound, Budget, Change, Explanation, JobModel, Limit, Obstacle, Parameters, Problem, bound, explain, find,
+    verify,
 };
 
 use crate::bundle_cost::{fastest_link, time};
 use crate::problems::{fifteen_gpus, job, problem, worked_example};
 
 fn explained(policy: &str, problem: &Problem) -> (Explanation, Option<Bound>) {
-    let parameters = Parameters { alpha: 0.7, beta: 1.0, samples: 60, use_all: false };
-    let policy = find(policy, parameters).expect("a policy");
-    let plan = policy.plan(problem, &mut hsched::policy::Memory::default(), &|| false).expect("a plan");
+    let parameters = Parameters::default();
+    let mut policy = find(policy, parameters).expect("a policy");
+    let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(problem, plan).expect("a legal plan");
     let placed: Vec<usize> =
         (0..problem.jobs.len()).filter(|&job| plan.verdicts()[job].placement().is_some()).collect();

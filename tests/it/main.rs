@@ -38,6 +38,7 @@ mod engine_rules;
 mod engine_states;
 mod explain;
 mod layers;
+mod micro_policies;
 mod modules;
 
 mod optimal;

@@ -1,6 +1,8 @@
 //! `optimal` and the bounds against oracles that share no code with them.
 
-use hsched::policy::{Bound, Memory, Objective, Outcome, Parameters, Problem, bound, find, verify};
+use hsched::policy::{
+    Bound, Budget, Objective, OptimalParameters, Outcome, Parameters, Problem, bound, find, verify,
+};
 use proptest::prelude::*;
 
 use crate::{certificate, oracle, oracle_milp, oracle_pool, problems};
@@ -15,9 +17,11 @@ struct Solved {
 
 /// Plans twice, for the same problem gives the same plan, and checks the plan.
 fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
-    let policy = find("optimal", Parameters { use_all, ..Parameters::default() }).expect("a policy");
-    let plan = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
-    let again = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
+    let mut policy =
+        find("optimal", Parameters { optimal: OptimalParameters { use_all }, ..Parameters::default() })
+            .expect("a policy");
+    let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
+    let again = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     prop_assert_eq!(&plan, &again);
     let bound = plan.bound.clone();
     let plan = verify(problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
@@ -61,8 +65,8 @@ fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
 #[test]
 fn a_search_without_time_still_places_all_jobs_and_its_bound_is_true() {
     for problem in [problems::worked_example(), problems::fifteen_gpus()] {
-        let policy = find("optimal", Parameters::default()).expect("a policy");
-        let plan = policy.plan(&problem, &mut Memory::default(), &|| true).expect("a plan");
+        let mut policy = find("optimal", Parameters::default()).expect("a policy");
+        let plan = policy.decide(&problem, &Budget::until(&|| true)).expect("a plan");
         let best = oracle_milp::best(&problem).expect("a plan exists");
         assert!(plan.bound.as_ref().is_some_and(|bound| bound.lower <= best * (1.0 + 1e-9)));
         let plan = verify(&problem, plan).expect("a valid plan");
@@ -74,8 +78,8 @@ fn a_search_without_time_still_places_all_jobs_and_its_bound_is_true() {
 fn thousands_that_wait_do_not_keep_the_few_that_run_from_their_gpus() {
     let jobs = (0..3000).map(|job| problems::job(&format!("j{job}"), 1, 1000 + job, 0.0, &[10.0])).collect();
     let problem = problems::problem(&["v100"], &[&[4], &[4]], jobs);
-    let policy = find("optimal", Parameters::default()).expect("a policy");
-    let plan = policy.plan(&problem, &mut Memory::default(), &|| true).expect("a plan");
+    let mut policy = find("optimal", Parameters::default()).expect("a policy");
+    let plan = policy.decide(&problem, &Budget::until(&|| true)).expect("a plan");
     assert_eq!(verify(&problem, plan).expect("a valid plan").placed(), (0..8).collect::<Vec<_>>());
 }
 
@@ -88,8 +92,8 @@ fn when_not_all_can_run_the_shortest_for_its_weight_does() {
     let mut problem = problems::problem(&["v100"], &[&[1]], jobs);
     for (objective, expected) in [(Objective::MeanJct, 1), (Objective::Weighted, 0)] {
         problem.objective = objective;
-        let policy = find("optimal", Parameters::default()).expect("a policy");
-        let plan = policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan");
+        let mut policy = find("optimal", Parameters::default()).expect("a policy");
+        let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         assert_eq!(verify(&problem, plan).expect("a valid plan").placed(), [expected]);
     }
 }

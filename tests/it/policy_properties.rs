@@ -1,6 +1,8 @@
 //! Properties that every policy keeps on random small problems with all features mixed.
 
-use hsched::policy::{CheckedPlan, Memory, Outcome, Parameters, Problem, Verdict, find, names, verify};
+use hsched::policy::{
+    Budget, CheckedPlan, JpsParameters, Outcome, Parameters, Problem, Verdict, find, names, verify,
+};
 use proptest::prelude::*;
 
 use crate::{oracle, problems};
@@ -11,10 +13,11 @@ fn gpu_count(problem: &Problem) -> usize {
 
 /// A policy's plan, checked; planned twice, for the same input gives the same plan.
 fn checked(problem: &Problem, policy: &str) -> Result<CheckedPlan, TestCaseError> {
-    let parameters = Parameters { alpha: 0.0, ..Parameters::default() };
-    let policy = find(policy, parameters).expect("a policy");
-    let plan = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
-    let again = policy.plan(problem, &mut Memory::default(), &|| false).expect("a plan");
+    let parameters =
+        Parameters { jps: JpsParameters { alpha: 0.0, ..JpsParameters::default() }, ..Parameters::default() };
+    let mut policy = find(policy, parameters).expect("a policy");
+    let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
+    let again = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     prop_assert_eq!(&plan, &again);
     verify(problem, plan).map_err(|violations| TestCaseError::fail(format!("{violations:?}")))
 }

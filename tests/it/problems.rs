@@ -1,7 +1,7 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
-use hsched::model::{BitRate, GpuType, JobName, NodeName, Seconds, Speed};
-use hsched::policy::{JobModel, Objective, Problem, TypeModel, WorkerNode};
+use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
+use hsched::policy::{JobModel, Objective, Problem, Standing, TypeModel, WorkerNode};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {
@@ -32,15 +32,17 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         unusable: Vec::new(),
         sources: Vec::new(),
         unlisted: Vec::new(),
-        notes: Vec::new(),
+        remarks: Vec::new(),
+        may_use: vec![true; rates.len()],
+        needs: RankNeeds::default(),
+        standing: Standing { epochs_left: epochs, ..Standing::default() },
     }
 }
 
 pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem {
-    let node = |(index, gpus): (usize, &&[u32])| WorkerNode {
-        name: NodeName::new(&format!("n{index}")).expect("a name"),
-        gpus: gpus.to_vec(),
-        intra_node: rate(300.0),
+    let node = |(index, gpus): (usize, &&[u32])| {
+        let name = NodeName::new(&format!("n{index}")).expect("a name");
+        WorkerNode::on_offer(name, gpus.to_vec(), rate(300.0))
     };
     Problem {
         labels: types.iter().map(ToString::to_string).collect(),
@@ -51,6 +53,9 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
         jobs,
         objective: Objective::MeanJct,
         seed: 0,
+        now: Time(0.0),
+        limits: Vec::new(),
+        forecasts: Vec::new(),
     }
 }
 
@@ -110,6 +115,7 @@ fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
                 min_gpus: min,
                 max_gpus: max.map_or(quanta, |max| (min + max).min(quanta)),
                 accumulate,
+                may_use: vec![true; types.len()],
                 types,
                 ..job("job", epochs, samples, f64::from(size), &[])
             }

@@ -41,7 +41,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     assert_eq!(mode(&desk.folder.join("checkpoints/owner")), mode(&desk.folder.join("own")));
     desk.running(&id);
     let done = desk.hsched(&["cancel", "owner"]);
-    assert_eq!(done.stdout, format!("owner: is being cancelled as job {id}\n"), "{}", done.stderr);
+    assert_eq!(done.stdout, format!("owner: being cancelled (job {id})\n"), "{}", done.stderr);
     let ended = desk.ended(&id);
     assert!(ended.states.iter().all(|state| state == "CANCELLED"), "{ended:?}");
 
@@ -49,7 +49,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     let done = desk.hsched(&["add", "jobs.yaml"]);
     assert!(
         done.stdout.starts_with(
-            "owner: added again: the one before is over (cancelled); resumes after epoch 3 of 9\n"
+            "owner: added again (previous run: cancelled); resumes after epoch 3 of 9\n"
         ),
         "{}",
         done.stdout

@@ -11,7 +11,7 @@ use hsched::model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, Offer, RankNeeds,
     Seconds, Speed, Time,
 };
-use hsched::policy::{Memory, Parameters, Placement, Problem, find, verify};
+use hsched::policy::{Budget, Parameters, Placement, Problem, find, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched::spec;
 use hsched::throughput::{Cache, ThroughputMatrix};
@@ -71,8 +71,8 @@ fn batch(run: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Batch 
     let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
     let rates: (BitRate, BitRate) = (rate(10.0), rate(300.0));
     let problem = Problem::new((cluster, &access), &offer, jobs, &speeds, rates).expect("a problem");
-    let policy = find("optimal", Parameters::default()).expect("a policy");
-    let plan = policy.plan(&problem, &mut Memory::default(), &|| false).expect("a plan");
+    let mut policy = find("optimal", Parameters::default()).expect("a policy");
+    let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
     Batch {
         run: run.to_owned(),
@@ -105,7 +105,7 @@ impl Desk {
         let rest = Job { epochs: job.epochs - epochs_done, ..job.clone() };
         let batch = batch(run, &self.cluster, &[rest], epochs_done);
         let placement = batch.plan.verdicts()[0].placement().expect("a place").clone();
-        let rules = crate::simulate_stories::rules(hsched::engine::Moves::Never);
+        let rules = crate::simulate_stories::rules();
         apply(&mut self.state, FIRST, &Event::Added { job: Box::new(job.clone()), restart: false }, &rules);
         let tracked = self.state.find_mut(&job.name).expect("just added");
         tracked.epochs_done = epochs_done;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::engine::{Action, End, Event, Moves, News, Phase, Rules, State, Update};
+use hsched::engine::{Action, End, Event, News, Phase, Rules, State, Update};
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
-use hsched::policy::{Objective, Parameters, find};
+use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched::ui::Story;
 use insta::assert_snapshot;
@@ -15,10 +15,8 @@ use crate::simulate::{cluster, jobs, name, node, site};
 
 const FIRST: Time = Time(1e6);
 
-pub fn rules(moves: Moves) -> Rules {
+pub fn rules() -> Rules {
     Rules {
-        moves,
-        queue: false,
         defaults: JobDefaults {
             time_margin: 1.5,
             grace: Seconds(20.0),
@@ -235,11 +233,11 @@ proptest! {
 
     #[test]
     fn no_gpu_and_no_epoch_counts_twice_and_everything_ends(story in any_story()) {
-        let (rules, policy) = (rules(story.moves), find("optimal", Parameters::default()).expect("a policy"));
+        let (rules, policy) = (rules(), crate::engine_states::policy(story.moves));
         let world = World::new(story.site.clone(), story.incidents.clone(), FIRST);
         let ways =
-            PlayOptions { rules: &rules, policy: policy.as_ref(), objective: Objective::MeanJct, seed: 0, patience: 10_000 };
-        let mut play = Play::new(world, orders(&story), ways);
+            PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
+        let mut play = Play::new(world, orders(&story), policy, ways);
         let mut watch = Watch::default();
         while !play.is_over() && play.world.now().0 < FIRST.0 + 100_000.0 {
             play.turn(&mut |told| watch.hear(told));
@@ -265,16 +263,9 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
     change(&mut site);
     let orders =
         jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false })).collect();
-    let (rules, policy) =
-        (rules(Moves::Auto { margin: 0.1 }), find("optimal", Parameters::default()).expect("a policy"));
-    let ways = PlayOptions {
-        rules: &rules,
-        policy: policy.as_ref(),
-        objective: Objective::MeanJct,
-        seed: 0,
-        patience: 10_000,
-    };
-    let mut play = Play::new(World::new(site, incidents, FIRST), orders, ways);
+    let (rules, policy) = (rules(), crate::engine_states::policy(Moves::Auto { margin: 0.1 }));
+    let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
+    let mut play = Play::new(World::new(site, incidents, FIRST), orders, policy, ways);
     let (mut story, mut lines) = (Story::default(), Vec::new());
     while !play.is_over() && play.world.now().0 < FIRST.0 + 10_000.0 {
         play.turn(&mut |told| story.hear(told));
@@ -344,7 +335,7 @@ fn a_story_has_a_line_for_all_that_is_news() {
     125 y: measured a 8.0/s at batch 100 (job file: 10/s)
     130 nodes n[2-3] are down (Not responding)
     130 y: lost a node; resumes after epoch 1 of 4
-    135 y: waiting: needs a a; 0 on offer now
+    135 y: waiting: needs a a; 0 available now
     200 x: epoch 2 of 4 done (100.0 s)
     300 node n2 is back
     300 x: epoch 3 of 4 done (100.0 s)

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hsched::engine::{
-    Attempt, End, Event, Gpus, Keeper, Moves, News, Outcome, PastAttempt, Phase, Request, Rules, State, Then,
+    Attempt, End, Event, Gpus, Keeper, News, Outcome, PastAttempt, Phase, Request, Rules, State, Then,
     Tracked, apply,
 };
 use hsched::model::{
@@ -18,8 +18,6 @@ use proptest::prelude::*;
 pub fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
-        moves: Moves::Never,
-        queue: false,
         defaults: JobDefaults {
             time_margin: 1.3,
             grace: Seconds(120.0),

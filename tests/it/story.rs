@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use hsched::engine::{Action, End, Event, Moves, News, Rules, Update};
+use hsched::engine::{Action, End, Event, News, Rules, Update};
 use hsched::model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
-use hsched::policy::{self, Objective, Parameters};
+use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use serde_json::{Value, json};
 
-use crate::engine_states::rules;
+use crate::engine_states::{policy, rules};
 
 /// Samples per second on one GPU, in truth, by job and GPU type.
 pub const TRUE_SPEEDS: [(&str, &[(&str, f64)]); 3] =
@@ -170,22 +170,16 @@ pub struct Played {
 
 /// Plays the story in the simulated cluster.
 pub fn simulated(delays: Delays, poll: Seconds) -> Played {
-    let policy = policy::find("optimal", Parameters::default()).expect("a policy");
-    let rules = Rules { retry_delay: Seconds(1.0), ..rules(Moves::Auto { margin: 0.5 }) };
+    let policy = policy(Moves::Auto { margin: 0.5 });
+    let rules = Rules { retry_delay: Seconds(1.0), ..rules() };
     let text = jobs(&|_, _| json!("x")).to_string();
     let jobs = hsched::spec::jobs::parse(&text).expect("jobs");
     let orders = jobs
         .into_iter()
         .map(|job| (Time(0.0), Event::Added { job: Box::new(job), restart: false }))
         .collect();
-    let ways = PlayOptions {
-        rules: &rules,
-        policy: policy.as_ref(),
-        objective: Objective::MeanJct,
-        seed: 0,
-        patience: u64::MAX,
-    };
-    let mut play = Play::new(World::new(site(delays), incidents(), Time(0.0)), orders, ways);
+    let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
+    let mut play = Play::new(World::new(site(delays), incidents(), Time(0.0)), orders, policy, ways);
     let (mut actions, mut ends) = (Vec::new(), BTreeMap::new());
     let (mut number, mut epochs) = (BTreeMap::new(), Epochs::new());
     while !play.is_over() && play.world.now().0 < 300.0 {

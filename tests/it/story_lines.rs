@@ -1,8 +1,8 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
 use hsched::engine::{
-    Action, Attempt, End, EpochReport, Moves, Observation, PastAttempt, Phase, QueueReason, Sighting,
-    Standing, State, Tracked, Update, apply, notice,
+    Action, Attempt, End, EpochReport, Observation, PastAttempt, Phase, QueueReason, Sighting, Standing,
+    State, Tracked, Trial, Update, apply, notice,
 };
 use hsched::model::{Job, Seconds, Time};
 use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
@@ -57,7 +57,7 @@ fn seen(job: Tracked, looks: Vec<Observation>) -> (Vec<String>, Tracked) {
     for look in looks {
         let events = notice(&state, &look);
         for event in &events {
-            apply(&mut state, look.at, event, &rules(Moves::Never));
+            apply(&mut state, look.at, event, &rules());
             story.hear(Update::Event(event));
         }
         lines.extend(story.lines(&state).into_iter().map(|line| line.text));
@@ -171,4 +171,21 @@ fn a_silent_job_is_overdue() {
 fn a_job_that_slurm_does_not_show_is_waited_for() {
     let (lines, _) = seen(runs(""), vec![look(9.0, vec![])]);
     assert_eq!(lines, ["not in the queue; waiting a minute to be sure"]);
+}
+
+#[test]
+fn a_type_on_which_the_first_run_failed_is_named() {
+    let mut tracked = runs(", retries: 1");
+    let Phase::Running(attempt) = &mut tracked.phase else { panic!("{:?}", tracked.phase) };
+    attempt.trials.0.insert(gpu("v100"), Trial::Estimated);
+    let failed = End::Failed { exit: 7, signal: 0 };
+    let (_, tracked) = seen(tracked, vec![reports(1.0, std::iter::empty())]);
+    let (lines, _) = seen(tracked, vec![ends(failed, 5.0)]);
+    assert_eq!(
+        lines,
+        [
+            "failed with exit status 7, last retry; starts over; it is not tried again on v100, which its job file does not \
+          list (hsched add lifts this)"
+        ]
+    );
 }

@@ -42,7 +42,7 @@ fn table(rows: &[(SpeedKey, Measured)]) -> Table {
         ("GPU", Align::Left),
         ("SPEED", Align::Left),
         ("ERROR", Align::Right),
-        ("SAMPLES", Align::Right),
+        ("MEASURED", Align::Right),
         ("LAST SEEN", Align::Left),
         ("SOURCE", Align::Left),
     ]);

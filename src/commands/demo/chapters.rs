@@ -70,7 +70,7 @@ const REMARKS: [(Topic, &str); 5] = [
     (Topic::Stop, "The moves save more time than the restarts cost."),
     (Topic::End, "It is retried after a short delay, and no finished epoch is lost."),
     (Topic::NodeDown, "The job did not cause this, so it uses no retry. It waits for other GPUs."),
-    (Topic::Completed, "Its GPUs are free for others."),
+    (Topic::Completed, "Its GPUs are now free for other jobs."),
 ];
 
 /// What stands before a remark.
@@ -143,7 +143,7 @@ fn summary(jobs: &[Tracked], terminal: Terminal) -> Vec<String> {
         ("EPOCHS", Align::Right),
         ("GPUS OVER TIME", Align::Left),
         ("PREDICTED", Align::Right),
-        ("REAL", Align::Right),
+        ("ACTUAL", Align::Right),
     ]);
     for tracked in jobs {
         let mut gpus: Vec<String> = tracked.past.iter().map(|past| past.attempt.gpus.to_string()).collect();
@@ -165,10 +165,10 @@ fn summary(jobs: &[Tracked], terminal: Terminal) -> Vec<String> {
 
 fn ways_table(ways: &[Way]) -> Table {
     let mut table = Table::new(&[
-        ("WAY", Align::Left),
+        ("VARIANT", Align::Left),
         ("MEAN COMPLETION", Align::Right),
         ("", Align::Right),
-        ("LAST", Align::Right),
+        ("MAKESPAN", Align::Right),
     ]);
     let best = ways.first().and_then(|way| way.completions).map(|(mean, _)| mean.0);
     for way in ways {

@@ -60,16 +60,19 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let scene = Scene::new(&context.settings, self.seed)?;
-        let policy = policy::find(policy::names()[0], Parameters::default())
-            .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))?;
+        let placer = || {
+            policy::placer(policy::names()[0], Parameters::default())
+                .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))
+        };
         let progress = Progress::start("simulating a cluster".to_owned());
-        let played = perform(&scene, policy.as_ref());
-        let other = |sharing| completions(&without_moves(&scene, policy.as_ref(), sharing));
+        let played = perform(&scene, placer()?);
+        let other =
+            |sharing| -> Result<_, Failure> { Ok(completions(&without_moves(&scene, placer()?, sharing))) };
         let way = |name, word, completions| Way { name, word, completions };
         let ways = [
             way("as above", "moves_auto", completions(&played.state)),
-            way("without moves", "moves_never", other(Sharing::Balanced)),
-            way("without moves, batches in equal parts", "moves_never_equal_batches", other(Sharing::Equal)),
+            way("without moves", "moves_never", other(Sharing::Balanced)?),
+            way("without moves, equal local batches", "moves_never_equal_batches", other(Sharing::Equal)?),
         ];
         drop(progress);
         match self.format {

@@ -1,9 +1,12 @@
 //! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
-use crate::engine::{Action, Batch, Moves, Outcome, Phase, Rules, State, Tracked, Update};
+use crate::engine::{Action, Batch, Outcome, Phase, Rules, State, Tracked, Update};
 use crate::model::Seconds;
-use crate::policy::{Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Verdict};
+use crate::policy::{
+    Assignment, Moves, Objective, Placement, Placer, PolicyError, Problem, Replan, Replanning, Sharing,
+    Verdict,
+};
 use crate::simulate::{Play, PlayOptions};
 use crate::ui::{Story, StoryLine};
 
@@ -16,8 +19,8 @@ pub(super) struct Performance {
     pub state: State,
 }
 
-/// A policy's plans with batches in equal parts: what plain data-parallel training does on the same GPUs.
-struct EqualBatches<'a>(&'a dyn Policy);
+/// A placer's placements with batches in equal parts: what plain data-parallel training does on the same GPUs.
+struct EqualBatches(Box<dyn Placer>);
 
 /// The gain must exceed the costs of a move by this part of them.
 const MARGIN: f64 = 0.25;
@@ -29,9 +32,11 @@ const PATIENCE: u64 = 10_000;
 const LONGEST: Seconds = Seconds(1e6);
 
 /// Plays the story with moves.
-pub(super) fn perform(scene: &Scene, policy: &dyn Policy) -> Performance {
-    let rules = scene.rules(Moves::Auto { margin: MARGIN });
-    let mut play = Play::new(scene.world(), scene.orders(), options(scene, &rules, policy));
+pub(super) fn perform(scene: &Scene, placer: Box<dyn Placer>) -> Performance {
+    let rules = scene.rules();
+    let replanning = Replanning { moves: Moves::Auto { margin: MARGIN }, ..Replanning::default() };
+    let policy = Box::new(Replan::new(placer, replanning));
+    let mut play = Play::new(scene.world(), scene.orders(), policy, options(scene, &rules));
     let (mut story, mut first, mut lines) = (Story::default(), None, Vec::new());
     loop {
         let now = play.world.now();
@@ -50,14 +55,14 @@ pub(super) fn perform(scene: &Scene, policy: &dyn Policy) -> Performance {
 }
 
 /// Plays it without moves, with balanced or with equal batches; returns what becomes of the jobs.
-pub(super) fn without_moves(scene: &Scene, policy: &dyn Policy, sharing: Sharing) -> State {
-    let equal = EqualBatches(policy);
-    let policy = match sharing {
-        Sharing::Balanced => policy,
-        Sharing::Equal => &equal,
+pub(super) fn without_moves(scene: &Scene, placer: Box<dyn Placer>, sharing: Sharing) -> State {
+    let placer = match sharing {
+        Sharing::Balanced => placer,
+        Sharing::Equal => Box::new(EqualBatches(placer)),
     };
-    let rules = scene.rules(Moves::Never);
-    let mut play = Play::new(scene.world(), scene.orders(), options(scene, &rules, policy));
+    let rules = scene.rules();
+    let policy = Box::new(Replan::new(placer, Replanning::default()));
+    let mut play = Play::new(scene.world(), scene.orders(), policy, options(scene, &rules));
     play.run(POLL, BEGIN.after(LONGEST));
     play.state
 }
@@ -78,31 +83,26 @@ pub(super) fn completions(state: &State) -> Option<(Seconds, Seconds)> {
     Some((value(Objective::MeanJct), value(Objective::Makespan)))
 }
 
-fn options<'a>(scene: &Scene, rules: &'a Rules, policy: &'a dyn Policy) -> PlayOptions<'a> {
-    PlayOptions { rules, policy, objective: Objective::MeanJct, seed: scene.seed(), patience: PATIENCE }
+fn options<'a>(scene: &Scene, rules: &'a Rules) -> PlayOptions<'a> {
+    PlayOptions { rules, objective: Objective::MeanJct, seed: scene.seed(), patience: PATIENCE }
 }
 
-impl Policy for EqualBatches<'_> {
+impl Placer for EqualBatches {
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    fn plan(
-        &self,
-        problem: &Problem,
-        memory: &mut Memory,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Plan, PolicyError> {
-        let mut plan = self.0.plan(problem, memory, stop)?;
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
+        let mut assignment = self.0.place(problem, stop)?;
         // What was proven was proven of balanced batches.
-        plan.bound = None;
-        for (job, verdict) in plan.verdicts.iter_mut().enumerate() {
+        assignment.bound = None;
+        for (job, verdict) in assignment.verdicts.iter_mut().enumerate() {
             if let Verdict::Place(placement) = verdict
                 && let Some(equal) = Placement::new(problem, job, &placement.slots, Sharing::Equal)
             {
                 *placement = equal;
             }
         }
-        Ok(plan)
+        Ok(assignment)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{End, Event, Moves, Rules};
+use crate::engine::{End, Event, Rules};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
@@ -94,10 +94,8 @@ impl Scene {
     }
 
     /// Returns the rules of the engine.
-    pub(super) fn rules(&self, moves: Moves) -> Rules {
+    pub(super) fn rules(&self) -> Rules {
         Rules {
-            moves,
-            queue: false,
             defaults: self.defaults.clone(),
             network: self.network,
             intra_node: self.intra_node,

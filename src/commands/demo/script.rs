@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::commands::demo::scene::Scene;
-use crate::engine::{Batch, Moves, named_ranks};
+use crate::engine::{Batch, named_ranks};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{GpuType, PlacedRank};
@@ -35,7 +35,7 @@ pub(super) fn excerpt(scene: &Scene, batch: &Batch) -> Result<Option<Excerpt>, F
         return Ok(None);
     };
     let job = &batch.jobs[number];
-    let defaults = scene.rules(Moves::Never).defaults;
+    let defaults = scene.rules().defaults;
     let facts = Facts {
         run: &batch.run,
         plan: "demo",

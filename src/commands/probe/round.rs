@@ -21,7 +21,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Interrupts, SlurmWorld};
 use crate::model::{Access, Cluster, Estimates, Job, JobId, JobName, Offer, Seconds};
-use crate::policy::{self, CheckedPlan, Memory, Parameters, Problem};
+use crate::policy::{self, Budget, CheckedPlan, Parameters, Problem};
 use crate::store::{StateDir, report_folder, reports, run_folder};
 use crate::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use crate::ui::{Progress, Story};
@@ -132,18 +132,13 @@ impl Prober<'_> {
     }
 
     fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {
-        let internal =
-            |what: String| Failure::new(Exit::Internal, format!("cannot place the probes: {what}"));
-        let policy = policy::find(policy::names()[0], Parameters::default())
-            .ok_or_else(|| internal("there is no policy".into()))?;
+        let mut policy = policy::find(policy::names()[0], Parameters::default())
+            .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))?;
         let begin = self.context.clock.elapsed();
         let stop = || self.context.clock.elapsed().saturating_sub(begin) >= BUDGET;
-        let plan = policy
-            .plan(problem, &mut Memory::default(), &stop)
-            .map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        policy::verify(problem, plan).map_err(|violations| {
-            internal(violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        })
+        let plan = policy.decide(problem, &Budget::until(&stop));
+        let plan = plan.and_then(|plan| policy::checked(policy.name(), problem, plan));
+        plan.map_err(|error| Failure::from_error(Exit::Failed, &error))
     }
 
     /// Submits the probes, each written down before and after.

@@ -12,9 +12,9 @@ use crate::commands::policy_args::PolicyArgs;
 use crate::commands::speeds::EstimateArgs;
 use crate::commands::state;
 use crate::commands::watch::turns::Watch;
-use crate::engine::Moves;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::policy::{Moves, Replanning};
 use crate::settings::Flag;
 use crate::spec;
 use crate::store::{StateDir, StateError};
@@ -49,7 +49,7 @@ pub(super) struct Args {
     #[arg(long)]
     queue: bool,
     /// auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost.
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.5, value_parser = margin)]
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.5, value_parser = margin, allow_negative_numbers = true)]
     margin: f64,
     /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
     #[arg(long)]
@@ -84,7 +84,7 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let watch = Watch::new(self, context, self.rules(context));
+        let watch = Watch::new(self, context, state::rules(context));
         if self.dry_run {
             return watch.preview();
         }
@@ -104,12 +104,13 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    fn rules(&self, context: &Context) -> crate::engine::Rules {
+    /// Returns how what the policy places is planned again.
+    fn replanning(&self) -> Replanning {
         let moves = match self.moves {
             Wanted::Never => Moves::Never,
             Wanted::Auto => Moves::Auto { margin: self.margin },
         };
-        crate::engine::Rules { moves, queue: self.queue, ..state::rules(context) }
+        Replanning { moves, queue: self.queue, ..Replanning::default() }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, JobName, Seconds, Time};
+use crate::policy::Budget;
 use crate::spec;
 use crate::store::wish_ids;
 use crate::ui::{Progress, Story, duration, merged_story, status_table};
@@ -230,7 +231,7 @@ impl<'a> Watch<'a> {
             &mut SlurmWorld<'_>,
             &mut State,
             &mut crate::store::Ledger<'_>,
-            &Planner<'_>,
+            &mut Planner<'_>,
         ) -> Result<T, LiveError>,
     ) -> Result<T, Failure> {
         let context = self.context;
@@ -242,26 +243,21 @@ impl<'a> Watch<'a> {
         }
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
-        let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site.clone(), &complete);
+        let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
         world.pinned = self.args.pin;
-        // Asked while the world is at work on something else.
-        let asked = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let queue_wait =
-            |batch: &engine::Batch, job: usize| -> Option<Seconds> { asked.queue_wait(batch, job) };
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
-        let policy = self.args.policy.find(&self.args.policy.policy)?;
+        let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.replanning())?;
         let run = state::new_run(context)?;
-        let planner = Planner {
-            policy: policy.as_ref(),
+        let mut planner = Planner {
+            policy: policy.as_mut(),
             objective: self.args.policy.objective(),
             seed: self.args.policy.seed,
             run: &run,
-            begin: &begin,
-            stop: &stop,
-            queue_wait: &queue_wait,
+            budget: Budget { begin: &begin, stop: &stop },
+            forecasts: Vec::new(),
         };
-        act(&mut world, &mut state, &mut ledger, &planner).map_err(|error| live_failure(&error))
+        act(&mut world, &mut state, &mut ledger, &mut planner).map_err(|error| live_failure(&error))
     }
 
     /// Returns where the jobs that it followed stand at the end; nothing for programs, which ask `hsched status`.

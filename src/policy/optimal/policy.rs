@@ -6,14 +6,20 @@ use crate::policy::dual::{Bound, Dual};
 use crate::policy::optimal::exact::prove;
 use crate::policy::optimal::primal::Primal;
 use crate::policy::{
-    Memory, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
+    Assignment, OptimalParameters, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict,
+    admission, cost,
 };
 
 /// The proving policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::policy) struct Optimal {
-    /// Whether every GPU that the jobs can use must be used.
-    pub use_all: bool,
+    parameters: OptimalParameters,
+}
+
+impl Optimal {
+    pub(in crate::policy) fn new(parameters: OptimalParameters) -> Self {
+        Self { parameters }
+    }
 }
 
 /// A gap below which a plan counts as optimal, relative.
@@ -31,21 +37,25 @@ struct Answer {
     bound: Bound,
 }
 
-impl Policy for Optimal {
+impl Placer for Optimal {
     fn name(&self) -> &'static str {
         "optimal"
+    }
+
+    fn parameters(&self) -> String {
+        if self.parameters.use_all { "use all".to_owned() } else { String::new() }
     }
 
     fn needs_budget(&self) -> bool {
         true
     }
 
-    fn plan(&self, problem: &Problem, _: &mut Memory, stop: &dyn Fn() -> bool) -> Result<Plan, PolicyError> {
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let (mut bound, mut stopped) = (None, false);
         let placed = admission::place_jobs::<Infallible>(problem, stop, |admission| {
             let jobs = &admission.jobs;
             let total: u32 = problem.offered().iter().sum();
-            let idle = self.use_all.then(|| total - admission.workers);
+            let idle = self.parameters.use_all.then(|| total - admission.workers);
             let Some(answer) = solve(problem, jobs, idle, stop) else { return Ok(None) };
             let place = |(&job, slots): (&usize, &Vec<Slot>)| {
                 Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
@@ -56,7 +66,7 @@ impl Policy for Optimal {
             Ok(placed)
         });
         let Ok(verdicts) = placed;
-        Ok(Plan { verdicts, categories: None, stopped, bound })
+        Ok(Assignment { verdicts, categories: None, stopped, bound })
     }
 }
 

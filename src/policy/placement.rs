@@ -1,64 +1,9 @@
-//! What a policy decides: a verdict for each job, and the interface that every policy has.
-
-use thiserror::Error;
+//! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of them all together.
 
 use crate::model::Seconds;
 use crate::policy::cost::{self, EpochTime};
 use crate::policy::dual::Bound;
 use crate::policy::{CheckedPlan, Problem, fairness, share};
-
-/// A placement algorithm.
-pub trait Policy {
-    /// Returns the name by which users choose the policy.
-    fn name(&self) -> &'static str;
-
-    /// Returns whether the search goes on for as long as it may, so that a caller should end it.
-    fn needs_budget(&self) -> bool {
-        false
-    }
-
-    /// Returns a verdict for every job of the problem.
-    ///
-    /// The search asks `stop` whether to end with the best plan so far. Equal problems give equal plans
-    /// unless it was stopped.
-    ///
-    /// # Errors
-    /// When the policy cannot treat this problem, with the remedy.
-    fn plan(
-        &self,
-        problem: &Problem,
-        memory: &mut Memory,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Plan, PolicyError>;
-}
-
-/// What a policy remembers between two plans; the caller keeps it, for a command line is a new process each time.
-///
-/// No policy needs one yet: rounds received, queue levels and prices will stand here.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {}
-
-/// Why a policy gives no plan.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PolicyError {
-    #[error(
-        "policy {policy}: {count} {what} are too many to enumerate (limit {limit}); use --policy {instead}"
-    )]
-    TooLarge { policy: &'static str, what: &'static str, count: String, limit: u64, instead: &'static str },
-}
-
-/// The decisions for all jobs of a problem.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// Decision by job.
-    pub verdicts: Vec<Verdict>,
-    /// Categories or assignments that were looked at, where the policy counts them.
-    pub categories: Option<u64>,
-    /// Whether `stop` ended the search before its end.
-    pub stopped: bool,
-    /// What no plan for the placed jobs undercuts, where the policy proves something.
-    pub bound: Option<Bound>,
-}
 
 /// The decision for one job. An expected "no" is a value with a reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,21 +98,6 @@ impl Quality {
     #[must_use]
     pub fn is_optimal(self) -> bool {
         self.gap <= CLOSED
-    }
-}
-
-impl PolicyError {
-    /// Returns the error of a policy that would have to look at `count` (in digits) of something.
-    pub(super) fn too_large(
-        policy: &'static str,
-        what: &'static str,
-        count: &str,
-        limit: u64,
-        instead: &'static str,
-    ) -> Self {
-        // Nobody reads more digits than these.
-        let count = if count.len() > 12 { format!("about 10^{}", count.len() - 1) } else { count.to_owned() };
-        Self::TooLarge { policy, what, count, limit, instead }
     }
 }
 

@@ -1,0 +1,188 @@
+//! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
+
+use crate::engine::{Attempt, Phase, Request, Rules, State, Then, Tracked};
+use crate::model::{Access, Cluster, GpuType, Held, Holdings, Job, JobName, RankNeeds, Time};
+use crate::policy::{
+    Forecast, Grounds, Hold, Objective, Problem, Slot, Stage, Standing, Waits, epoch_as_shared,
+};
+use crate::throughput::ThroughputMatrix;
+
+/// What a policy may see, and what it is about.
+pub(super) struct View {
+    pub problem: Problem,
+    /// The jobs, in the problem's order.
+    pub names: Vec<JobName>,
+}
+
+/// What a problem depends on beside the jobs.
+#[derive(Clone, Copy)]
+pub(super) struct Aims<'a> {
+    pub objective: Objective,
+    pub seed: u64,
+    pub forecasts: &'a [Forecast],
+}
+
+impl View {
+    /// Returns what there is to decide on; `None` where all jobs have ended.
+    pub(super) fn new(
+        state: &State,
+        at: Time,
+        cluster: &Cluster,
+        rules: &Rules,
+        aims: Aims<'_>,
+    ) -> Option<Self> {
+        let open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
+        let jobs: Vec<Job> = open.iter().map(|tracked| tracked.rest()).collect();
+        let access = Access::new(cluster, &jobs, &rules.defaults);
+        let needs: Vec<RankNeeds> = jobs.iter().map(|job| rules.defaults.rank_needs(job)).collect();
+        let types = Problem::types_of(cluster);
+        let mut speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, rules.defaults.estimate);
+        for (number, tracked) in open.iter().enumerate() {
+            tracked.avoids.iter().for_each(|gpu_type| speeds.leave_out(number, gpu_type));
+        }
+        let held = held(&open, &needs);
+        let grounds = Grounds {
+            cluster,
+            access: &access,
+            held: &held,
+            needs: &needs,
+            capacity: &rules.capacity,
+            rates: (rules.network, rules.intra_node),
+        };
+        let mut problem = Problem::live(grounds, &jobs, &speeds).ok()?;
+        (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
+        problem.forecasts = aims.forecasts.to_vec();
+        for (number, tracked) in open.iter().enumerate() {
+            let standing = standing(tracked, (number, &problem), at, cluster, rules);
+            problem.jobs[number].standing = standing;
+        }
+        Some(Self { problem, names: open.iter().map(|tracked| tracked.job.name.clone()).collect() })
+    }
+}
+
+/// Returns what running jobs hold. Where others are or wait to be they hold nothing, but the nodes are named.
+fn held(open: &[&Tracked], needs: &[RankNeeds]) -> Holdings {
+    let mut held = Holdings::new();
+    for (tracked, needs) in open.iter().zip(needs) {
+        let Some(attempt) = tracked.phase.attempt() else { continue };
+        for (node, gpu_type, count) in attempt.gpus.iter() {
+            let own: &mut Held = held.entry(node.clone()).or_default();
+            if matches!(tracked.phase, Phase::Running(_)) {
+                *own.gpus.entry(gpu_type.clone()).or_default() += count;
+                own.cpus += u64::from(count) * needs.cpus;
+                own.memory += u64::from(count) * needs.memory;
+            }
+        }
+    }
+    held
+}
+
+fn standing(
+    tracked: &Tracked,
+    (number, problem): (usize, &Problem),
+    at: Time,
+    cluster: &Cluster,
+    rules: &Rules,
+) -> Standing {
+    let hold = |attempt: &Attempt| {
+        let slots = problem.slots(attempt.gpus.iter());
+        let stage = stage(tracked, attempt, (number, problem), &slots, at)?;
+        Some(Hold { slots, since: attempt.meant, epoch: attempt.epoch.0, stage })
+    };
+    Standing {
+        arrival: tracked.added,
+        epochs_left: tracked.epochs_left(),
+        waits: match () {
+            () if nowhere(&tracked.job, cluster, rules).is_some() => Waits::Never,
+            () if is_ready(tracked, at) => Waits::Ready,
+            () => Waits::Later,
+        },
+        holds: tracked.phase.attempt().and_then(hold).into_iter().collect(),
+        attained: attained(tracked, problem, at),
+        restart_cost: tracked.job.launch.checkpoint.restart_cost.unwrap_or(rules.restart_cost),
+    }
+}
+
+/// Returns how far a submission has come; `None` for a job that has none.
+fn stage(
+    tracked: &Tracked,
+    attempt: &Attempt,
+    (number, problem): (usize, &Problem),
+    slots: &[Slot],
+    at: Time,
+) -> Option<Stage> {
+    Some(match &tracked.phase {
+        Phase::Meant(_) => Stage::Submitting,
+        Phase::Pending(_) if attempt.job_id.is_none() => Stage::Submitting,
+        Phase::Pending(_) => Stage::Queued,
+        Phase::Running(_) => {
+            let epoch = present_epoch(problem, number, attempt, slots).unwrap_or(attempt.epoch.0);
+            let begun = tracked.epoch_at.into_iter().chain(attempt.started);
+            let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
+            let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
+            Stage::Running { epoch, under_way, movable: is_movable(tracked) }
+        }
+        Phase::Stopping { .. } => {
+            Stage::Leaving { started: attempt.started.is_some(), gives_back: gives_back(tracked, at) }
+        }
+        Phase::Waiting { .. } | Phase::Ended { .. } => return None,
+    })
+}
+
+/// Returns the time of an epoch with the shares that the ranks have.
+fn present_epoch(problem: &Problem, job: usize, attempt: &Attempt, slots: &[Slot]) -> Option<f64> {
+    let model = &problem.jobs[job];
+    let number = |name: &GpuType| {
+        let known = |gpu_type: &usize| problem.gpu_types[*gpu_type] == *name;
+        let mut own = (0..problem.gpu_types.len()).filter(known);
+        own.clone().find(|&gpu_type| model.types[gpu_type].is_some()).or_else(|| own.next())
+    };
+    let shares = attempt.ranks.iter().map(|rank| Some((number(&rank.gpu_type)?, rank.batch)));
+    let time = epoch_as_shared(problem, model, &shares.collect::<Option<Vec<_>>>()?, slots)?;
+    Some(time.total())
+}
+
+/// Returns the GPU-seconds that a job has had, by GPU type.
+fn attained(tracked: &Tracked, problem: &Problem, at: Time) -> Vec<f64> {
+    let mut attained = vec![0.0; problem.gpu_types.len()];
+    let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
+    for (attempt, until) in past.chain(tracked.phase.attempt().map(|attempt| (attempt, at))) {
+        let Some(started) = attempt.started else { continue };
+        for slot in problem.slots(attempt.gpus.iter()) {
+            attained[slot.gpu_type] += f64::from(slot.count) * until.since(started).0.max(0.0);
+        }
+    }
+    attained
+}
+
+/// Returns why a job can run nowhere, if no node is in a partition that it goes to.
+pub(super) fn nowhere(job: &Job, cluster: &Cluster, rules: &Rules) -> Option<String> {
+    let (unknown, known) = cluster.unknown_partition(cluster.partition_of(job, &rules.defaults)?)?;
+    let known: Vec<&str> = known.into_iter().collect();
+    Some(format!("no node of this cluster is in partition {unknown:?}; partitions: {}", known.join(", ")))
+}
+
+/// Returns whether a job waits for GPUs and may have some now.
+pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
+    let is_due = |not_before: Option<Time>| not_before.is_none_or(|moment| moment <= at);
+    tracked.stray.is_none()
+        && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
+}
+
+/// Returns whether a job may be stopped to go on elsewhere: it runs, and has done an epoch where it is, so that
+/// what is known of its speeds there was measured.
+pub(super) fn is_movable(tracked: &Tracked) -> bool {
+    matches!(&tracked.phase, Phase::Running(attempt)
+        if attempt.job_id.is_some() && tracked.epochs_done > attempt.epochs_before)
+        && tracked.epochs_left() > 0
+}
+
+/// Returns whether a job is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
+pub(super) fn gives_back(tracked: &Tracked, at: Time) -> bool {
+    match tracked.phase {
+        Phase::Stopping { then: Then::GoOn, request, since, .. } => {
+            request != Request::Killed || at.since(since) < Rules::STUCK
+        }
+        _ => false,
+    }
+}

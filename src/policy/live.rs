@@ -1,0 +1,104 @@
+//! The problem of jobs some of which hold GPUs, on a cluster as it was seen.
+
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, RankNeeds, Usage,
+};
+use crate::policy::parts::Parts;
+use crate::policy::{Host, Problem, ProblemError, Room, Slot, TypeLimit, WorkerNode};
+use crate::throughput::ThroughputMatrix;
+
+/// What jobs run on, and who may use what.
+#[derive(Clone, Copy)]
+pub struct Grounds<'a> {
+    pub cluster: &'a Cluster,
+    pub access: &'a Access,
+    /// What running jobs hold; nodes where any job of ours is or waits to be are kept though they are down.
+    pub held: &'a Holdings,
+    /// What one rank of each job needs beside its GPU.
+    pub needs: &'a [RankNeeds],
+    /// The most GPUs of each type that all jobs may hold together; empty is no limit.
+    pub capacity: &'a BTreeMap<GpuType, u32>,
+    /// Rates between nodes and inside them where the cluster does not say its own.
+    pub rates: (BitRate, BitRate),
+}
+
+impl Problem {
+    /// Returns the problem of jobs, none of which stands anywhere yet, with all GPUs that they have or may get.
+    ///
+    /// # Errors
+    /// When there are no jobs.
+    pub fn live(grounds: Grounds<'_>, jobs: &[Job], speeds: &ThroughputMatrix) -> Result<Self, ProblemError> {
+        let Grounds { cluster, access, held, needs, capacity, rates: (network, intra_node) } = grounds;
+        let intra_node = cluster.intra_node.unwrap_or(intra_node);
+        let workers = |parts: &Parts| {
+            let nodes = cluster.nodes.iter().filter(|node| access.needs(node).is_some());
+            nodes.filter_map(|node| worker(node, parts, held, intra_node)).collect()
+        };
+        let mut problem = Self::with_workers((cluster, access), workers, jobs, speeds, network)?;
+        for (job, needs) in problem.jobs.iter_mut().zip(needs) {
+            job.needs = *needs;
+        }
+        problem.limits = limits(&problem.gpu_types, capacity);
+        Ok(problem)
+    }
+
+    /// Returns GPUs by node and type as numbers; what is on no node of the problem is left out.
+    pub fn slots<'a>(&self, gpus: impl Iterator<Item = (&'a NodeName, &'a GpuType, u32)>) -> Vec<Slot> {
+        let slot = |(name, gpu_type, count): (&NodeName, &GpuType, u32)| {
+            let node = self.nodes.iter().position(|node| node.name == *name)?;
+            let has = |ty: usize| self.nodes[node].up[ty] > 0 || self.nodes[node].gpus[ty] > 0;
+            let own = |ty: &usize| self.gpu_types[*ty] == *gpu_type;
+            let mut types = (0..self.gpu_types.len()).filter(own);
+            let gpu_type = types.clone().find(|&ty| has(ty)).or_else(|| types.next())?;
+            Some(Slot { node, gpu_type, count })
+        };
+        gpus.filter_map(slot).collect()
+    }
+}
+
+/// Returns a node with what the jobs have or may get there; `None` where that is nothing.
+fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> Option<WorkerNode> {
+    let own = held.get(&node.name);
+    let is_up = node.state.availability() == Availability::Up;
+    if (!is_up && own.is_none()) || node.gpus.is_empty() {
+        return None;
+    }
+    let mine = |gpu_type: &GpuType| own.and_then(|own| own.gpus.get(gpu_type)).copied().unwrap_or(0);
+    let gpus = node.gpus.iter().map(|stock| {
+        let free = if is_up { stock.free() } else { 0 };
+        (&stock.gpu_type, free.saturating_add(mine(&stock.gpu_type)).min(stock.total))
+    });
+    let up = node.gpus.iter().map(|stock| (&stock.gpu_type, if is_up { stock.total } else { 0 }));
+    let room = |usage: Option<Usage>, mine: u64| {
+        let usage = usage?;
+        Some(Room { free: usage.free().saturating_add(mine).min(usage.total), total: usage.total })
+    };
+    Some(WorkerNode {
+        name: node.name.clone(),
+        gpus: parts.counts(&node.name, gpus),
+        intra_node: node.intra_node.unwrap_or(intra_node),
+        up: parts.counts(&node.name, up),
+        host: Some(Host {
+            cpus: room(node.cpus, own.map_or(0, |own| own.cpus)),
+            memory: room(node.memory, own.map_or(0, |own| own.memory)),
+        }),
+    })
+}
+
+/// Returns a limit for each type of GPUs, where there are limits; a type that is not named may not be held at all.
+fn limits(gpu_types: &[GpuType], capacity: &BTreeMap<GpuType, u32>) -> Vec<TypeLimit> {
+    if capacity.is_empty() {
+        return Vec::new();
+    }
+    let mut limits: BTreeMap<&GpuType, Vec<usize>> = BTreeMap::new();
+    for (number, gpu_type) in gpu_types.iter().enumerate() {
+        limits.entry(gpu_type).or_default().push(number);
+    }
+    let limit = |(name, gpu_types): (&GpuType, Vec<usize>)| TypeLimit {
+        gpu_types,
+        most: capacity.get(name).copied().unwrap_or(0),
+    };
+    limits.into_iter().map(limit).collect()
+}

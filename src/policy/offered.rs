@@ -1,0 +1,167 @@
+//! Which GPUs some jobs of a problem may use together: the one answer to "what is there?".
+
+use std::collections::BTreeMap;
+
+use crate::model::{GpuType, RankNeeds};
+use crate::policy::{Hold, Problem, WorkerNode};
+
+/// Which GPUs count as on offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// What is free, and what the jobs hold themselves.
+    Free,
+    /// All GPUs of nodes that are up, whoever holds them, less what any job of the problem has or waits for.
+    Queue,
+}
+
+/// What CPUs and memory are left on a node.
+#[derive(Clone, Copy)]
+struct Left {
+    cpus: Option<u64>,
+    memory: Option<u64>,
+}
+
+impl Problem {
+    /// Returns the GPUs that `jobs` may use, by node and type, when all others keep what they have and are promised.
+    ///
+    /// A node gives no more GPUs than it has CPUs and memory for the neediest job that may run there.
+    #[must_use]
+    pub fn offered_to(&self, jobs: &[usize], basis: Basis) -> Vec<Vec<u32>> {
+        let mut is_in = vec![false; self.jobs.len()];
+        if basis == Basis::Free {
+            for &job in jobs {
+                is_in[job] = true;
+            }
+        }
+        let others = || (0..self.jobs.len()).filter(|&job| !is_in[job]);
+        let start = |node: &WorkerNode| match basis {
+            Basis::Free => (node.gpus.clone(), Left::free(node)),
+            Basis::Queue => (node.up.clone(), Left::whole(node)),
+        };
+        let (mut gpus, mut left): (Vec<Vec<u32>>, Vec<Left>) = self.nodes.iter().map(start).unzip();
+        if basis == Basis::Free {
+            others().for_each(|job| self.take_running(job, &mut gpus, &mut left));
+        }
+        self.keep_to_hosts(&mut gpus, &left);
+        for job in others() {
+            let promised = |hold: &&Hold| basis == Basis::Queue || hold.is_promised();
+            for hold in self.jobs[job].standing.holds.iter().filter(promised) {
+                self.take_promised(job, hold, &mut gpus);
+            }
+        }
+        self.keep_to_limits(others(), &mut gpus);
+        gpus
+    }
+
+    fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [Left]) {
+        let model = &self.jobs[job];
+        for slot in model.standing.running().flat_map(|hold| &hold.slots) {
+            let own = &mut gpus[slot.node][slot.gpu_type];
+            *own = own.saturating_sub(slot.count);
+            left[slot.node].take(model.needs, slot.count);
+        }
+    }
+
+    /// Lowers the GPUs of each node to the ranks for which it has CPUs and memory; later types lose first.
+    fn keep_to_hosts(&self, gpus: &mut [Vec<u32>], left: &[Left]) {
+        if self.nodes.iter().all(|node| node.host.is_none()) {
+            return;
+        }
+        let needs: Vec<RankNeeds> =
+            (0..self.gpu_types.len()).map(|gpu_type| self.most_needed(gpu_type)).collect();
+        for (gpus, left) in gpus.iter_mut().zip(left) {
+            let own = gpus.iter().zip(&needs).filter(|(count, _)| **count > 0).map(|(_, needs)| *needs);
+            let Some(needs) = own.reduce(RankNeeds::max) else { continue };
+            let mut ranks = left.ranks(needs);
+            for count in gpus {
+                *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);
+                ranks -= u64::from(*count);
+            }
+        }
+    }
+
+    /// Returns the most that a rank of any job that may use a type needs.
+    fn most_needed(&self, gpu_type: usize) -> RankNeeds {
+        let own = self.jobs.iter().filter(|job| job.may_use[gpu_type]).map(|job| job.needs);
+        own.reduce(RankNeeds::max).unwrap_or_default()
+    }
+
+    /// Takes what is promised to a submission: from its own nodes, else from others that the job may be on, for Slurm
+    /// gives a job that still waits any nodes of the right kind.
+    fn take_promised(&self, job: usize, hold: &Hold, gpus: &mut [Vec<u32>]) {
+        let mut missing: BTreeMap<&GpuType, u32> = BTreeMap::new();
+        for slot in &hold.slots {
+            let taken = take(&mut gpus[slot.node][slot.gpu_type], slot.count);
+            *missing.entry(&self.gpu_types[slot.gpu_type]).or_default() += slot.count - taken;
+        }
+        missing.retain(|_, count| *count > 0);
+        if missing.is_empty() {
+            return;
+        }
+        for gpus in gpus {
+            for (gpu_type, free) in
+                gpus.iter_mut().enumerate().filter(|(gpu_type, _)| self.jobs[job].may_use[*gpu_type])
+            {
+                if let Some(left) = missing.get_mut(&self.gpu_types[gpu_type]) {
+                    *left -= take(free, *left);
+                }
+            }
+        }
+    }
+
+    /// Lowers the GPUs to what the limits leave beside those of other jobs.
+    fn keep_to_limits(&self, others: impl Iterator<Item = usize>, gpus: &mut [Vec<u32>]) {
+        if self.limits.is_empty() {
+            return;
+        }
+        let mut left: Vec<u32> = self.limits.iter().map(|limit| limit.most).collect();
+        let limit = |gpu_type| self.limits.iter().position(|limit| limit.gpu_types.contains(&gpu_type));
+        for slot in others.flat_map(|job| &self.jobs[job].standing.holds).flat_map(|hold| &hold.slots) {
+            if let Some(limit) = limit(slot.gpu_type) {
+                left[limit] = left[limit].saturating_sub(slot.count);
+            }
+        }
+        let limits: Vec<Option<usize>> = (0..self.gpu_types.len()).map(limit).collect();
+        for gpus in gpus {
+            for (count, limit) in gpus.iter_mut().zip(&limits) {
+                if let Some(limit) = *limit {
+                    *count = take(&mut left[limit], *count);
+                }
+            }
+        }
+    }
+}
+
+impl Left {
+    fn free(node: &WorkerNode) -> Self {
+        let host = node.host.unwrap_or_default();
+        Self { cpus: host.cpus.map(|room| room.free), memory: host.memory.map(|room| room.free) }
+    }
+
+    fn whole(node: &WorkerNode) -> Self {
+        let host = node.host.unwrap_or_default();
+        Self { cpus: host.cpus.map(|room| room.total), memory: host.memory.map(|room| room.total) }
+    }
+
+    fn take(&mut self, needs: RankNeeds, ranks: u32) {
+        let less =
+            |room: Option<u64>, need: u64| Some(room?.saturating_sub(need.saturating_mul(ranks.into())));
+        (self.cpus, self.memory) = (less(self.cpus, needs.cpus), less(self.memory, needs.memory));
+    }
+
+    /// Returns for how many ranks there is room.
+    fn ranks(self, needs: RankNeeds) -> u64 {
+        let ranks = |room: Option<u64>, need: u64| match room {
+            Some(room) if need > 0 => room / need,
+            _ => u64::MAX,
+        };
+        ranks(self.cpus, needs.cpus).min(ranks(self.memory, needs.memory))
+    }
+}
+
+/// Takes as many as there are; returns how many.
+fn take(free: &mut u32, wanted: u32) -> u32 {
+    let taken = wanted.min(*free);
+    *free -= taken;
+    taken
+}

@@ -1,0 +1,111 @@
+//! Where a job stands: what it holds and since when, what it has had, and what it costs to move it.
+
+use crate::model::{Seconds, Time};
+use crate::policy::Slot;
+
+/// What a policy may know of a job beside its model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// When its owner added it.
+    pub arrival: Time,
+    /// Epochs that are still to be done.
+    pub epochs_left: u64,
+    /// Whether it may have GPUs now, where it holds none.
+    pub waits: Waits,
+    /// Its submissions that have not ended; several are copies.
+    pub holds: Vec<Hold>,
+    /// GPU-seconds that it has had, by GPU type.
+    pub attained: Vec<f64>,
+    /// What it costs to stop it and start it elsewhere.
+    pub restart_cost: Seconds,
+}
+
+/// Whether a job without GPUs may have some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waits {
+    /// It may.
+    #[default]
+    Ready,
+    /// It may again before long: it failed, or an earlier submission of it is still there.
+    Later,
+    /// There is no node for it.
+    Never,
+}
+
+/// A submission and the GPUs that it has or waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hold {
+    /// On nodes of the problem; what it has elsewhere is left out.
+    pub slots: Vec<Slot>,
+    /// When it was decided on.
+    pub since: Time,
+    /// Time of an epoch as predicted then, in seconds.
+    pub epoch: f64,
+    pub stage: Stage,
+}
+
+/// How far a submission has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stage {
+    /// About to be submitted, or submitted with no clear answer.
+    Submitting,
+    /// In the cluster's queue: its GPUs are promised.
+    Queued,
+    /// It has its GPUs.
+    Running {
+        /// Time of an epoch with its present shares by the speeds known now, in seconds.
+        epoch: f64,
+        /// How far it has come in the epoch under way, which a stop may cost it, in seconds.
+        under_way: f64,
+        /// Whether it may be stopped: it has done an epoch here, so that what is known of its speeds was measured.
+        movable: bool,
+    },
+    /// It is being ended.
+    Leaving {
+        /// Whether it had started: then its GPUs are in use until it has ended, else they are promised to it.
+        started: bool,
+        /// Whether its GPUs are worth waiting for: the job goes on elsewhere, and ends before long.
+        gives_back: bool,
+    },
+}
+
+impl Default for Standing {
+    /// A job that has just come and may have GPUs.
+    fn default() -> Self {
+        Self {
+            arrival: Time(0.0),
+            epochs_left: 0,
+            waits: Waits::Ready,
+            holds: Vec::new(),
+            attained: Vec::new(),
+            restart_cost: Seconds(0.0),
+        }
+    }
+}
+
+impl Standing {
+    /// Returns whether the job holds no GPUs and may have some now.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.holds.is_empty() && self.waits == Waits::Ready
+    }
+
+    /// Returns the submissions that have their GPUs and are not being ended.
+    pub fn running(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().filter(|hold| hold.is_running())
+    }
+}
+
+impl Hold {
+    /// Returns whether it has its GPUs and is not being ended.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. })
+    }
+
+    /// Returns whether its GPUs are promised to it, and not in use yet.
+    #[must_use]
+    pub fn is_promised(&self) -> bool {
+        matches!(self.stage, Stage::Submitting | Stage::Queued | Stage::Leaving { started: false, .. })
+    }
+}
