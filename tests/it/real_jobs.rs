@@ -48,9 +48,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     assert_eq!(status(&desk)["jobs"][0]["state"], "stopping", "nobody has asked Slurm since");
     let done = desk.hsched(&["add", "jobs.yaml"]);
     assert!(
-        done.stdout.starts_with(
-            "owner: added again (previous run: cancelled); resumes after epoch 3 of 9\n"
-        ),
+        done.stdout.starts_with("owner: added again (previous run: cancelled); resumes after epoch 3 of 9\n"),
         "{}",
         done.stdout
     );
