@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::decide::{intend, wait_for};
 use crate::engine::view::View;
-use crate::engine::{Action, Attempt, Batch, Phase, Planner, Question, Rules, State, Then, Trials};
-use crate::model::{Cluster, Job, JobName, Offer, OfferedNode, Time};
+use crate::engine::{Action, Attempt, Batch, Phase, Planner, Question, Rules, State, Then, Tracked, Trials};
+use crate::model::{Cluster, Offer, OfferedNode, Time};
 use crate::policy::{
-    Basis, CheckedPlan, Decision, JobModel, Placement, Plan, Problem, Slot, Stage, WorkerNode, verify,
+    self, Basis, CheckedPlan, Decision, JobModel, Placement, Plan, PolicyError, Problem, Slot, Stage,
+    WorkerNode, verify,
 };
 
 /// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.
@@ -27,7 +28,7 @@ struct Carrier<'a> {
     cluster: &'a Cluster,
     rules: &'a Rules,
     run: &'a str,
-    policy: &'a str,
+    policy: &'static str,
     at: Time,
 }
 
@@ -98,18 +99,25 @@ impl Carrier<'_> {
         let mut actions = Vec::new();
         let problem = &self.view.problem;
         let waits = |job: usize| problem.jobs[job].standing.holds.is_empty();
-        let mut free = self.free();
+        let mut unclaimed = problem.unclaimed();
         let (mut jobs, mut queued) = (Vec::new(), false);
         for (job, decision) in self.plan.plan().changes.iter().filter(|(job, _)| waits(*job)) {
             let name = &self.view.names[*job];
             match decision {
                 Decision::Place { placements, queued: is_queued, .. } => {
-                    queued |= is_queued;
-                    if *is_queued || take(&mut free, placements) {
-                        jobs.push(*job);
+                    let mut slots = placements.iter().flat_map(|placement| &placement.slots);
+                    let why = if placements.len() > 1 {
+                        Some("not submitted: several copies of a job are not supported yet".to_owned())
+                    } else if !is_queued && !unclaimed.take(problem.jobs[*job].needs, &mut slots) {
+                        Some(self.giver(placements))
                     } else {
-                        actions.extend(wait_for(state, name, &self.giver(placements), self.at));
+                        None
+                    };
+                    match why {
+                        Some(why) => actions.extend(wait_for(state, name, &why, self.at)),
+                        None => jobs.push(*job),
                     }
+                    queued |= is_queued;
                 }
                 Decision::Defer { why } | Decision::Reject { why } => {
                     jobs.push(*job);
@@ -122,19 +130,25 @@ impl Carrier<'_> {
                 }
             }
         }
+        if jobs.is_empty() {
+            return actions;
+        }
         let basis = if queued { Basis::Queue } else { Basis::Free };
-        if let Some(batch) = self.batch(state, &jobs, basis) {
-            for &index in &batch.submitted {
-                self.mark(state, &batch, index);
+        match self.batch(state, &jobs, basis) {
+            Ok(batch) if batch.submitted.is_empty() => {}
+            Ok(batch) => {
+                for &index in &batch.submitted {
+                    self.mark(state, &batch, index);
+                }
+                actions.push(Action::Submit(Box::new(batch)));
             }
-            actions.push(Action::Submit(Box::new(batch)));
+            Err(error) => {
+                let why = format!("not submitted: {error}");
+                let names = jobs.iter().map(|&job| &self.view.names[job]);
+                actions.extend(names.filter_map(|name| wait_for(state, name, &why, self.at)));
+            }
         }
         actions
-    }
-
-    /// Returns the GPUs that nobody has or is promised, by node and type.
-    fn free(&self) -> Vec<Vec<u32>> {
-        self.view.problem.offered_to(&[], Basis::Free)
     }
 
     /// Returns that a job waits for one that holds its GPUs.
@@ -153,43 +167,67 @@ impl Carrier<'_> {
         )
     }
 
-    /// Returns what is submitted of some jobs' decisions, with the problem as those jobs had it; `None` where it is
-    /// nothing.
-    fn batch(&self, state: &State, jobs: &[usize], basis: Basis) -> Option<Batch> {
-        let whole = &self.view.problem;
-        let extract = whole.extract(jobs, basis);
-        let decision = |job: usize| {
-            let (_, decision) = self.plan.plan().changes.iter().find(|(own, _)| *own == job)?;
-            Some(match decision {
-                Decision::Place { placements, queued, why } => Decision::Place {
-                    placements: placements.iter().map(|own| extract.of_whole(own)).collect::<Option<_>>()?,
-                    queued: *queued,
-                    why: why.clone(),
-                },
-                other => other.clone(),
-            })
-        };
-        let changes = jobs.iter().enumerate().filter_map(|(own, &job)| Some((own, decision(job)?)));
+    /// Returns what is submitted of some jobs' decisions, with the problem as those jobs had it.
+    ///
+    /// # Errors
+    /// When the jobs alone break a rule that they kept with all others.
+    fn batch(&self, state: &State, jobs: &[usize], basis: Basis) -> Result<Batch, PolicyError> {
         let own = self.plan.plan();
+        let decision = |job: &usize| own.changes.iter().find(|(own, _)| own == job).map(|(_, own)| own);
+        let decisions: Vec<&Decision> = jobs.iter().filter_map(decision).collect();
+        let extract = self.view.problem.extract_on(jobs, &self.given(jobs, &decisions, basis));
+        let in_extract = |decision: &Decision| match decision {
+            Decision::Place { placements, queued, why } => Decision::Place {
+                placements: placements.iter().filter_map(|own| extract.of_whole(own)).collect(),
+                queued: *queued,
+                why: why.clone(),
+            },
+            other => other.clone(),
+        };
         let plan = Plan {
-            changes: changes.collect(),
+            changes: decisions.into_iter().map(in_extract).enumerate().collect(),
             categories: own.categories,
             stopped: own.stopped,
             bound: own.bound.as_ref().map(|bound| extract.bound_of_whole(bound)),
             ..Plan::default()
         };
-        let plan = verify(&extract.problem, plan).ok()?;
-        self.batch_of(state, extract.problem, plan).filter(|batch| !batch.submitted.is_empty())
+        let plan = policy::checked(self.policy, &extract.problem, plan)?;
+        Ok(self.batch_of(state, jobs, extract.problem, plan))
     }
 
-    fn batch_of(&self, state: &State, problem: Problem, plan: CheckedPlan) -> Option<Batch> {
-        let tracked = |name: &JobName| state.find(name);
-        let names = || problem.jobs.iter().map(|job| &job.name);
-        let jobs: Vec<Job> = names().map(|name| Some(tracked(name)?.rest())).collect::<Option<_>>()?;
-        let epochs_done = names().map(|name| Some(tracked(name)?.epochs_done)).collect::<Option<_>>()?;
-        let (offer, submitted) = (self.offer(&problem), plan.placed());
-        let (run, policy, cluster) = (self.run.to_owned(), self.policy.to_owned(), self.cluster.clone());
-        Some(Batch { run, jobs, submitted, epochs_done, problem, plan, offer, cluster, policy })
+    /// Returns the GPUs that the jobs may use, by node and type, at least those that the plan gives them: it knows what
+    /// each job needs beside its GPUs, and an offer counts with the neediest.
+    fn given(&self, jobs: &[usize], decisions: &[&Decision], basis: Basis) -> Vec<Vec<u32>> {
+        let mut offered = self.view.problem.offered_to(jobs, basis);
+        let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+        for decision in decisions {
+            let Decision::Place { placements, .. } = decision else { continue };
+            for slot in placements.iter().flat_map(|placement| &placement.slots) {
+                *taken.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
+            }
+        }
+        for ((node, gpu_type), count) in taken {
+            let own = &mut offered[node][gpu_type];
+            *own = count.max(*own);
+        }
+        offered
+    }
+
+    /// Returns the batch of a plan for some jobs of the view.
+    fn batch_of(&self, state: &State, jobs: &[usize], problem: Problem, plan: CheckedPlan) -> Batch {
+        let tracked: Vec<&Tracked> =
+            jobs.iter().filter_map(|&job| state.find(&self.view.names[job])).collect();
+        Batch {
+            run: self.run.to_owned(),
+            jobs: tracked.iter().map(|own| own.rest()).collect(),
+            submitted: plan.placed(),
+            epochs_done: tracked.iter().map(|own| own.epochs_done).collect(),
+            offer: self.offer(&problem),
+            problem,
+            plan,
+            cluster: self.cluster.clone(),
+            policy: self.policy.to_owned(),
+        }
     }
 
     /// Returns the GPUs of a problem by name, in the order of the nodes' devices.
@@ -229,21 +267,8 @@ impl Carrier<'_> {
             let own = Decision::place(extract.of_whole(placement)?);
             let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
-            self.batch_of(state, extract.problem.clone(), plan).map(Box::new)
+            Some(Box::new(self.batch_of(state, &all, extract.problem.clone(), plan)))
         };
         Question { job, slots: placement.slots.clone(), batch: batch() }
     }
-}
-
-/// Takes the GPUs of some placements where all are there; returns whether they are.
-fn take(free: &mut [Vec<u32>], placements: &[Placement]) -> bool {
-    let mut left = free.to_vec();
-    for slot in placements.iter().flat_map(|placement| &placement.slots) {
-        match left[slot.node][slot.gpu_type].checked_sub(slot.count) {
-            Some(rest) => left[slot.node][slot.gpu_type] = rest,
-            None => return false,
-        }
-    }
-    free.clone_from_slice(&left);
-    true
 }

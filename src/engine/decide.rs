@@ -44,7 +44,11 @@ pub(super) fn decide(
     let Some(view) = view else { return Decision { actions, questions: Vec::new(), notes: Vec::new() } };
     let (questions, notes) = match ask(state, &view, planner) {
         Ok(plan) => {
-            state.wake = plan.plan().wake;
+            match plan.plan().wake {
+                // Asked again at the next turn, whenever that is.
+                Some(wake) if wake <= at => state.decided = None,
+                wake => state.wake = wake,
+            }
             let Course { actions: own, questions } =
                 course(state, (&view, &plan), (cluster, rules), planner, at);
             actions.extend(own);
@@ -52,9 +56,8 @@ pub(super) fn decide(
         }
         Err(error) => {
             let why = format!("not planned: {error}");
-            let ready: Vec<JobName> =
-                state.jobs.iter().filter(|own| is_ready(own, at)).map(|own| own.job.name.clone()).collect();
-            actions.extend(ready.iter().filter_map(|name| wait_for(state, name, &why, at)));
+            let ready = view.names.iter().zip(&view.problem.jobs).filter(|(_, job)| job.standing.is_ready());
+            actions.extend(ready.filter_map(|(name, _)| wait_for(state, name, &why, at)));
             (Vec::new(), Vec::new())
         }
     };

@@ -98,7 +98,6 @@ fn standing(
             () => Waits::Later,
         },
         holds: tracked.phase.attempt().and_then(hold).into_iter().collect(),
-        attained: attained(tracked, problem, at),
         restart_cost: tracked.job.launch.checkpoint.restart_cost.unwrap_or(rules.restart_cost),
     }
 }
@@ -140,19 +139,6 @@ fn present_epoch(problem: &Problem, job: usize, attempt: &Attempt, slots: &[Slot
     let shares = attempt.ranks.iter().map(|rank| Some((number(&rank.gpu_type)?, rank.batch)));
     let time = epoch_as_shared(problem, model, &shares.collect::<Option<Vec<_>>>()?, slots)?;
     Some(time.total())
-}
-
-/// Returns the GPU-seconds that a job has had, by GPU type.
-fn attained(tracked: &Tracked, problem: &Problem, at: Time) -> Vec<f64> {
-    let mut attained = vec![0.0; problem.gpu_types.len()];
-    let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
-    for (attempt, until) in past.chain(tracked.phase.attempt().map(|attempt| (attempt, at))) {
-        let Some(started) = attempt.started else { continue };
-        for slot in problem.slots(attempt.gpus.iter()) {
-            attained[slot.gpu_type] += f64::from(slot.count) * until.since(started).0.max(0.0);
-        }
-    }
-    attained
 }
 
 /// Returns why a job can run nowhere, if no node is in a partition that it goes to.

@@ -35,9 +35,7 @@ pub trait Policy {
     }
 
     /// Takes up what it knew; a memory of another version it may forget.
-    fn remember(&mut self, memory: &Memory) {
-        let _ = memory;
-    }
+    fn remember(&mut self, _: &Memory) {}
 }
 
 /// What places jobs on GPUs at one moment, and knows no time and no running jobs.
@@ -100,7 +98,8 @@ pub enum PolicyError {
 pub struct Plan {
     /// Decisions by the job's number, each job at most once, in the order in which they are to be carried out.
     pub changes: Vec<(usize, Decision)>,
-    /// When the policy wants to be asked again, though nothing may have changed by then.
+    /// When the policy wants to be asked again, though nothing may have changed by then; a moment that has passed is the
+    /// next turn.
     pub wake: Option<Time>,
     /// What it must know of the queue first: a job on some GPUs. It is asked again with the answers.
     pub questions: Vec<(usize, Placement)>,

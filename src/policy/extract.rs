@@ -19,7 +19,12 @@ impl Problem {
     /// Returns the problem of placing only `jobs`, in that order, on what they may use.
     #[must_use]
     pub fn extract(&self, jobs: &[usize], basis: Basis) -> Extract {
-        let gpus = self.offered_to(jobs, basis);
+        self.extract_on(jobs, &self.offered_to(jobs, basis))
+    }
+
+    /// Returns the problem of placing only `jobs`, in that order, on these GPUs by node and type.
+    #[must_use]
+    pub fn extract_on(&self, jobs: &[usize], gpus: &[Vec<u32>]) -> Extract {
         let types = self.classes(jobs);
         let count = |node: usize| -> Vec<u32> {
             types.iter().map(|own| own.iter().map(|&gpu_type| gpus[node][gpu_type]).sum()).collect()

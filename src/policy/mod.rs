@@ -44,7 +44,7 @@ pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, 
 pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::live::Grounds;
-pub use self::offered::Basis;
+pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{GpuType, RankNeeds};
-use crate::policy::{Hold, Problem, WorkerNode};
+use crate::policy::{Hold, Problem, Slot, WorkerNode};
 
 /// Which GPUs count as on offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +14,15 @@ pub enum Basis {
     Queue,
 }
 
+/// What nobody has or is promised: GPUs by node and type, and the CPUs and memory beside them.
+#[derive(Clone, Debug)]
+pub struct Unclaimed {
+    gpus: Vec<Vec<u32>>,
+    left: Vec<Left>,
+}
+
 /// What CPUs and memory are left on a node.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Left {
     cpus: Option<u64>,
     memory: Option<u64>,
@@ -51,6 +58,22 @@ impl Problem {
         }
         self.keep_to_limits(others(), &mut gpus);
         gpus
+    }
+
+    /// Returns what nobody has or is promised.
+    #[must_use]
+    pub fn unclaimed(&self) -> Unclaimed {
+        let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
+        let mut left: Vec<Left> = self.nodes.iter().map(Left::free).collect();
+        for job in 0..self.jobs.len() {
+            self.take_running(job, &mut gpus, &mut left);
+        }
+        for (job, model) in self.jobs.iter().enumerate() {
+            for hold in model.standing.holds.iter().filter(|hold| hold.is_promised()) {
+                self.take_promised(job, hold, &mut gpus);
+            }
+        }
+        Unclaimed { gpus, left }
     }
 
     fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [Left]) {
@@ -129,6 +152,25 @@ impl Problem {
                 }
             }
         }
+    }
+}
+
+impl Unclaimed {
+    /// Takes the GPUs of some slots, with what the job's ranks need beside them, where all of it is there; returns
+    /// whether it is.
+    pub fn take<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) -> bool {
+        let mut rest = self.clone();
+        for slot in slots {
+            let count = &mut rest.gpus[slot.node][slot.gpu_type];
+            let left = &mut rest.left[slot.node];
+            if *count < slot.count || left.ranks(needs) < slot.count.into() {
+                return false;
+            }
+            *count -= slot.count;
+            left.take(needs, slot.count);
+        }
+        *self = rest;
+        true
     }
 }
 

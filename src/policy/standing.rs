@@ -1,4 +1,4 @@
-//! Where a job stands: what it holds and since when, what it has had, and what it costs to move it.
+//! Where a job stands: what it holds and since when, and what it costs to move it.
 
 use crate::model::{Seconds, Time};
 use crate::policy::Slot;
@@ -14,8 +14,6 @@ pub struct Standing {
     pub waits: Waits,
     /// Its submissions that have not ended; several are copies.
     pub holds: Vec<Hold>,
-    /// GPU-seconds that it has had, by GPU type.
-    pub attained: Vec<f64>,
     /// What it costs to stop it and start it elsewhere.
     pub restart_cost: Seconds,
 }
@@ -77,7 +75,6 @@ impl Default for Standing {
             epochs_left: 0,
             waits: Waits::Ready,
             holds: Vec::new(),
-            attained: Vec::new(),
             restart_cost: Seconds(0.0),
         }
     }

@@ -106,7 +106,7 @@ fn a_running_job_moves_where_that_pays() {
     assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
     let step = now(late(74.0));
     // It is thought about again when that epoch is done.
-    assert_eq!((words(&step.actions), step.state.wake), (vec![], Some(Time(100.0))));
+    assert_eq!((words(&step.actions), step.state.decided), (vec![], None));
 }
 
 #[test]
