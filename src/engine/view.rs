@@ -89,16 +89,47 @@ fn standing(
         let stage = stage(tracked, attempt, (number, problem), &slots, at)?;
         Some(Hold { slots, since: attempt.meant, epoch: attempt.epoch.0, stage })
     };
+    let hold = tracked.phase.attempt().and_then(hold);
+    let under_way = hold.as_ref().map_or(0.0, |hold| match hold.stage {
+        Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        _ => 0.0,
+    });
+    let course = course(tracked, at);
     Standing {
         arrival: tracked.added,
-        epochs_left: tracked.epochs_left(),
+        work_left: course.work_left - under_way,
         waits: match () {
             () if nowhere(&tracked.job, cluster, rules).is_some() => Waits::Never,
             () if is_ready(tracked, at) => Waits::Ready,
             () => Waits::Later,
         },
-        holds: tracked.phase.attempt().and_then(hold).into_iter().collect(),
+        holds: hold.into_iter().collect(),
         restart_cost: tracked.job.launch.checkpoint.restart_cost.unwrap_or(rules.restart_cost),
+        ..course
+    }
+}
+
+/// Returns how far a job has come, without where it is now.
+fn course(tracked: &Tracked, at: Time) -> Standing {
+    let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
+    let attempts = past.chain(tracked.phase.attempt().map(|attempt| (attempt, at)));
+    let started: Vec<(&Attempt, Time, Time)> =
+        attempts.filter_map(|(attempt, until)| Some((attempt, attempt.started?, until))).collect();
+    let held = |(attempt, since, until): &(&Attempt, Time, Time)| {
+        let gpus: u32 = attempt.gpus.iter().map(|(_, _, count)| count).sum();
+        f64::from(gpus) * until.since(*since).0
+    };
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let (work, work_left) = (tracked.job.epochs as f64, tracked.epochs_left() as f64);
+    Standing {
+        started: started.iter().map(|(_, since, _)| *since).min_by(|a, b| a.0.total_cmp(&b.0)),
+        epochs_left: tracked.epochs_left(),
+        work,
+        work_left,
+        attained: started.iter().map(held).sum(),
+        as_of: at,
+        moves: u32::try_from(started.len().saturating_sub(1)).unwrap_or(u32::MAX),
+        ..Standing::default()
     }
 }
 
@@ -119,7 +150,8 @@ fn stage(
             let begun = tracked.epoch_at.into_iter().chain(attempt.started);
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
-            Stage::Running { epoch, under_way, movable: is_movable(tracked) }
+            let busy_until = attempt.started.unwrap_or(at);
+            Stage::Running { epoch, under_way, movable: is_movable(tracked), busy_until }
         }
         Phase::Stopping { .. } => {
             Stage::Leaving { started: attempt.started.is_some(), gives_back: gives_back(tracked, at) }

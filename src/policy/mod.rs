@@ -50,7 +50,8 @@ pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel, WorkerNode,
+    Changed, Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,
+    WorkerNode,
 };
 pub use self::registry::{JpsParameters, OptimalParameters, Parameters, find, names, placer};
 pub use self::replan::{Moves, Replan, Replanning};
