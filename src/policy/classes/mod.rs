@@ -8,6 +8,6 @@ mod class;
 mod envelope;
 mod list;
 
-pub(super) use self::class::{Class, Classes};
+pub(super) use self::class::{Class, Classes, steps_per_epoch};
 pub(super) use self::envelope::Envelope;
 pub(super) use self::list::Bundles;

@@ -2,9 +2,16 @@
 
 mod allocate;
 mod market;
+mod memory;
 mod menu;
 mod outlook;
 mod path;
+mod policy;
+mod quick;
 mod rehearsal;
+mod roster;
 mod task;
 mod worth;
+
+pub use self::policy::{Horizon, HorizonParameters};
+pub(super) use self::rehearsal::{Arrival, Rehearsal, rehearse};
