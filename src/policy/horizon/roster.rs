@@ -1,6 +1,5 @@
 //! The jobs of a problem as tasks, kept up to date with what changes.
 
-use crate::model::Time;
 use crate::policy::classes::{Classes, steps_per_epoch};
 use crate::policy::horizon::task::{Place, Task};
 use crate::policy::pack_counts::is_decided_on;
