@@ -16,6 +16,8 @@ mod explain;
 mod explanation;
 mod extract;
 mod fairness;
+mod fixed;
+mod floor;
 mod has;
 mod jps;
 mod live;
@@ -30,8 +32,10 @@ mod pricing;
 mod problem;
 mod registry;
 mod replan;
+mod resets;
 mod share;
 mod standing;
+mod taken;
 mod verify;
 
 pub use self::advice::{Advice, advice};
@@ -51,7 +55,10 @@ pub use self::problem::{
     Changed, Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,
     WorkerNode,
 };
-pub use self::registry::{JpsParameters, OptimalParameters, Parameters, find, names, placer};
+pub use self::registry::{
+    JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time, placer,
+};
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::standing::{Hold, Stage, Standing, Waits};
-pub use self::verify::{CheckedPlan, Violation, checked, verify};
+pub use self::taken::Taken;
+pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};
