@@ -25,6 +25,7 @@ mod market;
 mod offered;
 mod optimal;
 mod optimus;
+mod pace;
 mod packing;
 mod parts;
 mod placement;
@@ -50,6 +51,7 @@ pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::live::Grounds;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
+pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
     Changed, Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,

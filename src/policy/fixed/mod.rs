@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use crate::policy::fixed::line::{Line, Rank};
 use crate::policy::floor::{Floor, Want};
-use crate::policy::{Changed, JobModel, Policy, Problem, cost};
+use crate::policy::pace::{asked_epoch, key};
+use crate::policy::{Changed, JobModel, Policy, Problem};
 
 /// Returns all of them.
 pub(super) fn policies() -> Vec<Box<dyn Policy>> {
@@ -107,24 +108,10 @@ impl Desk {
         self.rates.len() - 1
     }
 
-    /// Returns the epochs per second of a job on GPUs of one type, on one node where some node has as many.
+    /// Returns the epochs per second of a job on GPUs of one type.
     fn speed(&self, problem: &Problem, model: &JobModel, gpu_type: usize) -> f64 {
-        let asks = model.asks;
-        if asks == 0 || self.floor.total[gpu_type] < asks {
-            return 0.0;
-        }
-        let inside = problem.nodes.iter().filter(|node| node.gpus[gpu_type] >= asks.min(2));
-        let inside = inside.map(|node| node.intra_node.bytes_per_second()).fold(0.0, f64::max);
-        let network = problem.network.bytes_per_second();
-        let ring = match self.floor.largest[gpu_type] {
-            largest if largest >= asks => inside,
-            1 => network,
-            _ => network.min(inside),
-        };
-        let mut counts = vec![0; problem.gpu_types.len()];
-        counts[gpu_type] = asks;
-        let compute = cost::compute_time(model, &counts);
-        compute.map_or(0.0, |compute| (compute + cost::comm_time(model, asks, ring)).recip())
+        let (total, largest) = (self.floor.total[gpu_type], self.floor.largest[gpu_type]);
+        asked_epoch(problem, model, gpu_type, total, largest).map_or(0.0, f64::recip)
     }
 
     /// Gives every job in turn its fastest type with room, as if all GPUs were free; returns what changes.
@@ -191,34 +178,4 @@ fn fastest(rates: &Rates, room: &[u32], now: Option<(usize, f64)>) -> Option<usi
         }
     }
     best.map(|(_, gpu_type)| gpu_type)
-}
-
-/// Returns all that a job's speed depends on.
-fn key(model: &JobModel) -> Vec<u64> {
-    let mut key = vec![
-        model.samples_per_epoch,
-        model.global_batch,
-        model.batch_quantum,
-        model.model_bytes.to_bits(),
-        model.syncs_per_epoch.to_bits(),
-        model.overlap.to_bits(),
-        model.asks.into(),
-        model.min_gpus.into(),
-        model.max_gpus.into(),
-        model.accumulate.into(),
-        model.needs.cpus,
-        model.needs.memory,
-    ];
-    for own in &model.types {
-        match own {
-            Some(own) => key.extend([
-                own.speed.alpha().to_bits(),
-                own.speed.beta().to_bits(),
-                own.max_batch.unwrap_or(u64::MAX),
-                own.single_rank.into(),
-            ]),
-            None => key.push(u64::MAX),
-        }
-    }
-    key
 }
