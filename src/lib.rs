@@ -1,6 +1,6 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `simulate`, `generate`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `simulate`, `replay`, `generate`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod catalogue;
@@ -16,6 +16,7 @@ pub mod model;
 pub mod policy;
 pub mod probe;
 pub mod render;
+pub mod replay;
 pub mod settings;
 pub mod simulate;
 pub mod slurm;

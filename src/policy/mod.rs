@@ -17,6 +17,8 @@ mod explain;
 mod explanation;
 mod extract;
 mod fairness;
+mod fixed;
+mod floor;
 mod has;
 mod horizon;
 mod jps;
@@ -26,6 +28,7 @@ mod offered;
 mod optimal;
 mod optimus;
 mod pack_counts;
+mod pace;
 mod packing;
 mod parts;
 mod placement;
@@ -33,8 +36,10 @@ mod pricing;
 mod problem;
 mod registry;
 mod replan;
+mod resets;
 mod share;
 mod standing;
+mod taken;
 mod verify;
 
 pub use self::advice::{Advice, advice};
@@ -50,12 +55,16 @@ pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::live::Grounds;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
+pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
     Changed, Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,
     WorkerNode,
 };
-pub use self::registry::{JpsParameters, OptimalParameters, Parameters, find, names, placer};
+pub use self::registry::{
+    JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time, placer,
+};
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::standing::{Hold, Stage, Standing, Waits};
-pub use self::verify::{CheckedPlan, Violation, checked, verify};
+pub use self::taken::Taken;
+pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

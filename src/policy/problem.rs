@@ -289,6 +289,17 @@ impl Problem {
     }
 }
 
+impl Host {
+    /// Returns for how many ranks with these needs there is room, when no job of the problem has any.
+    pub(super) fn ranks(self, needs: RankNeeds) -> u64 {
+        let ranks = |room: Option<Room>, need: u64| match room {
+            Some(room) if need > 0 => room.free / need,
+            _ => u64::MAX,
+        };
+        ranks(self.cpus, needs.cpus).min(ranks(self.memory, needs.memory))
+    }
+}
+
 impl WorkerNode {
     /// Returns a node with these GPUs on offer, of which nobody holds any.
     #[must_use]

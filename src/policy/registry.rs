@@ -1,11 +1,13 @@
 //! The policies by name: the only place that knows them all.
 
 use crate::policy::exhaustive::Exhaustive;
+use crate::policy::fixed;
 use crate::policy::has::Has;
 use crate::policy::jps::Jps;
 use crate::policy::optimal::Optimal;
 use crate::policy::optimus::Optimus;
-use crate::policy::{Placer, Policy, Replan, Replanning};
+use crate::policy::resets::Resets;
+use crate::policy::{Horizon, HorizonParameters, Placer, Policy, Replan, Replanning};
 
 /// What users may tune.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,6 +50,19 @@ pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
     Some(Box::new(Replan::new(placer, parameters.replanning)))
 }
 
+/// Returns the policy of that name as `simulate` runs it: one that decides over time, or a placer that places all jobs anew
+/// whenever one comes or goes.
+#[must_use]
+pub fn find_over_time(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
+    over_time(parameters).into_iter().find(|policy| policy.name() == name)
+}
+
+/// Returns the names of all policies that [`find_over_time`] knows.
+#[must_use]
+pub fn names_over_time() -> Vec<&'static str> {
+    over_time(Parameters::default()).iter().map(|policy| policy.name()).collect()
+}
+
 /// Returns the placer of that name.
 #[must_use]
 pub fn placer(name: &str, parameters: Parameters) -> Option<Box<dyn Placer>> {
@@ -58,6 +73,13 @@ pub fn placer(name: &str, parameters: Parameters) -> Option<Box<dyn Placer>> {
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     placers(Parameters::default()).iter().map(|placer| placer.name()).collect()
+}
+
+fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
+    let resets =
+        placers(parameters).into_iter().map(|placer| Box::new(Resets::new(placer)) as Box<dyn Policy>);
+    let horizon: Box<dyn Policy> = Box::new(Horizon::new(HorizonParameters::default()));
+    std::iter::once(horizon).chain(fixed::policies()).chain(resets).collect()
 }
 
 fn placers(parameters: Parameters) -> Vec<Box<dyn Placer>> {

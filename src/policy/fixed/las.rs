@@ -1,0 +1,55 @@
+//! Least attained service first, as Tiresias does it: a few queues by GPU time, FIFO inside.
+
+use crate::model::{Seconds, Time};
+use crate::policy::fixed::Desk;
+use crate::policy::fixed::line::{Rank, order};
+use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem};
+
+/// The GPU-seconds at which a job goes to the next queue: 1, 10 and 100 GPU-hours.
+const LIMITS: [f64; 3] = [3_600.0, 36_000.0, 360_000.0];
+
+/// Slack for sums of times, in GPU-seconds.
+const SLACK: f64 = 1e-6;
+
+/// The shortest time after which a decision about a limit is asked for, in seconds.
+const LEAST_WAIT: f64 = 0.01;
+
+/// Least attained service.
+#[derive(Default)]
+pub(super) struct Las {
+    desk: Desk,
+}
+
+fn level(attained: f64) -> usize {
+    LIMITS.iter().filter(|limit| attained >= *limit - SLACK).count()
+}
+
+fn rank(model: &JobModel, now: Time) -> Rank {
+    (level(model.standing.attained(now)) as u64, order(model.standing.arrival.0))
+}
+
+impl Policy for Las {
+    fn name(&self) -> &'static str {
+        "las"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let desk = &mut self.desk;
+        desk.sync(problem, &|model, _| rank(model, problem.now));
+        let running = desk.line.running.iter().map(|&job| (rank(&problem.jobs[job], problem.now), job));
+        let mut running: Vec<(Rank, usize)> = running.collect();
+        running.sort_unstable();
+        let wants = desk.in_order(problem, &running);
+        let started: Vec<usize> = wants.iter().map(|want| want.job).collect();
+        let changes = desk.floor.carry_out(problem, wants, true);
+        let crosses = |job: usize| {
+            let attained = problem.jobs[job].standing.attained(problem.now);
+            let gpus: u32 = desk.floor.held(job).iter().map(|slot| slot.count).sum();
+            let limit = LIMITS.get(level(attained)).filter(|_| gpus > 0)?;
+            Some(((limit - attained) / f64::from(gpus)).max(LEAST_WAIT))
+        };
+        let holders = desk.line.running.iter().copied().chain(started);
+        let soonest = holders.filter_map(crosses).min_by(f64::total_cmp);
+        Ok(Plan { changes, wake: soonest.map(|wait| problem.now.after(Seconds(wait))), ..Plan::default() })
+    }
+}

@@ -1,0 +1,181 @@
+//! Policies that give every job the number of GPUs that it asks for, of one type: what they share.
+
+mod allox;
+mod fifo;
+mod gavel;
+mod las;
+mod line;
+mod shortest;
+
+use std::collections::BTreeMap;
+
+use crate::policy::fixed::line::{Line, Rank};
+use crate::policy::floor::{Floor, Want};
+use crate::policy::pace::{asked_epoch, key};
+use crate::policy::{Changed, JobModel, Policy, Problem};
+
+/// Returns all of them.
+pub(super) fn policies() -> Vec<Box<dyn Policy>> {
+    vec![
+        Box::new(fifo::Fifo::PLAIN.policy()),
+        Box::new(fifo::Fifo::FASTEST.policy()),
+        Box::new(fifo::Fifo::PASSING.policy()),
+        Box::new(shortest::Shortest::time()),
+        Box::new(shortest::Shortest::service()),
+        Box::<las::Las>::default(),
+        Box::new(gavel::Gavel::max_min()),
+        Box::new(gavel::Gavel::shortest_total()),
+        Box::new(gavel::GavelFifo::default()),
+        Box::new(allox::Allox::staying()),
+        Box::new(allox::Allox::preemptive()),
+    ]
+}
+
+/// The GPUs, the jobs in line for them, and how fast each kind of job is.
+#[derive(Default)]
+struct Desk {
+    floor: Floor,
+    line: Line,
+    /// The number of each kind by all that its speed depends on.
+    kinds: BTreeMap<Vec<u64>, usize>,
+    rates: Vec<Rates>,
+    /// The kind of each job.
+    kind_of: Vec<usize>,
+}
+
+/// How fast jobs of one kind are with the GPUs that they ask for.
+#[derive(Clone, Debug, PartialEq)]
+struct Rates {
+    asks: u32,
+    /// Epochs per second by GPU type; 0 where such a job cannot run.
+    speeds: Vec<f64>,
+    /// The highest of them.
+    best: f64,
+}
+
+impl Desk {
+    /// Takes up what changed; jobs that wait are lined up by `rank`.
+    fn sync(&mut self, problem: &Problem, rank: &dyn Fn(&JobModel, &Rates) -> Rank) {
+        if self.floor.sync(problem) {
+            (self.kinds, self.rates, self.line) = (BTreeMap::new(), Vec::new(), Line::default());
+        }
+        let all: Vec<usize>;
+        let (came, other, left): (&[usize], &[usize], &[usize]) = match &problem.changed {
+            Changed::All => {
+                all = problem.present().collect();
+                (&all, &[], &[])
+            }
+            Changed::Since { came, left, other } => (came, other, left),
+        };
+        for &job in left {
+            self.line.remove(job);
+        }
+        for &job in came {
+            let kind = self.kind(problem, job);
+            if self.kind_of.len() <= job {
+                self.kind_of.resize(job + 1, 0);
+            }
+            self.kind_of[job] = kind;
+        }
+        for &job in came.iter().chain(other) {
+            let model = &problem.jobs[job];
+            self.line.remove(job);
+            if model.standing.running().next().is_some() {
+                self.line.run(job);
+            } else if model.standing.is_ready() {
+                let rates = &self.rates[self.kind_of[job]];
+                let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
+                self.line.wait(job, shape, rank(model, rates));
+            }
+        }
+    }
+
+    fn rates(&self, job: usize) -> &Rates {
+        &self.rates[self.kind_of[job]]
+    }
+
+    fn kind(&mut self, problem: &Problem, job: usize) -> usize {
+        let model = &problem.jobs[job];
+        let key = key(model);
+        if let Some(&known) = self.kinds.get(&key) {
+            return known;
+        }
+        let speeds: Vec<f64> =
+            (0..problem.gpu_types.len()).map(|ty| self.speed(problem, model, ty)).collect();
+        let best = speeds.iter().copied().fold(0.0, f64::max);
+        self.rates.push(Rates { asks: model.asks, speeds, best });
+        self.kinds.insert(key, self.rates.len() - 1);
+        self.rates.len() - 1
+    }
+
+    /// Returns the epochs per second of a job on GPUs of one type.
+    fn speed(&self, problem: &Problem, model: &JobModel, gpu_type: usize) -> f64 {
+        let (total, largest) = (self.floor.total[gpu_type], self.floor.largest[gpu_type]);
+        asked_epoch(problem, model, gpu_type, total, largest).map_or(0.0, f64::recip)
+    }
+
+    /// Gives every job in turn its fastest type with room, as if all GPUs were free; returns what changes.
+    ///
+    /// `running` are the running jobs in their order; those in line come between them by their ranks. The present type
+    /// of a job counts somewhat more. A job that finds no room does not hold up the next.
+    fn in_order(&self, problem: &Problem, running: &[(Rank, usize)]) -> Vec<Want> {
+        let mut room = self.floor.total.clone();
+        let mut wants = Vec::new();
+        let mut merge = self.line.merge(running);
+        while let Some(next) = merge.next(&self.line, running) {
+            let job = next.job;
+            let rates = self.rates(job);
+            let now = if next.runs { self.type_of(job) } else { None };
+            let moves_cost = problem.jobs[job].standing.restart_cost.0 > 0.0;
+            let stick = if moves_cost { 1.3 } else { 1.001 };
+            let Some(gpu_type) = fastest(rates, &room, now.map(|own| (own, stick))) else {
+                if next.runs {
+                    wants.push(Want::wait(job));
+                } else {
+                    merge.drop_shape(&next);
+                }
+                continue;
+            };
+            room[gpu_type] -= rates.asks;
+            if now != Some(gpu_type) {
+                wants.push(Want::place(job, self.counts(job, gpu_type)));
+            }
+        }
+        wants
+    }
+
+    /// Returns the type of a job's GPUs, where it holds as many as it asks for of one type.
+    fn type_of(&self, job: usize) -> Option<usize> {
+        let held = self.floor.held(job);
+        let gpu_type = held.first()?.gpu_type;
+        let is_own = held.iter().all(|slot| slot.gpu_type == gpu_type)
+            && held.iter().map(|slot| slot.count).sum::<u32>() == self.rates(job).asks;
+        is_own.then_some(gpu_type)
+    }
+
+    /// Returns what a job asks for, of one type.
+    fn counts(&self, job: usize, gpu_type: usize) -> Vec<u32> {
+        let mut counts = vec![0; self.floor.total.len()];
+        counts[gpu_type] = self.rates(job).asks;
+        counts
+    }
+}
+
+/// Returns the fastest type with room for a job, the last of equally fast ones; `now` is its present type and by how
+/// much that counts more.
+fn fastest(rates: &Rates, room: &[u32], now: Option<(usize, f64)>) -> Option<usize> {
+    let mut best: Option<(f64, usize)> = None;
+    for (gpu_type, (&speed, &room)) in rates.speeds.iter().zip(room).enumerate() {
+        if room < rates.asks || speed <= 0.0 {
+            continue;
+        }
+        let speed = match now {
+            Some((own, stick)) if own == gpu_type => speed * stick,
+            _ => speed,
+        };
+        if best.is_none_or(|(most, _)| speed >= most) {
+            best = Some((speed, gpu_type));
+        }
+    }
+    best.map(|(_, gpu_type)| gpu_type)
+}

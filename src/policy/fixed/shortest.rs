@@ -1,0 +1,44 @@
+//! The job that is done soonest comes first, by time (`srtf`) or by time and GPUs (`srsf`).
+
+use crate::policy::fixed::line::{Rank, order};
+use crate::policy::fixed::{Desk, Rates};
+use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem};
+
+/// Shortest remaining time, or service, first.
+pub(super) struct Shortest {
+    name: &'static str,
+    /// Whether a job counts as many times as it asks for GPUs.
+    counts_gpus: bool,
+    desk: Desk,
+}
+
+impl Shortest {
+    pub(super) fn time() -> Self {
+        Self { name: "srtf", counts_gpus: false, desk: Desk::default() }
+    }
+
+    pub(super) fn service() -> Self {
+        Self { name: "srsf", counts_gpus: true, desk: Desk::default() }
+    }
+}
+
+impl Policy for Shortest {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let Self { counts_gpus, desk, .. } = self;
+        let rank = |model: &JobModel, rates: &Rates| -> Rank {
+            let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
+            let left = model.standing.left(problem.now) / rates.best * gpus;
+            (order(left), order(model.standing.arrival.0))
+        };
+        desk.sync(problem, &rank);
+        let running = desk.line.running.iter().map(|&job| (rank(&problem.jobs[job], desk.rates(job)), job));
+        let mut running: Vec<(Rank, usize)> = running.collect();
+        running.sort_unstable();
+        let wants = desk.in_order(problem, &running);
+        Ok(Plan { changes: desk.floor.carry_out(problem, wants, true), ..Plan::default() })
+    }
+}
