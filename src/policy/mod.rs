@@ -27,8 +27,8 @@ mod market;
 mod offered;
 mod optimal;
 mod optimus;
-mod pack_counts;
 mod pace;
+mod pack_counts;
 mod packing;
 mod parts;
 mod placement;
@@ -40,6 +40,7 @@ mod resets;
 mod share;
 mod standing;
 mod taken;
+mod trace_bound;
 mod verify;
 
 pub use self::advice::{Advice, advice};
@@ -67,4 +68,5 @@ pub use self::registry::{
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;
+pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

@@ -9,5 +9,5 @@ mod envelope;
 mod list;
 
 pub(super) use self::class::{Class, Classes, steps_per_epoch};
-pub(super) use self::envelope::Envelope;
+pub(super) use self::envelope::{Envelope, Vertex};
 pub(super) use self::list::Bundles;
