@@ -48,6 +48,7 @@ pub use self::explain::explain;
 pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
 pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
+pub use self::floor::Repacking;
 pub use self::live::Grounds;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;

@@ -20,7 +20,7 @@ use crate::commands::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Seconds;
-use crate::policy;
+use crate::policy::{self, Parameters, Repacking};
 use crate::replay::{Incidents, Loses, Options};
 use crate::settings::Flag;
 use crate::spec;
@@ -53,6 +53,10 @@ pub(super) struct Args {
     /// What a stopped job loses: nothing, or the epoch under way.
     #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = PossibleValuesParser::new(["nothing", "epoch"]))]
     lose: String,
+    /// Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no,
+    /// where there is room, or also where others make room.
+    #[arg(long, value_name = "HOW", default_value = "full", value_parser = PossibleValuesParser::new(Repacking::NAMES.map(|(name, _)| name)))]
+    repack: String,
     /// Policies see each job's work off by a random factor between 1 - NOISE and 1 + NOISE.
     #[arg(long, value_name = "NOISE", default_value_t = 0.0, value_parser = noise)]
     noise: f64,
@@ -98,7 +102,7 @@ impl Subcommand for Args {
         let cells = cells(&trace, &self.options(context), &self.sweep)?;
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner = Runner { policies: &self.policy, elapsed: &elapsed };
+        let runner = Runner { policies: &self.policy, parameters: self.parameters(), elapsed: &elapsed };
         let Results { runs, events } = match &self.events {
             Some(path) => {
                 let mut file = EventFile::create(path, &trace);
@@ -116,6 +120,14 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    fn parameters(&self) -> Parameters {
+        let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
+        Parameters {
+            repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
+            ..Parameters::default()
+        }
+    }
+
     fn options(&self, context: &Context) -> Options {
         Options {
             seed: self.seed,

@@ -166,6 +166,7 @@ impl Cell {
 /// What replays.
 pub(super) struct Runner<'a> {
     pub policies: &'a [String],
+    pub parameters: Parameters,
     /// The time that has passed, in seconds.
     pub elapsed: &'a (dyn Fn() -> f64 + Sync),
 }
@@ -239,7 +240,7 @@ impl Runner<'_> {
         event: &mut dyn FnMut(&Event),
         progress: &dyn Fn(usize),
     ) -> Result<Record, Failure> {
-        let mut policy = policy::find_over_time(name, Parameters::default())
+        let mut policy = policy::find_over_time(name, self.parameters)
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
         let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
         replay(&cell.trace, &cell.options, policy.as_mut(), hooks).map_err(|error| {

@@ -9,6 +9,7 @@ use crate::model::RankNeeds;
 use crate::policy::{Basis, Changed, Problem, Slot};
 
 pub(super) use self::packer::Want;
+pub use self::repack::Repacking;
 
 /// The GPUs of a problem as a policy deals them out.
 ///

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::policy::floor::Floor;
+use crate::policy::floor::{Floor, Repacking};
 use crate::policy::{Decision, Placement, Problem, Sharing, Slot};
 
 /// What a policy wants for a job: GPUs by type, or that it waits.
@@ -30,12 +30,12 @@ impl Want {
 impl Floor {
     /// Returns the plan for the jobs whose GPUs change; all others keep their nodes.
     ///
-    /// With `repack`, running jobs may move to other nodes of the same type where that brings spread jobs together.
+    /// Running jobs may move to other nodes of the same type where that brings spread jobs together.
     pub(in crate::policy) fn carry_out(
         &mut self,
         problem: &Problem,
         wants: Vec<Want>,
-        repack: bool,
+        repacking: Repacking,
     ) -> Vec<(usize, Decision)> {
         for want in &wants {
             self.release(want.job);
@@ -60,8 +60,8 @@ impl Floor {
                 None => changes.push(wait(want.job)),
             }
         }
-        if repack {
-            self.repack(problem, &mut chosen);
+        if repacking != Repacking::Off {
+            self.repack(problem, &mut chosen, repacking);
         }
         let place = |(job, placement)| {
             let why = "its turn".to_owned();
