@@ -1,6 +1,6 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `simulate`, `replay`, `generate`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod catalogue;
@@ -24,4 +24,5 @@ pub mod solve;
 pub mod spec;
 pub mod store;
 pub mod throughput;
+pub mod trace;
 pub mod ui;

@@ -7,7 +7,7 @@ use crate::policy::jps::Jps;
 use crate::policy::optimal::Optimal;
 use crate::policy::optimus::Optimus;
 use crate::policy::resets::Resets;
-use crate::policy::{Horizon, HorizonParameters, Placer, Policy, Replan, Replanning};
+use crate::policy::{Horizon, HorizonParameters, Placer, Policy, Repacking, Replan, Replanning};
 
 /// What users may tune.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Parameters {
     pub optimal: OptimalParameters,
     /// Of every policy that is made of a placer.
     pub replanning: Replanning,
+    /// Of the policies that [`find_over_time`] knows, as far as they move running jobs.
+    pub repacking: Repacking,
 }
 
 /// What users may tune of `jps`.
@@ -76,10 +78,12 @@ pub fn names() -> Vec<&'static str> {
 }
 
 fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
-    let resets =
-        placers(parameters).into_iter().map(|placer| Box::new(Resets::new(placer)) as Box<dyn Policy>);
-    let horizon: Box<dyn Policy> = Box::new(Horizon::new(HorizonParameters::default()));
-    std::iter::once(horizon).chain(fixed::policies()).chain(resets).collect()
+    let repacking = parameters.repacking;
+    let horizon = Horizon::new(HorizonParameters { repacking, ..HorizonParameters::default() });
+    let resets = placers(parameters).into_iter();
+    let resets = resets.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>);
+    let horizon: Box<dyn Policy> = Box::new(horizon);
+    std::iter::once(horizon).chain(fixed::policies(repacking)).chain(resets).collect()
 }
 
 fn placers(parameters: Parameters) -> Vec<Box<dyn Placer>> {

@@ -1,8 +1,10 @@
 //! A placer that places all jobs anew whenever one comes or goes, whatever that costs: what static planning is over time.
 
+use std::collections::BTreeSet;
+
 use crate::policy::alternative::one_type;
 use crate::policy::floor::{Floor, Want};
-use crate::policy::{Budget, Extract, Placer, Plan, Policy, PolicyError, Problem, Verdict};
+use crate::policy::{Budget, Extract, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// Parts of an epoch in which placers count what jobs have left: only the ratios matter to them.
 const PARTS: f64 = 1e6;
@@ -11,11 +13,12 @@ const PARTS: f64 = 1e6;
 pub(super) struct Resets {
     placer: Box<dyn Placer>,
     floor: Floor,
+    repacking: Repacking,
 }
 
 impl Resets {
-    pub(super) fn new(placer: Box<dyn Placer>) -> Self {
-        Self { placer, floor: Floor::default() }
+    pub(super) fn new(placer: Box<dyn Placer>, repacking: Repacking) -> Self {
+        Self { placer, floor: Floor::default(), repacking }
     }
 
     /// Returns the jobs that take part: all, or the shortest while the fewest GPUs that they can do with are there.
@@ -77,32 +80,37 @@ impl Policy for Resets {
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
         self.floor.sync(problem);
-        let jobs = self.chosen(problem);
-        let running = |job: usize| !self.floor.held(job).is_empty();
-        let left_out = problem.present().filter(|job| running(*job) && !jobs.contains(job)).map(Want::wait);
-        let mut wants: Vec<Want> = left_out.collect();
+        let mut jobs = self.chosen(problem);
         let mut stopped = false;
-        if !jobs.is_empty() {
+        let mut placed: Vec<(usize, Placement)> = Vec::new();
+        // A placer that finds no plan for all of them within its budget may find one for fewer.
+        while placed.is_empty() && !jobs.is_empty() {
             let extract = self.extract(problem, &jobs);
             (budget.begin)();
             let assignment = self.placer.place(&extract.problem, budget.stop)?;
-            stopped = assignment.stopped;
-            for (&job, verdict) in jobs.iter().zip(&assignment.verdicts) {
-                match verdict {
-                    Verdict::Place(placement) => {
-                        let mut counts = vec![0; problem.gpu_types.len()];
-                        for slot in &extract.to_whole(problem, placement).slots {
-                            counts[slot.gpu_type] += slot.count;
-                        }
-                        if counts != self.floor.counts(job) {
-                            wants.push(Want { sharing: placement.sharing, ..Want::place(job, counts) });
-                        }
-                    }
-                    _ if running(job) => wants.push(Want::wait(job)),
-                    Verdict::Defer { .. } | Verdict::Reject { .. } => {}
-                }
+            stopped |= assignment.stopped;
+            let own = jobs.iter().zip(&assignment.verdicts);
+            placed.extend(
+                own.filter_map(|(&job, verdict)| {
+                    Some((job, extract.to_whole(problem, verdict.placement()?)))
+                }),
+            );
+            jobs.pop();
+        }
+        let mut wants: Vec<Want> = Vec::new();
+        for (job, placement) in &placed {
+            let mut counts = vec![0; problem.gpu_types.len()];
+            for slot in &placement.slots {
+                counts[slot.gpu_type] += slot.count;
+            }
+            if counts != self.floor.counts(*job) {
+                wants.push(Want { sharing: placement.sharing, ..Want::place(*job, counts) });
             }
         }
-        Ok(Plan { changes: self.floor.carry_out(problem, wants, true), stopped, ..Plan::default() })
+        let is_placed: BTreeSet<usize> = placed.iter().map(|(job, _)| *job).collect();
+        let stops = |job: &usize| !self.floor.held(*job).is_empty() && !is_placed.contains(job);
+        wants.extend(problem.present().filter(stops).map(Want::wait));
+        let changes = self.floor.carry_out(problem, wants, self.repacking);
+        Ok(Plan { changes, stopped, ..Plan::default() })
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::duration::parse_duration;
 use super::gpus::{by_type, read_speed, read_types};
 pub use super::job_json::to_json;
 use super::job_keys::JOB_KEYS;
@@ -32,6 +31,18 @@ const DEADLINE_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
 /// # Errors
 /// When the text is not YAML or not a job file; all problems are listed.
 pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
+    read_jobs(text, true)
+}
+
+/// Returns the jobs of a trace: a job file whose jobs may lack a command.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_trace(text: &str) -> Result<Vec<Job>, Problems> {
+    read_jobs(text, false)
+}
+
+fn read_jobs(text: &str, runs: bool) -> Result<Vec<Job>, Problems> {
     read_file(text, |root| {
         if root.is_list() {
             root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
@@ -44,11 +55,11 @@ pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
             list.report(ValueError::new("must hold at least one job"));
         }
         let mut lines = BTreeMap::new();
-        all(items.iter().map(|item| read_job(item, &mut lines)))
+        all(items.iter().map(|item| read_job(item, runs, &mut lines)))
     })
 }
 
-fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
+fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
     let fields = value.fields(&JOB_KEYS.map(|key| key.name));
     let name = read_name(&fields, lines);
     let model = fields.get("model").map(|value| value.parsed(label));
@@ -76,9 +87,9 @@ fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<J
     let deadline = fields.or("deadline", None, |value| value.parsed(check_deadline).map(Some));
     let target = fields.or("target", None, |value| read_target(value).map(Some));
     let estimate = fields.or("estimate", None, |value| value.word_of(&Estimates::NAMES).map(Some));
-    let arrival = fields.or("arrival", Seconds(0.0), |value| value.parsed(parse_duration));
+    let arrival = fields.or("arrival", Seconds(0.0), Value::duration);
     let retries = fields.or("retries", 3, |value| value.whole_u32(0..=1_000_000));
-    let launch = launch::read(&fields);
+    let launch = launch::read(&fields, runs);
     check_batches(&fields, batch, quantum, min_gpus);
     check_gpu_range(&fields, (min_gpus, max_gpus.flatten()), gpus.flatten());
 

@@ -21,13 +21,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("render", &["model"]),
     ("spec", &["model"]),
     ("generate", &["model"]),
+    ("trace", &["model", "spec"]),
     ("slurm", &["model", "catalogue", "clock"]),
     ("probe", &["model"]),
     ("store", &["model", "policy", "throughput", "engine", "spec"]),
     ("live", &["model", "policy", "throughput", "engine", "render", "spec", "slurm", "store", "clock"]),
     ("settings", &["model", "spec"]),
     ("manual", &["exit", "spec", "settings"]),
-    ("ui", &["model", "catalogue", "throughput", "policy", "engine", "error"]),
+    ("ui", &["model", "catalogue", "throughput", "policy", "engine", "replay", "error"]),
     (
         "commands",
         &[
@@ -44,6 +45,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "live",
             "render",
             "generate",
+            "trace",
             "spec",
             "slurm",
             "probe",

@@ -3,7 +3,7 @@
 use crate::policy::fixed::line::by_arrival;
 use crate::policy::fixed::{Desk, fastest};
 use crate::policy::floor::Want;
-use crate::policy::{Budget, Plan, Policy, PolicyError, Problem};
+use crate::policy::{Budget, Plan, Policy, PolicyError, Problem, Repacking};
 use crate::solve::Transport;
 
 /// `AlloX`, or its variant that matches running jobs anew.
@@ -103,6 +103,6 @@ impl Policy for Allox {
             None => desk.line.running.contains(&job).then(|| Want::wait(job)),
         };
         let wants: Vec<Want> = jobs.into_iter().filter_map(want).collect();
-        Ok(Plan { changes: self.desk.floor.carry_out(problem, wants, false), ..Plan::default() })
+        Ok(Plan { changes: self.desk.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
     }
 }

@@ -3,7 +3,7 @@
 use crate::policy::fixed::line::by_arrival;
 use crate::policy::fixed::{Desk, Rates, fastest};
 use crate::policy::floor::Want;
-use crate::policy::{Budget, Plan, Policy, PolicyError, Problem};
+use crate::policy::{Budget, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// One of the kinds of FIFO.
 #[derive(Clone, Copy)]
@@ -61,6 +61,6 @@ impl Policy for Queue {
                 None => break,
             }
         }
-        Ok(Plan { changes: desk.floor.carry_out(problem, wants, false), ..Plan::default() })
+        Ok(Plan { changes: desk.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
     }
 }

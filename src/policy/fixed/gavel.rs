@@ -6,7 +6,7 @@ use crate::model::{Seconds, Time};
 use crate::policy::fixed::line::{Rank, by_arrival};
 use crate::policy::fixed::{Desk, fastest};
 use crate::policy::floor::Want;
-use crate::policy::{Budget, Plan, Policy, PolicyError, Problem};
+use crate::policy::{Budget, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// The length of a round, in seconds: the paper's.
 const ROUND: f64 = 360.0;
@@ -64,19 +64,19 @@ struct Demand<'a> {
 }
 
 impl Gavel {
-    pub(super) fn max_min() -> Self {
-        Self::new("gavel-max-min", Aim::MaxMin)
+    pub(super) fn max_min(repacking: Repacking) -> Self {
+        Self::new("gavel-max-min", Aim::MaxMin, repacking)
     }
 
-    pub(super) fn shortest_total() -> Self {
-        Self::new("gavel-mtd", Aim::TotalDuration)
+    pub(super) fn shortest_total(repacking: Repacking) -> Self {
+        Self::new("gavel-mtd", Aim::TotalDuration, repacking)
     }
 
-    fn new(name: &'static str, aim: Aim) -> Self {
+    fn new(name: &'static str, aim: Aim, repacking: Repacking) -> Self {
         Self {
             name,
             aim,
-            desk: Desk::default(),
+            desk: Desk::new(repacking),
             accounts: BTreeMap::new(),
             last: Time::default(),
             next_round: Time::default(),
@@ -194,7 +194,7 @@ impl Policy for Gavel {
             }
         });
         let wants: Vec<Want> = wants.collect();
-        let changes = self.desk.floor.carry_out(problem, wants, true);
+        let changes = self.desk.carry_out(problem, wants);
         let wake = (!jobs.is_empty()).then_some(self.next_round);
         Ok(Plan { changes, wake, ..Plan::default() })
     }
@@ -276,9 +276,14 @@ fn cheapest(own: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64
 }
 
 /// Gavel's FIFO: in the order of arrival, each on the fastest type with room; later jobs make way.
-#[derive(Default)]
 pub(super) struct GavelFifo {
     desk: Desk,
+}
+
+impl GavelFifo {
+    pub(super) fn new(repacking: Repacking) -> Self {
+        Self { desk: Desk::new(repacking) }
+    }
 }
 
 impl Policy for GavelFifo {
@@ -293,6 +298,6 @@ impl Policy for GavelFifo {
         let mut running: Vec<(Rank, usize)> = desk.line.running.iter().map(rank).collect();
         running.sort_unstable();
         let wants = desk.in_order(problem, &running);
-        Ok(Plan { changes: desk.floor.carry_out(problem, wants, true), ..Plan::default() })
+        Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
     }
 }

@@ -3,7 +3,7 @@
 use crate::model::{Seconds, Time};
 use crate::policy::fixed::Desk;
 use crate::policy::fixed::line::{Rank, order};
-use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem};
+use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// The GPU-seconds at which a job goes to the next queue: 1, 10 and 100 GPU-hours.
 const LIMITS: [f64; 3] = [3_600.0, 36_000.0, 360_000.0];
@@ -15,9 +15,14 @@ const SLACK: f64 = 1e-6;
 const LEAST_WAIT: f64 = 0.01;
 
 /// Least attained service.
-#[derive(Default)]
 pub(super) struct Las {
     desk: Desk,
+}
+
+impl Las {
+    pub(super) fn new(repacking: Repacking) -> Self {
+        Self { desk: Desk::new(repacking) }
+    }
 }
 
 fn level(attained: f64) -> usize {
@@ -41,7 +46,7 @@ impl Policy for Las {
         running.sort_unstable();
         let wants = desk.in_order(problem, &running);
         let started: Vec<usize> = wants.iter().map(|want| want.job).collect();
-        let changes = desk.floor.carry_out(problem, wants, true);
+        let changes = desk.carry_out(problem, wants);
         let crosses = |job: usize| {
             let attained = problem.jobs[job].standing.attained(problem.now);
             let gpus: u32 = desk.floor.held(job).iter().map(|slot| slot.count).sum();

@@ -12,20 +12,20 @@ use std::collections::BTreeMap;
 use crate::policy::fixed::line::{Line, Rank};
 use crate::policy::floor::{Floor, Want};
 use crate::policy::pace::{asked_epoch, key};
-use crate::policy::{Changed, JobModel, Policy, Problem};
+use crate::policy::{Changed, Decision, JobModel, Policy, Problem, Repacking};
 
 /// Returns all of them.
-pub(super) fn policies() -> Vec<Box<dyn Policy>> {
+pub(super) fn policies(repacking: Repacking) -> Vec<Box<dyn Policy>> {
     vec![
         Box::new(fifo::Fifo::PLAIN.policy()),
         Box::new(fifo::Fifo::FASTEST.policy()),
         Box::new(fifo::Fifo::PASSING.policy()),
-        Box::new(shortest::Shortest::time()),
-        Box::new(shortest::Shortest::service()),
-        Box::<las::Las>::default(),
-        Box::new(gavel::Gavel::max_min()),
-        Box::new(gavel::Gavel::shortest_total()),
-        Box::new(gavel::GavelFifo::default()),
+        Box::new(shortest::Shortest::time(repacking)),
+        Box::new(shortest::Shortest::service(repacking)),
+        Box::new(las::Las::new(repacking)),
+        Box::new(gavel::Gavel::max_min(repacking)),
+        Box::new(gavel::Gavel::shortest_total(repacking)),
+        Box::new(gavel::GavelFifo::new(repacking)),
         Box::new(allox::Allox::staying()),
         Box::new(allox::Allox::preemptive()),
     ]
@@ -41,6 +41,7 @@ struct Desk {
     rates: Vec<Rates>,
     /// The kind of each job.
     kind_of: Vec<usize>,
+    repacking: Repacking,
 }
 
 /// How fast jobs of one kind are with the GPUs that they ask for.
@@ -54,6 +55,15 @@ struct Rates {
 }
 
 impl Desk {
+    fn new(repacking: Repacking) -> Self {
+        Self { repacking, ..Self::default() }
+    }
+
+    /// Returns the plan for the jobs whose GPUs change.
+    fn carry_out(&mut self, problem: &Problem, wants: Vec<Want>) -> Vec<(usize, Decision)> {
+        self.floor.carry_out(problem, wants, self.repacking)
+    }
+
     /// Takes up what changed; jobs that wait are lined up by `rank`.
     fn sync(&mut self, problem: &Problem, rank: &dyn Fn(&JobModel, &Rates) -> Rank) {
         if self.floor.sync(problem) {

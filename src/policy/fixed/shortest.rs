@@ -2,7 +2,7 @@
 
 use crate::policy::fixed::line::{Rank, order};
 use crate::policy::fixed::{Desk, Rates};
-use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem};
+use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// Shortest remaining time, or service, first.
 pub(super) struct Shortest {
@@ -13,12 +13,12 @@ pub(super) struct Shortest {
 }
 
 impl Shortest {
-    pub(super) fn time() -> Self {
-        Self { name: "srtf", counts_gpus: false, desk: Desk::default() }
+    pub(super) fn time(repacking: Repacking) -> Self {
+        Self { name: "srtf", counts_gpus: false, desk: Desk::new(repacking) }
     }
 
-    pub(super) fn service() -> Self {
-        Self { name: "srsf", counts_gpus: true, desk: Desk::default() }
+    pub(super) fn service(repacking: Repacking) -> Self {
+        Self { name: "srsf", counts_gpus: true, desk: Desk::new(repacking) }
     }
 }
 
@@ -39,6 +39,6 @@ impl Policy for Shortest {
         let mut running: Vec<(Rank, usize)> = running.collect();
         running.sort_unstable();
         let wants = desk.in_order(problem, &running);
-        Ok(Plan { changes: desk.floor.carry_out(problem, wants, true), ..Plan::default() })
+        Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::policy::floor::Floor;
+use crate::policy::floor::{Floor, Repacking};
 use crate::policy::{Decision, Placement, Problem, Sharing, Slot};
 
 /// What a policy wants for a job: GPUs by type, or that it waits.
@@ -30,12 +30,12 @@ impl Want {
 impl Floor {
     /// Returns the plan for the jobs whose GPUs change; all others keep their nodes.
     ///
-    /// With `repack`, running jobs may move to other nodes of the same type where that brings spread jobs together.
+    /// Running jobs may move to other nodes of the same type where that brings spread jobs together.
     pub(in crate::policy) fn carry_out(
         &mut self,
         problem: &Problem,
         wants: Vec<Want>,
-        repack: bool,
+        repacking: Repacking,
     ) -> Vec<(usize, Decision)> {
         for want in &wants {
             self.release(want.job);
@@ -60,8 +60,8 @@ impl Floor {
                 None => changes.push(wait(want.job)),
             }
         }
-        if repack {
-            self.repack(problem, &mut chosen);
+        if repacking != Repacking::Off {
+            self.repack(problem, &mut chosen, repacking);
         }
         let place = |(job, placement)| {
             let why = "its turn".to_owned();
@@ -71,10 +71,15 @@ impl Floor {
         changes
     }
 
-    /// Returns free GPUs on nodes: of each type on the node that they leave fullest, else on the emptiest nodes.
+    /// Returns free GPUs on nodes: on one node that has all types, else of each type on the node that they leave
+    /// fullest, else on the emptiest nodes.
     fn find_room(&self, counts: &[u32]) -> Vec<Slot> {
+        let used = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        if let Some(node) = self.mixed_node(counts) {
+            return used().map(|(gpu_type, &count)| Slot { node, gpu_type, count }).collect();
+        }
         let mut slots: Vec<Slot> = Vec::new();
-        for (gpu_type, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        for (gpu_type, &count) in used() {
             if let Some(node) = self.best_fit(gpu_type, count) {
                 slots.push(Slot { node, gpu_type, count });
                 continue;
@@ -90,6 +95,17 @@ impl Floor {
             }
         }
         slots
+    }
+}
+
+impl Floor {
+    /// Returns the node that has all GPUs of a bundle of several types free.
+    fn mixed_node(&self, counts: &[u32]) -> Option<usize> {
+        let mut used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let ((first, &most), _) = (used.next()?, used.next()?);
+        let fits = |node: &usize| self.free[*node].iter().zip(counts).all(|(free, count)| free >= count);
+        let nodes = self.by_free[first].get(most as usize..)?.iter().flatten();
+        nodes.copied().find(fits)
     }
 }
 

@@ -1,13 +1,31 @@
 //! Jobs on several nodes that one node could hold are brought together, where that saves more than the moves cost.
 
 use crate::policy::floor::Floor;
-use crate::policy::{Placement, Problem, Sharing, Slot, cost};
+use crate::policy::{Placement, Problem, Sharing, Slot, Stage, cost};
 
 /// The most nodes that are tried for one job: those with the most free GPUs.
 const NODES_TRIED: usize = 16;
 
 /// What a move must save beside its costs, in seconds.
 const LEAST_SAVING: f64 = 1.0;
+
+/// Whether running jobs move to other nodes so that spread jobs come together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repacking {
+    /// They stay where they are.
+    Off,
+    /// A spread job goes to a node that has room for it.
+    Gather,
+    /// Others also make room for it.
+    #[default]
+    Full,
+}
+
+impl Repacking {
+    /// All kinds with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("off", Self::Off), ("gather", Self::Gather), ("full", Self::Full)];
+}
 
 /// How one job could be brought together.
 struct Gathering {
@@ -21,7 +39,12 @@ struct Gathering {
 impl Floor {
     /// Brings spread jobs together; `chosen` are the placements of this decision, which move free, and grows by the
     /// jobs that move.
-    pub(super) fn repack(&mut self, problem: &Problem, chosen: &mut Vec<(usize, Placement)>) {
+    pub(super) fn repack(
+        &mut self,
+        problem: &Problem,
+        chosen: &mut Vec<(usize, Placement)>,
+        repacking: Repacking,
+    ) {
         let freed = std::mem::replace(&mut self.freed, vec![false; self.total.len()]);
         let mut savings: Vec<(f64, usize)> = Vec::new();
         for &job in &self.spread {
@@ -33,7 +56,15 @@ impl Floor {
         }
         savings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for (saving, job) in savings {
-            let Some(found) = self.gathering(job, chosen) else { continue };
+            let is_movable =
+                |job: usize| is_movable(problem, job) || chosen.iter().any(|(own, _)| *own == job);
+            if !is_movable(job) {
+                continue;
+            }
+            let Some(found) = self.gathering(job, chosen, repacking) else { continue };
+            if !found.evicted.iter().all(|(other, _)| is_movable(*other)) {
+                continue;
+            }
             let cost = 2.0 * problem.jobs[job].standing.restart_cost.0 * f64::from(found.moves);
             let least = if found.moves > 0 { LEAST_SAVING } else { 0.0 };
             if saving >= cost + least && saving > 0.0 {
@@ -63,7 +94,12 @@ impl Floor {
     }
 
     /// Returns the node that takes the fewest moves.
-    fn gathering(&self, job: usize, chosen: &[(usize, Placement)]) -> Option<Gathering> {
+    fn gathering(
+        &self,
+        job: usize,
+        chosen: &[(usize, Placement)],
+        repacking: Repacking,
+    ) -> Option<Gathering> {
         let (gpu_type, count) = self.one_type(job)?;
         let own = |node: usize| -> u32 {
             self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
@@ -76,6 +112,9 @@ impl Floor {
                 continue;
             }
             let missing = count.saturating_sub(self.free[node][gpu_type] + own(node));
+            if missing > 0 && repacking != Repacking::Full {
+                continue;
+            }
             let Some(evicted) = self.evictions(job, (node, gpu_type), missing) else { continue };
             let moves = moves(job) + evicted.iter().map(|(other, _)| moves(*other)).sum::<u32>();
             if best.as_ref().is_none_or(|best| moves < best.moves) {
@@ -149,4 +188,10 @@ impl Floor {
             }
         }
     }
+}
+
+/// Returns whether a job may be stopped to go on elsewhere.
+fn is_movable(problem: &Problem, job: usize) -> bool {
+    let mut running = problem.jobs[job].standing.running();
+    running.all(|hold| matches!(hold.stage, Stage::Running { movable: true, .. }))
 }

@@ -14,4 +14,4 @@ mod task;
 mod worth;
 
 pub use self::policy::{Horizon, HorizonParameters};
-pub(super) use self::rehearsal::{Arrival, Rehearsal, rehearse};
+pub(super) use self::rehearsal::{Arrival, rehearse};

@@ -1,20 +1,18 @@
 //! `horizon` behind the seam: problems in, plans out.
 
 use crate::model::Seconds;
+use crate::policy::floor::{Floor, Want};
 use crate::policy::horizon::memory;
 use crate::policy::horizon::outlook::Outlook;
 use crate::policy::horizon::quick::{Quick, View};
 use crate::policy::horizon::roster::Roster;
 use crate::policy::horizon::task::{Choice, Scene, Task};
-use crate::policy::pack_counts::{Layout, Packing};
-use crate::policy::{
-    Budget, Decision, Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot,
-};
+use crate::policy::{Budget, Decision, Memory, Objective, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// The policy with what it remembers.
 pub struct Horizon {
     parameters: HorizonParameters,
-    layout: Layout,
+    floor: Floor,
     roster: Roster,
     outlook: Outlook,
     quick: Quick,
@@ -30,8 +28,8 @@ pub struct HorizonParameters {
     /// Whether it may stop a running job to let others run first. Where the GPUs that are given back may go to strangers,
     /// it should not.
     pub preempts: bool,
-    /// Whether jobs that are spread over nodes may come together, and others move to make room for them.
-    pub repacks: bool,
+    /// Whether jobs that are spread over nodes come together, and others move to make room for them.
+    pub repacking: Repacking,
     /// How long a job that moves is expected to wait in the cluster's queue, beside its restart.
     pub queue_wait: Seconds,
 }
@@ -48,7 +46,7 @@ const NO_GPUS: &str = "not enough of the GPUs that it can use are on offer";
 impl Default for HorizonParameters {
     /// As it is best where all GPUs are at its disposal.
     fn default() -> Self {
-        Self { preempts: true, repacks: true, queue_wait: Seconds(0.0) }
+        Self { preempts: true, repacking: Repacking::default(), queue_wait: Seconds(0.0) }
     }
 }
 
@@ -58,7 +56,7 @@ impl Horizon {
     pub fn new(parameters: HorizonParameters) -> Self {
         Self {
             parameters,
-            layout: Layout::default(),
+            floor: Floor::default(),
             roster: Roster::default(),
             outlook: Outlook::default(),
             quick: Quick::default(),
@@ -85,8 +83,8 @@ impl Horizon {
             self.outlook = Outlook { gap: self.outlook.gap, ..Outlook::default() };
         }
         self.labels.clone_from(&problem.labels);
-        let anew = self.layout.follow(problem);
-        self.roster.follow(problem, anew.then(|| self.layout.offered()));
+        let anew = self.floor.sync(problem) || self.floor.total != self.roster.offered;
+        self.roster.follow(problem, anew.then_some(&self.floor.total));
         let mut quick = std::mem::take(&mut self.quick);
         if anew {
             quick.forget()
@@ -98,7 +96,7 @@ impl Horizon {
     }
 
     /// Looks at all jobs.
-    fn full(&mut self, problem: &Problem) -> Packing {
+    fn full(&mut self, problem: &Problem) -> Vec<Want> {
         let jobs = self.roster.by_arrival(problem);
         let move_cost = self.parameters.queue_wait.0;
         self.roster.weigh(problem, &jobs);
@@ -111,47 +109,38 @@ impl Horizon {
             preempts: self.parameters.preempts,
         };
         let (choices, worths) = self.outlook.decide(&scene);
-        let mut packing = Packing::default();
+        let mut wants = Vec::new();
         for (task, choice) in choices.into_iter().enumerate() {
             match choice {
-                Choice::Take(_) => packing.place.push((jobs[task], scene.counts(task, choice).to_vec())),
-                Choice::Wait if tasks[task].is_running() => packing.stop.push(jobs[task]),
+                Choice::Take(_) => wants.push(Want::place(jobs[task], scene.counts(task, choice).to_vec())),
+                Choice::Wait if tasks[task].is_running() => wants.push(Want::wait(jobs[task])),
                 Choice::Wait | Choice::Stay => {}
             }
         }
         let mut quick = std::mem::take(&mut self.quick);
         quick.take_up(self.view(problem), &jobs, worths);
         self.quick = quick;
-        packing
+        wants
     }
 
-    fn quick(&mut self, problem: &Problem) -> Packing {
+    fn quick(&mut self, problem: &Problem) -> Vec<Want> {
         let mut quick = std::mem::take(&mut self.quick);
-        let packing = quick.decide(self.view(problem), self.layout.free());
+        let wants = quick.decide(self.view(problem), &self.floor.idle);
         self.quick = quick;
-        packing
+        wants
     }
 
     /// Returns the plan by which jobs stop, then start.
-    fn plan(&mut self, problem: &Problem, packing: Packing) -> Plan {
-        let stop = packing.stop.clone();
-        let move_cost = self.parameters.queue_wait.0;
-        let packing = Packing { repack: self.parameters.repacks, move_cost, ..packing };
-        let placed = self.layout.pack(problem, packing);
-        let gives_way = |job: usize| (job, Decision::Defer { why: GIVES_WAY.to_owned() });
-        let mut changes: Vec<(usize, Decision)> = stop.into_iter().map(gives_way).collect();
-        for (job, slots) in placed {
-            let decision = placed_on(problem, job, &slots).unwrap_or_else(|| {
-                self.layout.release(job);
-                Decision::Defer { why: NO_GPUS.to_owned() }
-            });
-            changes.push((job, decision));
+    fn plan(&mut self, problem: &Problem, wants: Vec<Want>) -> Plan {
+        let mut changes = self.floor.carry_out(problem, wants, self.parameters.repacking);
+        for (job, decision) in &mut changes {
+            explain(problem, *job, decision);
         }
         Plan { changes, ..Plan::default() }
     }
 
     /// Adds why the jobs wait that no decision names.
-    fn explain(&self, problem: &Problem, plan: &mut Plan) {
+    fn name_who_waits(&self, problem: &Problem, plan: &mut Plan) {
         let mut named = vec![false; problem.jobs.len()];
         plan.changes.iter().for_each(|(job, _)| named[*job] = true);
         for job in problem.present().filter(|&job| !named[job] && problem.jobs[job].standing.is_ready()) {
@@ -170,10 +159,11 @@ impl Policy for Horizon {
     }
 
     fn parameters(&self) -> String {
-        let HorizonParameters { preempts, repacks, queue_wait } = self.parameters;
+        let HorizonParameters { preempts, repacking, queue_wait } = self.parameters;
         let stops = if preempts { "stops jobs for others" } else { "never stops a job to let it wait" };
-        let repacks = if repacks { "repacks" } else { "never repacks" };
-        format!("{stops}, {repacks}, {} s in the queue for a move", queue_wait.0)
+        let named = Repacking::NAMES.iter().find(|(_, own)| *own == repacking);
+        let repacking = named.map_or("", |(name, _)| name);
+        format!("{stops}, repacking {repacking}, {} s in the queue for a move", queue_wait.0)
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
@@ -183,14 +173,14 @@ impl Policy for Horizon {
         } else {
             self.outlook.gap.pass(problem.now.0);
         }
-        let packing = match self.roster.count() {
-            0 => Packing::default(),
+        let wants = match self.roster.count() {
+            0 => Vec::new(),
             jobs if self.quick.is_enough(jobs) => self.quick(problem),
             _ => self.full(problem),
         };
-        let mut plan = self.plan(problem, packing);
+        let mut plan = self.plan(problem, wants);
         if anew {
-            self.explain(problem, &mut plan);
+            self.name_who_waits(problem, &mut plan);
         }
         Ok(plan)
     }
@@ -204,12 +194,18 @@ impl Policy for Horizon {
     }
 }
 
-/// Returns the decision that a job gets these slots; `None` where it cannot run so.
-fn placed_on(problem: &Problem, job: usize, slots: &[Slot]) -> Option<Decision> {
-    let placement = Placement::new(problem, job, slots, Sharing::Balanced)?;
-    let why = match problem.jobs[job].standing.holds.first() {
-        Some(hold) => format!("on {} instead of {}", problem.named(slots), problem.named(&hold.slots)),
-        None => String::new(),
-    };
-    Some(Decision::Place { placements: vec![placement], queued: false, why })
+/// Says why a job moves or stops.
+fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
+    let before = problem.jobs[job].standing.holds.first();
+    match decision {
+        Decision::Place { placements, why, .. } => {
+            let now = placements.first().map(|placement| problem.named(&placement.slots));
+            *why = match (before, now) {
+                (Some(before), Some(now)) => format!("on {now} instead of {}", problem.named(&before.slots)),
+                _ => String::new(),
+            };
+        }
+        Decision::Defer { why } => *why = if before.is_some() { GIVES_WAY } else { OTHERS_FIRST }.to_owned(),
+        Decision::Finish { .. } | Decision::Reject { .. } => {}
+    }
 }

@@ -5,12 +5,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::policy::floor::Want;
 use crate::policy::horizon::allocate::{add, fits};
 use crate::policy::horizon::outlook::Outlook;
 use crate::policy::horizon::roster::Roster;
 use crate::policy::horizon::task::Task;
 use crate::policy::horizon::worth::{Worths, to_do};
-use crate::policy::pack_counts::Packing;
 use crate::policy::{Changed, Problem};
 
 /// The jobs sorted by what the last full decision knew.
@@ -162,24 +162,24 @@ impl Quick {
         class.bundles.unit_cost(task.weight, &there)
     }
 
-    /// Returns who gets what is `free` by type, and who is pushed out.
-    pub(super) fn decide(&mut self, view: View<'_>, free: &[i64]) -> Packing {
+    /// Returns who gets what is `idle`, by type, and who is pushed out.
+    pub(super) fn decide(&mut self, view: View<'_>, idle: &[u32]) -> Vec<Want> {
         self.since = self.since.map(|since| since + 1);
-        let mut free = free.to_vec();
-        let mut packing = Packing::default();
-        self.fill(view, &mut free, &mut packing);
+        let mut free: Vec<i64> = idle.iter().map(|&count| i64::from(count)).collect();
+        let mut wants = Vec::new();
+        self.fill(view, &mut free, &mut wants);
         if view.preempts {
             let heads = self.heads();
             for job in heads.into_iter().take(PUSHES) {
-                self.push(view, job, &mut free, &mut packing);
+                self.push(view, job, &mut free, &mut wants);
             }
-            self.fill(view, &mut free, &mut packing);
+            self.fill(view, &mut free, &mut wants);
         }
-        packing
+        wants
     }
 
     /// Gives what is free to waiting jobs, the most worth for its rent first.
-    fn fill(&mut self, view: View<'_>, free: &mut [i64], packing: &mut Packing) {
+    fn fill(&mut self, view: View<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
         let classes = view.roster.classes.list();
         let fitting = |class: usize, free: &[i64]| {
             let bundles = &classes[class].bundles;
@@ -199,7 +199,7 @@ impl Quick {
             let Some(best) = best else { return };
             self.sort_out(job);
             add(free, bundles.counts(best), -1);
-            packing.place.push((job, bundles.counts(best).to_vec()));
+            wants.push(Want::place(job, bundles.counts(best).to_vec()));
         }
     }
 
@@ -213,7 +213,7 @@ impl Quick {
     }
 
     /// Gives a waiting job the GPUs of the running one whose loss is least, where that pays.
-    fn push(&mut self, view: View<'_>, job: usize, free: &mut [i64], packing: &mut Packing) {
+    fn push(&mut self, view: View<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
         let Some(task) = view.task(job) else { return };
         let bundles = &view.roster.classes.list()[task.class].bundles;
         let foreseen = FORESEEN * view.outlook.life(view.roster.count());
@@ -239,7 +239,7 @@ impl Quick {
         add(free, bundles.counts(bundle), -1);
         self.sort_out(other);
         self.sort_out(job);
-        packing.stop.push(other);
-        packing.place.push((job, bundles.counts(bundle).to_vec()));
+        wants.push(Want::wait(other));
+        wants.push(Want::place(job, bundles.counts(bundle).to_vec()));
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::policy::classes::{Classes, steps_per_epoch};
 use crate::policy::horizon::task::{Place, Task};
-use crate::policy::pack_counts::is_decided_on;
 use crate::policy::{Changed, JobModel, Problem, Stage};
 
 /// The jobs that may be given GPUs.
@@ -29,9 +28,9 @@ struct Entry {
 
 impl Roster {
     /// Takes up what changed; or everything, where there are now so many GPUs by type for the jobs together.
-    pub(super) fn follow(&mut self, problem: &Problem, anew: Option<Vec<u32>>) {
+    pub(super) fn follow(&mut self, problem: &Problem, anew: Option<&Vec<u32>>) {
         if let Some(offered) = anew {
-            self.offered = offered;
+            self.offered.clone_from(offered);
             self.classes.look_at(problem, &self.offered);
             (self.entries, self.count) = (Vec::new(), 0);
             problem.present().for_each(|job| self.put(problem, job));
@@ -44,7 +43,7 @@ impl Roster {
     fn put(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
         let known = self.entries.get(job).copied().flatten();
-        let entry = is_decided_on(model).then(|| {
+        let entry = model.standing.is_decided_on().then(|| {
             known
                 .unwrap_or_else(|| Entry { class: self.classes.number(model), steps: steps_per_epoch(model) })
         });
