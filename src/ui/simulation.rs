@@ -18,6 +18,8 @@ pub struct Simulated {
     pub policy: String,
     pub record: Record,
     pub figures: Option<Figures>,
+    /// Why the policy cannot treat the trace; its record is empty then.
+    pub error: Option<String>,
 }
 
 /// Levels of a column, from nothing to all.
@@ -34,10 +36,14 @@ impl Simulated {
         options: Options,
         values: Vec<(&'static str, f64)>,
         policy: String,
-        record: Record,
+        record: Result<Record, String>,
     ) -> Self {
+        let (record, error) = match record {
+            Ok(record) => (record, None),
+            Err(error) => (Record::default(), Some(error)),
+        };
         let figures = Figures::of(&trace, &record);
-        Self { trace, options, values, policy, record, figures }
+        Self { trace, options, values, policy, record, figures, error }
     }
 
     /// Returns the times from arrival to completion, the shortest first.
@@ -112,8 +118,11 @@ fn table(runs: &[Simulated]) -> Table {
     table
 }
 
-/// Returns how many jobs have not ended, and why the first has not.
+/// Returns why there are no figures, or how many jobs have not ended and why the first has not.
 fn unfinished(run: &Simulated) -> Option<String> {
+    if let Some(error) = &run.error {
+        return Some(format!("{error}\n"));
+    }
     let open = run.trace.jobs.iter().zip(&run.record.jobs).filter(|(_, job)| job.completed.is_none());
     let mut open: Vec<_> = open.collect();
     open.sort_by_key(|(entry, _)| entry.place);

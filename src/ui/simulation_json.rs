@@ -56,6 +56,9 @@ fn policy(run: &Simulated) -> Value {
     entry.extend(figures(run));
     entry.insert("decision_s".to_owned(), json!(run.record.decision_time));
     entry.insert("decisions".to_owned(), json!(run.record.decisions));
+    if let Some(error) = &run.error {
+        entry.insert("error".to_owned(), json!(error));
+    }
     let mut jobs: Vec<(usize, Value)> = run
         .trace
         .jobs

@@ -21,7 +21,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Seconds;
 use crate::policy::{self, Parameters, Repacking};
-use crate::replay::{Incidents, Loses, Options};
+use crate::replay::{Incidents, Loses, Options, Record};
 use crate::settings::Flag;
 use crate::spec;
 
@@ -113,7 +113,8 @@ impl Subcommand for Args {
         };
         let kind = (self.format, !self.sweep.is_empty());
         let after_events = events.is_some_and(|own| own.to_stdout);
-        let all_ended = runs.iter().all(|run| run.record.jobs.iter().all(|job| job.completed.is_some()));
+        let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
+        let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
         print(context, &results(kind, &cells, runs, after_events, context.terminal)?)?;
         Ok(if all_ended || self.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
     }

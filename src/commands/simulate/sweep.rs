@@ -9,7 +9,7 @@ use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Seconds;
-use crate::policy::{self, Parameters};
+use crate::policy::{self, Parameters, PolicyError};
 use crate::replay::{Event, Hooks, Options, Record, ReplayError, Trace, replay};
 use crate::spec;
 use crate::ui::Progress;
@@ -37,8 +37,12 @@ pub(super) struct Run {
     /// The place of its cell.
     pub cell: usize,
     pub policy: String,
-    pub record: Record,
+    /// Why there is none: the problem is too large for the policy.
+    pub record: Result<Record, String>,
 }
+
+/// What comes of a replay: its record, or why the policy cannot treat the trace.
+type Outcome = Result<Result<Record, String>, Failure>;
 
 /// All replays, and the events where they were wanted.
 pub(super) struct Results {
@@ -175,7 +179,7 @@ impl Runner<'_> {
     /// Replays one cell, a policy after the other, and tells of every event.
     ///
     /// # Errors
-    /// When a policy cannot treat the trace.
+    /// When a policy breaks its rules.
     pub(super) fn one_by_one(
         &self,
         cell: &Cell,
@@ -195,12 +199,12 @@ impl Runner<'_> {
     /// Replays all cells under all policies, on all cores; in the order of the cells, then of the policies.
     ///
     /// # Errors
-    /// When a policy cannot treat the trace.
+    /// When a policy breaks its rules.
     pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let results: Mutex<BTreeMap<usize, Result<Record, Failure>>> = Mutex::default();
+        let results: Mutex<BTreeMap<usize, Outcome>> = Mutex::default();
         let progress = Progress::start("simulating".to_owned());
         let say = |name: &str, ended: usize| {
             let all = if tasks.len() == 1 {
@@ -227,7 +231,7 @@ impl Runner<'_> {
             work();
         });
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let run = |((cell, name), record): (&(usize, &String), Result<Record, Failure>)| {
+        let run = |((cell, name), record): (&(usize, &String), Outcome)| {
             Ok(Run { cell: *cell, policy: (*name).clone(), record: record? })
         };
         tasks.iter().zip(results.into_values()).map(run).collect()
@@ -239,21 +243,16 @@ impl Runner<'_> {
         name: &str,
         event: &mut dyn FnMut(&Event),
         progress: &dyn Fn(usize),
-    ) -> Result<Record, Failure> {
+    ) -> Outcome {
         let mut policy = policy::find_over_time(name, self.parameters)
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
         let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
-        replay(&cell.trace, &cell.options, policy.as_mut(), hooks).map_err(|error| {
-            let is_fault = matches!(
-                error,
-                ReplayError::Unknown { .. } | ReplayError::Policy(policy::PolicyError::BreaksRules { .. })
-            );
-            let failure = Failure::from_error(if is_fault { Exit::Internal } else { Exit::Failed }, &error);
-            if is_fault {
-                failure.hint("please report this, with the trace and the cluster file")
-            } else {
-                failure
-            }
-        })
+        match replay(&cell.trace, &cell.options, policy.as_mut(), hooks) {
+            Ok(record) => Ok(Ok(record)),
+            // A problem too large for one policy says nothing of the others.
+            Err(ReplayError::Policy(error @ PolicyError::TooLarge { .. })) => Ok(Err(error.to_string())),
+            Err(error) => Err(Failure::from_error(Exit::Internal, &error)
+                .hint("please report this, with the trace and the cluster file")),
+        }
     }
 }

@@ -73,10 +73,11 @@ impl Policy for Allox {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         self.desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        let mut running = self.desk.line.running().to_vec();
+        running.retain(|_| self.preempts);
         let desk = &self.desk;
-        let running = desk.line.running.iter().copied().filter(|_| self.preempts);
         let able = |job: &usize| desk.rates(*job).best > 0.0;
-        let mut jobs: Vec<usize> = running.chain(desk.line.waiting()).filter(able).collect();
+        let mut jobs: Vec<usize> = running.into_iter().chain(desk.line.waiting()).filter(able).collect();
         jobs.sort_by_key(|&job| (by_arrival(problem.jobs[job].standing.arrival), job));
         let mut room = if self.preempts { desk.floor.total.clone() } else { desk.floor.idle.clone() };
         let mut chosen: Vec<Option<usize>> = vec![None; problem.jobs.len()];
@@ -100,7 +101,7 @@ impl Policy for Allox {
         let want = |job: usize| match chosen[job] {
             Some(own) if desk.type_of(job) == Some(own) => None,
             Some(own) => Some(Want::place(job, desk.counts(job, own))),
-            None => desk.line.running.contains(&job).then(|| Want::wait(job)),
+            None => desk.line.is_running(job).then(|| Want::wait(job)),
         };
         let wants: Vec<Want> = jobs.into_iter().filter_map(want).collect();
         Ok(Plan { changes: self.desk.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Seconds, Time};
-use crate::policy::fixed::line::{Rank, by_arrival};
+use crate::policy::fixed::line::by_arrival;
 use crate::policy::fixed::{Desk, fastest};
 use crate::policy::floor::Want;
 use crate::policy::{Budget, Plan, Policy, PolicyError, Problem, Repacking};
@@ -154,8 +154,8 @@ impl Policy for Gavel {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         self.desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let mut jobs: Vec<usize> =
-            self.desk.line.running.iter().copied().chain(self.desk.line.waiting()).collect();
+        let mut jobs = self.desk.line.running().to_vec();
+        jobs.extend(self.desk.line.waiting());
         jobs.sort_unstable();
         if self.count_time(problem, &jobs) {
             self.allocate(problem, &jobs);
@@ -165,7 +165,7 @@ impl Policy for Gavel {
             self.next_round = problem.now.after(Seconds(ROUND));
         }
         let desk = &self.desk;
-        let stays = |job: &usize| !begins && desk.line.running.contains(job);
+        let stays = |job: &usize| !begins && desk.line.is_running(*job);
         let mut room = if begins { desk.floor.total.clone() } else { desk.floor.idle.clone() };
         let open: Vec<usize> = jobs.iter().copied().filter(|job| !stays(job)).collect();
         let mut chosen: BTreeMap<usize, usize> = BTreeMap::new();
@@ -186,7 +186,7 @@ impl Policy for Gavel {
             }
         }
         let wants = open.into_iter().filter_map(|job| {
-            let runs = desk.line.running.contains(&job);
+            let runs = desk.line.is_running(job);
             match chosen.get(&job) {
                 Some(&own) if desk.type_of(job) == Some(own) => None,
                 Some(&own) => Some(Want::place(job, desk.counts(job, own))),
@@ -294,10 +294,8 @@ impl Policy for GavelFifo {
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let desk = &mut self.desk;
         desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let rank = |&job: &usize| (by_arrival(problem.jobs[job].standing.arrival), job);
-        let mut running: Vec<(Rank, usize)> = desk.line.running.iter().map(rank).collect();
-        running.sort_unstable();
-        let wants = desk.in_order(problem, &running);
+        let running = desk.running(|_, seat| (0, seat.arrival));
+        let wants = desk.in_order(&running);
         Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
     }
 }

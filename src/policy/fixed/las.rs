@@ -41,20 +41,25 @@ impl Policy for Las {
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let desk = &mut self.desk;
         desk.sync(problem, &|model, _| rank(model, problem.now));
-        let running = desk.line.running.iter().map(|&job| (rank(&problem.jobs[job], problem.now), job));
-        let mut running: Vec<(Rank, usize)> = running.collect();
-        running.sort_unstable();
-        let wants = desk.in_order(problem, &running);
-        let started: Vec<usize> = wants.iter().map(|want| want.job).collect();
+        let running = desk.running(|_, seat| (level(seat.attained(problem.now)) as u64, seat.arrival));
+        let wants = desk.in_order(&running);
+        let changed: Vec<usize> = wants.iter().map(|want| want.job).collect();
         let changes = desk.carry_out(problem, wants);
-        let crosses = |job: usize| {
-            let attained = problem.jobs[job].standing.attained(problem.now);
-            let gpus: u32 = desk.floor.held(job).iter().map(|slot| slot.count).sum();
+        let crosses = |attained: f64, gpus: u32| {
             let limit = LIMITS.get(level(attained)).filter(|_| gpus > 0)?;
             Some(((limit - attained) / f64::from(gpus)).max(LEAST_WAIT))
         };
-        let holders = desk.line.running.iter().copied().chain(started);
-        let soonest = holders.filter_map(crosses).min_by(f64::total_cmp);
+        // A job that changes its GPUs is among both: the sooner time is a decision too many at worst.
+        let stay = running.iter().filter_map(|&(_, job)| {
+            let seat = &desk.seats[job];
+            crosses(seat.attained(problem.now), seat.gpus)
+        });
+        let change = changed.into_iter().filter_map(|job| {
+            let gpus = desk.floor.held(job).iter().map(|slot| slot.count).sum();
+            crosses(problem.jobs[job].standing.attained(problem.now), gpus)
+        });
+        let holders = stay.chain(change);
+        let soonest = holders.min_by(f64::total_cmp);
         Ok(Plan { changes, wake: soonest.map(|wait| problem.now.after(Seconds(wait))), ..Plan::default() })
     }
 }

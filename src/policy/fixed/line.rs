@@ -19,7 +19,11 @@ pub(super) struct Line {
     waiting: Vec<BTreeSet<(Rank, usize)>>,
     /// Where each job waits.
     place: Vec<Option<(usize, Rank)>>,
-    pub running: BTreeSet<usize>,
+    /// Running jobs in the order of the last decision, and some that run no more.
+    order: Vec<usize>,
+    runs: Vec<bool>,
+    /// Whether a job is in `order`.
+    is_listed: Vec<bool>,
 }
 
 /// Jobs of all shapes, and running ones, in one order.
@@ -65,11 +69,42 @@ impl Line {
     }
 
     pub(super) fn run(&mut self, job: usize) {
-        self.running.insert(job);
+        if self.runs.len() <= job {
+            self.runs.resize(job + 1, false);
+            self.is_listed.resize(job + 1, false);
+        }
+        self.runs[job] = true;
+        if !self.is_listed[job] {
+            self.is_listed[job] = true;
+            self.order.push(job);
+        }
+    }
+
+    /// Returns whether a job runs.
+    pub(super) fn is_running(&self, job: usize) -> bool {
+        self.runs.get(job).copied().unwrap_or(false)
+    }
+
+    /// Returns all running jobs.
+    pub(super) fn running(&mut self) -> &[usize] {
+        let Self { order, runs, is_listed, .. } = self;
+        order.retain(|&job| {
+            is_listed[job] = runs[job];
+            runs[job]
+        });
+        order
+    }
+
+    /// Keeps the order of all running jobs for the next time.
+    pub(super) fn keep_order(&mut self, ranked: &[(Rank, usize)]) {
+        self.order.clear();
+        self.order.extend(ranked.iter().map(|(_, job)| *job));
     }
 
     pub(super) fn remove(&mut self, job: usize) {
-        self.running.remove(&job);
+        if let Some(runs) = self.runs.get_mut(job) {
+            *runs = false;
+        }
         if let Some((shape, rank)) = self.place.get_mut(job).and_then(Option::take) {
             self.waiting[shape].remove(&(rank, job));
         }

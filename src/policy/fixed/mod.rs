@@ -9,7 +9,8 @@ mod shortest;
 
 use std::collections::BTreeMap;
 
-use crate::policy::fixed::line::{Line, Rank};
+use crate::model::Time;
+use crate::policy::fixed::line::{Line, Rank, order};
 use crate::policy::floor::{Floor, Want};
 use crate::policy::pace::{asked_epoch, key};
 use crate::policy::{Changed, Decision, JobModel, Policy, Problem, Repacking};
@@ -39,10 +40,34 @@ struct Desk {
     /// The number of each kind by all that its speed depends on.
     kinds: BTreeMap<Vec<u64>, usize>,
     rates: Vec<Rates>,
-    /// The kind of each job.
-    kind_of: Vec<usize>,
+    seats: Vec<Seat>,
     repacking: Repacking,
 }
+
+/// What is asked about every running job at every decision, in one place: problems are too large to walk over.
+#[derive(Clone, Copy, Default)]
+struct Seat {
+    kind: usize,
+    /// Its present type, where it holds as many GPUs of one type as it asks for.
+    now: Option<usize>,
+    /// How many GPUs it holds.
+    gpus: u32,
+    /// GPU-seconds held by `as_of`.
+    attained: f64,
+    as_of: f64,
+    arrival: u64,
+    /// How much more its present type counts.
+    stick: f64,
+}
+
+impl Seat {
+    fn attained(&self, now: Time) -> f64 {
+        self.attained + f64::from(self.gpus) * (now.0 - self.as_of).max(0.0)
+    }
+}
+
+/// How much more a job's present type counts: where moving costs time, and where it does not.
+const STICK: (f64, f64) = (1.3, 1.001);
 
 /// How fast jobs of one kind are with the GPUs that they ask for.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,20 +105,18 @@ impl Desk {
         for &job in left {
             self.line.remove(job);
         }
+        self.seats.resize(problem.jobs.len().max(self.seats.len()), Seat::default());
         for &job in came {
-            let kind = self.kind(problem, job);
-            if self.kind_of.len() <= job {
-                self.kind_of.resize(job + 1, 0);
-            }
-            self.kind_of[job] = kind;
+            self.seats[job].kind = self.kind(problem, job);
         }
         for &job in came.iter().chain(other) {
             let model = &problem.jobs[job];
+            self.seat(model, job);
             self.line.remove(job);
             if model.standing.running().next().is_some() {
                 self.line.run(job);
             } else if model.standing.is_ready() {
-                let rates = &self.rates[self.kind_of[job]];
+                let rates = &self.rates[self.seats[job].kind];
                 let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
                 self.line.wait(job, shape, rank(model, rates));
             }
@@ -101,7 +124,25 @@ impl Desk {
     }
 
     fn rates(&self, job: usize) -> &Rates {
-        &self.rates[self.kind_of[job]]
+        &self.rates[self.seats[job].kind]
+    }
+
+    fn seat(&mut self, model: &JobModel, job: usize) {
+        let standing = &model.standing;
+        let held = self.floor.held(job);
+        let gpus = held.iter().map(|slot| slot.count).sum();
+        let kind = self.seats[job].kind;
+        let gpu_type = held.first().map(|slot| slot.gpu_type);
+        let is_own = gpus == self.rates[kind].asks && held.iter().all(|slot| Some(slot.gpu_type) == gpu_type);
+        self.seats[job] = Seat {
+            kind,
+            now: gpu_type.filter(|_| is_own),
+            gpus,
+            attained: standing.attained,
+            as_of: standing.as_of.0,
+            arrival: order(standing.arrival.0),
+            stick: if standing.restart_cost.0 > 0.0 { STICK.0 } else { STICK.1 },
+        };
     }
 
     fn kind(&mut self, problem: &Problem, job: usize) -> usize {
@@ -128,16 +169,14 @@ impl Desk {
     ///
     /// `running` are the running jobs in their order; those in line come between them by their ranks. The present type
     /// of a job counts somewhat more. A job that finds no room does not hold up the next.
-    fn in_order(&self, problem: &Problem, running: &[(Rank, usize)]) -> Vec<Want> {
+    fn in_order(&self, running: &[(Rank, usize)]) -> Vec<Want> {
         let mut room = self.floor.total.clone();
         let mut wants = Vec::new();
         let mut merge = self.line.merge(running);
         while let Some(next) = merge.next(&self.line, running) {
             let job = next.job;
             let rates = self.rates(job);
-            let now = if next.runs { self.type_of(job) } else { None };
-            let moves_cost = problem.jobs[job].standing.restart_cost.0 > 0.0;
-            let stick = if moves_cost { 1.3 } else { 1.001 };
+            let Seat { now, stick, .. } = self.seats[job];
             let Some(gpu_type) = fastest(rates, &room, now.map(|own| (own, stick))) else {
                 if next.runs {
                     wants.push(Want::wait(job));
@@ -156,11 +195,18 @@ impl Desk {
 
     /// Returns the type of a job's GPUs, where it holds as many as it asks for of one type.
     fn type_of(&self, job: usize) -> Option<usize> {
-        let held = self.floor.held(job);
-        let gpu_type = held.first()?.gpu_type;
-        let is_own = held.iter().all(|slot| slot.gpu_type == gpu_type)
-            && held.iter().map(|slot| slot.count).sum::<u32>() == self.rates(job).asks;
-        is_own.then_some(gpu_type)
+        self.seats[job].now
+    }
+
+    /// Returns the running jobs in order.
+    fn running(&mut self, rank: impl Fn(usize, &Seat) -> Rank) -> Vec<(Rank, usize)> {
+        let seats = &self.seats;
+        let ranked = self.line.running().iter().map(|&job| (rank(job, &seats[job]), job));
+        let mut ranked: Vec<(Rank, usize)> = ranked.collect();
+        // They were nearly in this order last time, which a stable sort makes use of.
+        ranked.sort();
+        self.line.keep_order(&ranked);
+        ranked
     }
 
     /// Returns what a job asks for, of one type.

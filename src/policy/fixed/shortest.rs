@@ -35,10 +35,9 @@ impl Policy for Shortest {
             (order(left), order(model.standing.arrival.0))
         };
         desk.sync(problem, &rank);
-        let running = desk.line.running.iter().map(|&job| (rank(&problem.jobs[job], desk.rates(job)), job));
-        let mut running: Vec<(Rank, usize)> = running.collect();
-        running.sort_unstable();
-        let wants = desk.in_order(problem, &running);
+        let rates: &[Rates] = &desk.rates.clone();
+        let running = desk.running(|job, seat| rank(&problem.jobs[job], &rates[seat.kind]));
+        let wants = desk.in_order(&running);
         Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
     }
 }
