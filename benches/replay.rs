@@ -68,6 +68,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
     let mut at = 0.0;
     let entry = |place: usize| {
         at -= (1.0 - random.next()).ln();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 5")]
         let asks = [1, 1, 1, 2, 4, 8][(random.next() * 6.0) as usize];
         let minutes = 10_f64.powf(1.0 + 2.5 * random.next());
         Entry {

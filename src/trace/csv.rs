@@ -85,7 +85,6 @@ fn value(column: &str, cell: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::{GpuType, Seconds};
     use crate::trace::parse;
 

