@@ -6,7 +6,10 @@ use crate::policy::trace_bound::prices::{Certificate, Start, envelopes, proven};
 use crate::policy::trace_bound::trace::Trace;
 
 /// The most steps.
-const STEPS: u32 = 300;
+const STEPS: u32 = 200;
+
+/// How exactly each job's least is found on the way; the last value is found as exactly as can be.
+const ROUGH: f64 = 1e-6;
 
 /// So much of each direction goes into the next one.
 const KEPT: f64 = 0.4;
@@ -58,7 +61,9 @@ pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Op
         if fails >= PATIENCE {
             (length, fails) = (length * SHORTER, 0);
             now = best.1.clone();
-            direction.iter_mut().for_each(|own| own.fill(0.0));
+            for own in &mut direction {
+                own.fill(0.0);
+            }
             if length < SHORTEST {
                 break;
             }
@@ -83,7 +88,7 @@ impl Climb<'_> {
         let mut sum = 0.0;
         for (job, least) in trace.jobs.iter().zip(&mut self.leasts) {
             let own = &envelopes[job.class];
-            sum += least.find(&intervals, own, job)?;
+            sum += least.find(&intervals, own, job, ROUGH)?;
             least.usage(&intervals, own, job, &mut |interval, bundle, seconds| {
                 for (used, &count) in used[interval].iter_mut().zip(bundles[job.class].counts(bundle)) {
                     *used += seconds * f64::from(count);
@@ -96,30 +101,29 @@ impl Climb<'_> {
 
     /// Moves the prices: up where more is used than there is. All intervals move alike, however long they are.
     fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &Seen, rise: f64) {
+        let offered = &self.trace.offered;
+        let gpu_types: Vec<usize> = (0..offered.len()).filter(|&gpu_type| offered[gpu_type] > 0).collect();
+        let lengths: Vec<f64> = now.edges.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let all = |length: f64, gpu_type: usize| length * f64::from(offered[gpu_type]);
         let mut squares = 0.0;
-        let intervals = now.edges.len() - 1;
-        let there = |interval: usize, gpu_type: usize, edges: &[f64]| {
-            (edges[interval + 1] - edges[interval]) * f64::from(self.trace.offered[gpu_type])
-        };
-        for interval in 0..intervals {
-            for gpu_type in (0..self.trace.offered.len()).filter(|&ty| self.trace.offered[ty] > 0) {
-                let all = there(interval, gpu_type, &now.edges);
-                let slope = (seen.used[interval][gpu_type] - all) / self.trace.count();
-                let is_floor = now.prices[interval][gpu_type] <= 0.0;
-                let own = &mut direction[interval][gpu_type];
-                *own = KEPT * *own + if is_floor { slope.max(0.0) } else { slope };
-                if is_floor {
-                    *own = own.max(0.0);
-                }
-                squares += *own * *own / all;
+        for (((prices, used), own), &length) in
+            now.prices.iter().zip(&seen.used).zip(direction.iter_mut()).zip(&lengths)
+        {
+            for &gpu_type in &gpu_types {
+                let all = all(length, gpu_type);
+                let slope = (used[gpu_type] - all) / self.trace.count();
+                let kept = KEPT * own[gpu_type];
+                // A price of 0 can only rise.
+                let is_least = prices[gpu_type] <= 0.0;
+                own[gpu_type] = if is_least { (kept + slope.max(0.0)).max(0.0) } else { kept + slope };
+                squares += own[gpu_type] * own[gpu_type] / all;
             }
         }
         let step = rise / squares.max(f64::MIN_POSITIVE);
-        for interval in 0..intervals {
-            for gpu_type in (0..self.trace.offered.len()).filter(|&ty| self.trace.offered[ty] > 0) {
-                let all = there(interval, gpu_type, &now.edges);
-                let price = &mut now.prices[interval][gpu_type];
-                *price = (*price + step * direction[interval][gpu_type] / all).max(0.0);
+        for ((prices, own), &length) in now.prices.iter_mut().zip(direction).zip(&lengths) {
+            for &gpu_type in &gpu_types {
+                let moved = prices[gpu_type] + step * own[gpu_type] / all(length, gpu_type);
+                prices[gpu_type] = moved.max(0.0);
             }
         }
     }

@@ -35,6 +35,8 @@ struct Search<'a> {
     job: &'a Arrival,
     /// The interval in which it arrives.
     first: usize,
+    /// The search for the best worth ends when it could gain no more than this part.
+    exact: f64,
 }
 
 /// The value of a worth, and how it rises.
@@ -45,8 +47,8 @@ struct Point {
     slope: f64,
 }
 
-/// The search for the best worth ends when it could gain no more than this part.
-const EXACT: f64 = 1e-9;
+/// Work that is done up to so small a part is done.
+const ROUNDING: f64 = 1e-9;
 
 /// The most steps of a search.
 const STEPS: u32 = 80;
@@ -64,15 +66,16 @@ impl<'a> Intervals<'a> {
 }
 
 impl Least {
-    /// Returns the job's least in seconds; `None` where it can never end.
+    /// Returns the job's least in seconds, too low by at most about the part `exact`; `None` where it can never end.
     pub(super) fn find(
         &mut self,
         intervals: &Intervals<'_>,
         envelopes: &[Envelope],
         job: &Arrival,
+        exact: f64,
     ) -> Option<f64> {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
-        let search = Search { intervals, envelopes, job, first };
+        let search = Search { intervals, envelopes, job, first, exact };
         let mut best = f64::INFINITY;
         let mut guess = if self.high > 0.0 { self.high } else { search.dearest(first) };
         if self.high > 0.0 && self.end >= first && search.can_end(self.end) {
@@ -82,20 +85,20 @@ impl Least {
         let known = if best.is_finite() { Some(self.end) } else { None };
         // One worth bounds all ends at once from below; only those that it does not rule out are looked at.
         let (mut spent, mut room) = (guess * job.steps, 0.0);
-        for end in first..intervals.edges.len() {
+        for (end, envelope) in envelopes.iter().enumerate().skip(first) {
             let before = intervals.edges[end].max(job.at) - job.at;
             if before >= best {
                 break;
             }
             let length = intervals.length(end, job.at);
-            let most = envelopes[end].vertices().last().map_or(0.0, |vertex| vertex.speed);
+            let most = envelope.vertices().last().map_or(0.0, |vertex| vertex.speed);
             room += length * most;
-            let vertex = envelopes[end].best(guess);
+            let vertex = envelope.best(guess);
             let gain = vertex.map_or(0.0, |vertex| guess * vertex.speed - vertex.rent);
             let beyond = (gain - 1.0).max(0.0);
             let at_least = before + spent - if beyond > 0.0 { length * beyond } else { 0.0 };
             spent -= if length.is_finite() { length * gain } else { 0.0 };
-            if Some(end) == known || at_least >= best || room < job.steps * (1.0 - EXACT) {
+            if Some(end) == known || at_least >= best || room < job.steps * (1.0 - ROUNDING) {
                 continue;
             }
             let (value, found) = search.ending_in(end, guess, best);
@@ -136,7 +139,7 @@ impl Search<'_> {
             let most = self.envelopes[interval].vertices().last().map_or(0.0, |vertex| vertex.speed);
             self.intervals.length(interval, self.job.at) * most
         };
-        (self.first..=end).map(steps).sum::<f64>() >= self.job.steps * (1.0 - EXACT)
+        (self.first..=end).map(steps).sum::<f64>() >= self.job.steps * (1.0 - ROUNDING)
     }
 
     /// Returns what a step costs at least in an interval by whose end the job is done.
@@ -198,16 +201,16 @@ impl Search<'_> {
                 / (low.slope - high.slope);
             let possible = low.value + low.slope * (worth - low.worth);
             part = high.slope / (high.slope - low.slope);
-            if possible - top <= EXACT * possible.abs() || worth <= low.worth || worth >= high.worth {
+            if possible - top <= self.exact * possible.abs() || worth <= low.worth || worth >= high.worth {
                 break;
             }
             let point = self.at(end, worth);
             top = top.max(point.value);
             if point.slope > 0.0 {
-                low = point
+                low = point;
             } else {
-                high = point
-            };
+                high = point;
+            }
             steps += 1;
         }
         (before + top, Least { end, low: low.worth, high: high.worth, part })

@@ -96,7 +96,7 @@ pub(super) fn proven(trace: &Trace, certificate: &Certificate) -> Option<f64> {
     let envelopes: Vec<Vec<Envelope>> = bundles.iter().map(|own| envelopes(own, certificate)).collect();
     let mut sum = 0.0;
     for job in &trace.jobs {
-        sum += Least::default().find(&intervals, &envelopes[job.class], job)?;
+        sum += Least::default().find(&intervals, &envelopes[job.class], job, ROUNDING)?;
     }
     let rent = certificate.rent_of_all(&trace.offered);
     let bound = (sum - rent) / trace.count();
