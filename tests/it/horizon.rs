@@ -235,6 +235,12 @@ proptest! {
     #[test]
     fn prices_prove_what_an_independent_look_finds(problem in traces(), prices in proptest::collection::vec(0_u32..9, 12)) {
         prop_assume!(problem.nodes.iter().map(|node| node.gpus.iter().map(|count| u64::from(*count) + 1).product::<u64>()).product::<u64>() < 3000);
+        // With communication, the best ring that a bundle could have may be on no nodes.
+        let is_exact = prices[0] % 2 == 0;
+        let mut problem = problem;
+        for job in problem.jobs.iter_mut().filter(|_| is_exact) {
+            job.model_bytes = 0.0;
+        }
         let types = problem.gpu_types.len();
         let price = |interval: usize| (0..types).map(|ty| f64::from(prices[(interval * types + ty) % 12]) * 0.05).collect();
         let edges = vec![0.0, 300.0, 900.0, 2500.0, 6000.0];
@@ -268,7 +274,7 @@ proptest! {
         #[expect(clippy::cast_precision_loss, reason = "few jobs")]
         let expected = (sum - rent) / problem.jobs.len() as f64;
         prop_assert!(found <= expected + 1e-6 * (sum + rent), "{found} > {expected}");
-        prop_assert!(found >= expected - 2e-3 * (sum + rent), "{found} is far below {expected}");
+        prop_assert!(!is_exact || found >= expected - 1e-6 * (sum + rent), "{found} is far below {expected}");
     }
 
     #[test]
