@@ -15,13 +15,13 @@ use crate::commands::queue_args::QueueArgs;
 use crate::commands::state;
 use crate::commands::submission::{self, Outcome, Wish};
 use crate::commands::{input, planning};
-use crate::engine::Batch;
+use crate::engine::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, JobName};
+use crate::plan_file::PlanFile;
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::PlanFile;
 
 /// Write a job script for each placed job and submit it with sbatch
 ///
@@ -96,8 +96,8 @@ impl Subcommand for Args {
             restart: self.restart,
             sbatch: &self.sbatch,
         };
-        let batch = submission::batch(context, &planned, wish)?;
-        let scripts = submission::prepare(context, &batch, &planned, wish)?;
+        let run = submission::run(context, &planned, wish)?;
+        let scripts = submission::prepare(context, &run, wish)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
         note_shared_checkpoints(context, &own);
         for &index in &chosen {
@@ -115,7 +115,7 @@ impl Subcommand for Args {
         if self.dry_run {
             jobs.extend(dry_run(self, context, &scripts)?);
         } else if !scripts.is_empty() {
-            let outcome = submit(self, context, batch, &planned, wish)?;
+            let outcome = submit(self, context, run, &planned, wish)?;
             jobs.extend(outcome.answers.iter().map(job_json));
             exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
             folder = Some(outcome.folder);
@@ -143,7 +143,7 @@ fn dry_run(args: &Args, context: &Context, scripts: &[(JobName, String)]) -> Res
 fn submit(
     args: &Args,
     context: &Context,
-    batch: Batch,
+    run: Run,
     planned: &Planned,
     wish: Wish<'_>,
 ) -> Result<Outcome, Failure> {
@@ -157,7 +157,7 @@ fn submit(
             unprinted.replace(Some(failure));
         }
     };
-    let outcome = submission::submit(context, batch, planned, wish, &tell)?;
+    let outcome = submission::submit(context, run, planned, wish, &tell)?;
     unprinted.into_inner().map_or(Ok(outcome), Err)
 }
 

@@ -276,7 +276,7 @@ impl<'a> Ledger<'a> {
     /// sbatch's answer and its record.
     fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
         let jobs = actions.iter().map(|action| match action {
-            Action::Submit(batch) => batch.submitted.len(),
+            Action::Submit(run) => run.submissions.len(),
             _ => 0,
         });
         let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);

@@ -1,4 +1,4 @@
-//! The state as JSON (schema `hsched.state/2`), and back.
+//! The state as JSON (schema `hsched.state/3`), and back.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,12 @@ use crate::store::StateError;
 use crate::store::state_job::StateJob;
 
 /// The schema that this version writes.
-const SCHEMA: &str = "hsched.state/2";
+const SCHEMA: &str = "hsched.state/3";
 
-/// The schema of the previous version, which had no checksum and other fingerprints of decisions.
-const BEFORE: &str = "hsched.state/1";
+/// The schemas of previous versions: one submission a job; the first also had no checksum and other fingerprints of
+/// decisions.
+const ONE_SUBMISSION: &str = "hsched.state/2";
+const UNSEALED: &str = "hsched.state/1";
 
 /// A snapshot of the state. Times are Unix seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,7 +86,7 @@ impl StateFile {
         }
     }
 
-    /// Reads a snapshot of this version or the previous one.
+    /// Reads a snapshot of this version or a previous one.
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -92,23 +94,18 @@ impl StateFile {
         let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
         let value: Value = serde_json::from_slice(text).map_err(wrong)?;
         let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing");
-        if ![SCHEMA, BEFORE].contains(&schema) {
+        if ![SCHEMA, ONE_SUBMISSION, UNSEALED].contains(&schema) {
             let what = format!("its schema is {schema}, this version reads {SCHEMA}");
             return Err(if is_foreign(schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) });
         }
         // From the text again: its errors name line and column.
         let file: Self = serde_json::from_slice(text).map_err(wrong)?;
-        Ok(Self { decided: file.decided.filter(|_| !file.is_before()), ..file })
+        Ok(Self { decided: file.decided.filter(|_| !file.is_unsealed()), ..file })
     }
 
-    /// Returns whether this version wrote it.
-    pub(super) fn is_own(&self) -> bool {
-        self.schema == SCHEMA
-    }
-
-    /// Returns whether the previous version wrote it.
-    pub(super) fn is_before(&self) -> bool {
-        self.schema == BEFORE
+    /// Returns whether a version wrote it that knew no checksums.
+    pub(super) fn is_unsealed(&self) -> bool {
+        self.schema == UNSEALED
     }
 
     /// Returns the state, with an empty cache.

@@ -67,7 +67,7 @@ impl Record {
         };
         let record = serde_json::from_value(Value::Object(Map::from_iter([(key, value)])));
         match record.map_err(|error| error.to_string())? {
-            Self::State(file) if !file.is_own() => Err(format!("its schema is {}", file.schema)),
+            Self::State(file) if file.is_unsealed() => Err(format!("its schema is {}", file.schema)),
             record => Ok(Some(record)),
         }
     }

@@ -244,7 +244,6 @@ impl<'a> Watch<'a> {
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        world.pinned = self.args.pin;
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
         let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.replanning())?;
