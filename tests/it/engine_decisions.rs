@@ -4,7 +4,7 @@ use hsched::engine::{
     Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
     Step, Then, Tracked, apply, notice,
 };
-use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time};
+use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time, Usage};
 use hsched::policy::Moves;
 use sha2::{Digest, Sha256};
 
@@ -398,4 +398,29 @@ fn a_time_limit_that_cuts_a_job_is_said() {
     );
     let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
     assert_eq!(attempt.pieces.as_deref(), Some("at least 17 pieces of 1 min"));
+}
+
+#[test]
+fn a_job_that_fits_no_node_holds_nobody_up_and_one_that_fits_some_goes_there() {
+    let mut cluster = cluster(&[("v1", "v100", 4, 0, "idle"), ("v2", "v100", 4, 0, "idle")]);
+    for (node, total) in cluster.nodes.iter_mut().zip([16, 128]) {
+        node.cpus = Some(Usage { total, used: 0 });
+    }
+    let own = |name: &str, cpus: u32| {
+        let keys = format!(", max_gpus: 4, cpus_per_gpu: {cpus}");
+        Tracked::new(job(name, "{v100: 100}", &keys), Time(0.0))
+    };
+    let jobs = vec![own("greedy", 200), own("large", 32), own("small", 4)];
+    let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&done.actions), ["greedy waits", "submit large on 4 v100, submit small on 4 v100"]);
+    assert_eq!(
+        done.state.jobs[0].last.1,
+        "cannot use any available GPU type (v100@v1: a rank needs 200 CPUs, more than such a node has; \
+         v100@v2: a rank needs 200 CPUs, more than such a node has)"
+    );
+    let node = |job: usize| only(&done.state.jobs[job].phase, "submitting").gpus.0.keys().next().cloned();
+    assert_eq!(
+        [1, 2].map(|job| node(job).map(|name| name.to_string())),
+        [Some("v2".into()), Some("v1".into())]
+    );
 }
