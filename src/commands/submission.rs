@@ -30,6 +30,8 @@ pub(super) struct Wish<'a> {
     pub restart: bool,
     /// Options for sbatch, as they are.
     pub sbatch: &'a [String],
+    /// The policy that planned, as the command line says it.
+    pub planned_by: &'a str,
 }
 
 /// What came of all submissions.
@@ -139,6 +141,7 @@ pub(super) fn submit(
         }
     }
     mark_submitted(&mut state, &mut run, at);
+    state.planned_by = Some(wish.planned_by.to_owned());
     events.extend(added);
     // What cannot be written down is better known before the state says that it is meant.
     world.write_run(&run).map_err(|error| nothing(state::live_failure(&error)))?;

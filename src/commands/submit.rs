@@ -73,14 +73,17 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let text = input::text(&self.input)?;
-        let planned = if PlanFile::recognises(&text) {
+        let (planned, planned_by) = if PlanFile::recognises(&text) {
             if !self.planning.says_nothing() {
                 let message = "the input is a plan: --pin is the only planning option allowed";
                 return Err(Failure::new(Exit::Usage, message).hint("to plan again, give the job file"));
             }
-            planning::read(&text, &self.input)?
+            let planned = planning::read(&text, &self.input)?;
+            let planned_by = format!("--policy {}", planned.file.policy);
+            (planned, planned_by)
         } else {
-            planning::plan(&self.planning, context, &text, &self.input)?
+            let planned = planning::plan(&self.planning, context, &text, &self.input)?;
+            (planned, self.planning.policy.words())
         };
         let run_id = match &self.run_id {
             Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
@@ -95,6 +98,7 @@ impl Subcommand for Args {
             pin: self.planning.pin,
             restart: self.restart,
             sbatch: &self.sbatch,
+            planned_by: &planned_by,
         };
         let run = submission::run(context, &planned, wish)?;
         let scripts = submission::prepare(context, &run, wish)?;

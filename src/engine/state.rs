@@ -21,6 +21,8 @@ pub struct State {
     pub wake: Option<Time>,
     /// What the policy remembers of its last decisions.
     pub memory: Option<Memory>,
+    /// The policy that planned last, as the command line says it; `None` where nobody chose one.
+    pub planned_by: Option<String>,
     /// What is known of speeds.
     pub cache: Cache,
     /// Who adds to it here, among those whose speeds are merged.

@@ -153,7 +153,9 @@ impl<'a> SlurmWorld<'a> {
         read(self.runner, command, &|pause: Duration| self.clock.sleep(pause)).map(|output| output.stdout)
     }
 
-    fn now(&self) -> Time {
+    /// Returns the time.
+    #[must_use]
+    pub fn now(&self) -> Time {
         #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
         let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
         Time(seconds)

@@ -201,7 +201,7 @@ impl Problem {
         let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
         let model = |(index, job)| {
             let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
-            JobModel::new(job, (&parts, &refusal), &offered, speeds.row(index))
+            JobModel::new(job, &parts, &refusal, &offered, speeds.row(index))
         };
         Ok(Self {
             nodes,
@@ -294,7 +294,8 @@ impl JobModel {
 
     fn new(
         job: &Job,
-        (parts, refusal): (&Parts, &dyn Fn(&Part) -> Option<Refusal>),
+        parts: &Parts,
+        refusal: &dyn Fn(&Part) -> Option<Refusal>,
         offered: &[u32],
         row: &[Cell],
     ) -> Self {

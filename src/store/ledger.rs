@@ -99,8 +99,8 @@ impl<'a> Ledger<'a> {
             journal,
             seq: contents.seq,
             speeds: SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() },
-            cluster: recorded.as_ref().and_then(|file| file.cluster.clone()),
-            taken: recorded.as_ref().map(|file| wishes::remove(root, &file.taken)).unwrap_or_default(),
+            cluster: recorded.as_ref().and_then(|file| file.head.cluster.clone()),
+            taken: recorded.as_ref().map(|file| wishes::remove(root, &file.head.taken)).unwrap_or_default(),
             recorded,
             repaired: Vec::new(),
         };
