@@ -5,7 +5,8 @@
 use divan::Bencher;
 use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 use hsched::policy::{
-    Budget, JobModel, JpsParameters, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode, find,
+    Budget, Changed, JobModel, JpsParameters, Objective, Parameters, Problem, Standing, TypeModel,
+    WorkerNode, find,
 };
 
 fn main() {
@@ -46,6 +47,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             weight: 1.0,
             min_gpus: 1,
             max_gpus: 4096,
+            asks: 1,
             accumulate: true,
             types: RATES[kind].iter().map(|own| Some(model(own))).collect(),
             unusable: Vec::new(),
@@ -70,6 +72,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
+        changed: Changed::All,
     }
 }
 

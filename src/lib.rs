@@ -1,6 +1,6 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `generate`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod catalogue;
@@ -17,6 +17,7 @@ pub mod plan_file;
 pub mod policy;
 pub mod probe;
 pub mod render;
+pub mod replay;
 pub mod settings;
 pub mod simulate;
 pub mod slurm;
@@ -24,4 +25,5 @@ pub mod solve;
 pub mod spec;
 pub mod store;
 pub mod throughput;
+pub mod trace;
 pub mod ui;

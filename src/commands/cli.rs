@@ -9,7 +9,7 @@ use clap::Parser;
 use crate::commands::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, probe,
-    report, status, submit, watch, write_docs,
+    report, simulate, status, submit, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -49,6 +49,7 @@ enum Command {
     Init(init::Args),
     Generate(generate::Args),
     Demo(demo::Args),
+    Simulate(simulate::Args),
     CheckDdp(check_ddp::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
@@ -156,6 +157,7 @@ impl Command {
             Self::Init(args) => args,
             Self::Generate(args) => args,
             Self::Demo(args) => args,
+            Self::Simulate(args) => args,
             Self::CheckDdp(args) => args,
             Self::WriteDocs(args) => args,
         }

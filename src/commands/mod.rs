@@ -28,6 +28,7 @@ mod probe;
 mod queue_args;
 mod report;
 mod sbatch_options;
+mod simulate;
 mod speeds;
 mod state;
 mod status;

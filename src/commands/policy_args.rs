@@ -47,6 +47,7 @@ impl PolicyArgs {
             jps: JpsParameters { alpha, beta, samples },
             optimal: OptimalParameters { use_all },
             replanning,
+            ..Parameters::default()
         };
         policy::find(name, parameters)
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))

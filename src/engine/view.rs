@@ -90,17 +90,49 @@ fn standing(
         let stage = stage(tracked, own, (number, problem), &slots, at);
         Hold { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
     };
+    // In the order of its submissions: whoever carries a plan out goes from one to the other.
+    let holds: Vec<Hold> = tracked.phase.submissions().iter().map(hold).collect();
+    let under_way = |hold: &Hold| match hold.stage {
+        policy::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        _ => 0.0,
+    };
+    let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
+    let course = course(tracked, at);
     Standing {
         arrival: tracked.added,
-        epochs_left: tracked.epochs_left(),
+        work_left: course.work_left - under_way,
         waits: match () {
             () if nowhere(&tracked.job, cluster, rules).is_some() => Waits::Never,
             () if is_ready(tracked, at) => Waits::Ready,
             () => Waits::Later,
         },
-        // In the order of its submissions: whoever carries a plan out goes from one to the other.
-        holds: tracked.phase.submissions().iter().map(hold).collect(),
+        holds,
         restart_cost: tracked.job.launch.checkpoint.restart_cost.unwrap_or(rules.restart_cost),
+        ..course
+    }
+}
+
+/// Returns how far a job has come, without where it is now.
+fn course(tracked: &Tracked, at: Time) -> Standing {
+    let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
+    let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
+    let started: Vec<(&Attempt, Time, Time)> =
+        attempts.filter_map(|(attempt, until)| Some((attempt, attempt.started?, until))).collect();
+    let held = |(attempt, since, until): &(&Attempt, Time, Time)| {
+        let gpus: u32 = attempt.gpus.iter().map(|(_, _, count)| count).sum();
+        f64::from(gpus) * until.since(*since).0
+    };
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let (work, work_left) = (tracked.job.epochs as f64, tracked.epochs_left() as f64);
+    Standing {
+        started: started.iter().map(|(_, since, _)| *since).min_by(|a, b| a.0.total_cmp(&b.0)),
+        epochs_left: tracked.epochs_left(),
+        work,
+        work_left,
+        attained: started.iter().map(held).sum(),
+        as_of: at,
+        moves: u32::try_from(started.len().saturating_sub(1)).unwrap_or(u32::MAX),
+        ..Standing::default()
     }
 }
 
@@ -122,7 +154,8 @@ fn stage(
             let begun = tracked.epoch_at.into_iter().chain(attempt.started);
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
-            policy::Stage::Running { epoch, under_way, movable: is_movable(tracked, own) }
+            let busy_until = attempt.started.unwrap_or(at);
+            policy::Stage::Running { epoch, under_way, movable: is_movable(tracked, own), busy_until }
         }
         Stage::Stopping { .. } => {
             policy::Stage::Leaving { started: attempt.started.is_some(), gives_back: gives_back(own, at) }

@@ -59,6 +59,8 @@ fn plain_job(name: JobName, recipe: &Recipe, random: &mut Random) -> Job {
         weight: 1.0,
         min_gpus: 1,
         max_gpus: None,
+        gpus: None,
+        arrival: Seconds(0.0),
         gpu_types: None,
         max_batch: BTreeMap::new(),
         accumulate: true,

@@ -31,6 +31,10 @@ pub struct Job {
     pub weight: f64,
     pub min_gpus: u32,
     pub max_gpus: Option<u32>,
+    /// The number of GPUs that its owner asks for; `None` is `min_gpus`.
+    pub gpus: Option<u32>,
+    /// When it arrives in a trace, from the trace's start.
+    pub arrival: Seconds,
     /// Types the job may use; `None` allows every type with a known speed.
     pub gpu_types: Option<BTreeSet<GpuType>>,
     /// Samples that fit one GPU's memory at once, by GPU type.

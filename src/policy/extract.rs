@@ -1,7 +1,7 @@
 //! A problem cut down to some of its jobs and what they may use: what placers, which know no running jobs, get.
 
 use crate::model::GpuType;
-use crate::policy::{Basis, Bound, JobModel, Placement, Problem, Rank, Slot, Standing, WorkerNode};
+use crate::policy::{Basis, Bound, Changed, JobModel, Placement, Problem, Rank, Slot, Standing, WorkerNode};
 
 /// Some jobs of a problem as if none held GPUs, with the GPUs that they may use together.
 #[derive(Clone, Debug)]
@@ -52,6 +52,7 @@ impl Problem {
             now: self.now,
             limits: Vec::new(),
             forecasts: Vec::new(),
+            changed: Changed::All,
         };
         Extract { problem, jobs: jobs.to_vec(), nodes, types }
     }
@@ -100,7 +101,13 @@ impl JobModel {
             sources: first(&self.sources, class),
             remarks: first(&self.remarks, class),
             unlisted,
-            standing: Standing { epochs_left: self.standing.epochs_left, ..Standing::default() },
+            standing: Standing {
+                epochs_left: self.standing.epochs_left,
+                work: self.standing.work,
+                work_left: self.standing.work_left,
+                as_of: self.standing.as_of,
+                ..Standing::default()
+            },
             ..self.clone()
         }
     }

@@ -16,6 +16,8 @@ mod explain;
 mod explanation;
 mod extract;
 mod fairness;
+mod fixed;
+mod floor;
 mod has;
 mod jps;
 mod live;
@@ -23,6 +25,7 @@ mod market;
 mod offered;
 mod optimal;
 mod optimus;
+mod pace;
 mod packing;
 mod parts;
 mod placement;
@@ -30,8 +33,10 @@ mod pricing;
 mod problem;
 mod registry;
 mod replan;
+mod resets;
 mod share;
 mod standing;
+mod taken;
 mod verify;
 
 pub use self::advice::{Advice, advice};
@@ -43,14 +48,20 @@ pub use self::explain::explain;
 pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
 pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
+pub use self::floor::Repacking;
 pub use self::live::Grounds;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
+pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel, WorkerNode,
+    Changed, Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,
+    WorkerNode,
 };
-pub use self::registry::{JpsParameters, OptimalParameters, Parameters, find, names, placer};
+pub use self::registry::{
+    JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time, placer,
+};
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::standing::{Hold, Stage, Standing, Waits};
-pub use self::verify::{CheckedPlan, Violation, checked, verify};
+pub use self::taken::Taken;
+pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

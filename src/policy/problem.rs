@@ -9,7 +9,7 @@ use crate::model::{
     Seconds, Speed, Time,
 };
 use crate::policy::parts::{Part, Parts};
-use crate::policy::{Slot, Standing};
+use crate::policy::{Slot, Standing, Waits};
 use crate::throughput::{Cell, Known, Source, ThroughputMatrix, Unusable};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
@@ -37,6 +37,30 @@ pub struct Problem {
     pub limits: Vec<TypeLimit>,
     /// How long the queue would hold up what a policy asked about.
     pub forecasts: Vec<Forecast>,
+    /// What is not as it was when the policy decided last.
+    pub changed: Changed,
+}
+
+/// What is not as it was at the previous decision of the same policy.
+///
+/// A caller that decides often keeps one problem up to date and names what changed, so that a decision costs no more than
+/// that. A job's number then stays while the job is there, and is given to another one only after the policy was told
+/// that the job left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Changed {
+    /// Anything may have changed, nodes too.
+    #[default]
+    All,
+    /// Nothing but these jobs.
+    Since {
+        /// Jobs that are new.
+        came: Vec<usize>,
+        /// Numbers of jobs that are gone; none of them is in `came`.
+        left: Vec<usize>,
+        /// Other jobs whose standing changed, also by the policy's own plan. The progress of a job that runs on is no
+        /// change: [`Standing::left`] knows it.
+        other: Vec<usize>,
+    },
 }
 
 /// A node's GPUs for the jobs.
@@ -107,6 +131,8 @@ pub struct JobModel {
     pub min_gpus: u32,
     /// The lesser of the job's own limit and the number of quanta in a batch.
     pub max_gpus: u32,
+    /// The number of GPUs that its owner asks for, from `min_gpus` to `max_gpus`: what policies of fixed size give it.
+    pub asks: u32,
     pub accumulate: bool,
     /// Speed by GPU type; `None` where the job cannot run or its speed is not known.
     pub types: Vec<Option<TypeModel>>,
@@ -215,6 +241,7 @@ impl Problem {
             now: Time::default(),
             limits: Vec::new(),
             forecasts: Vec::new(),
+            changed: Changed::All,
         })
     }
 
@@ -249,10 +276,27 @@ impl Problem {
         types.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(" + ")
     }
 
+    /// Returns the numbers of the jobs that are there: a caller that keeps its problem up to date leaves vacancies.
+    pub fn present(&self) -> impl Iterator<Item = usize> {
+        let jobs = self.jobs.iter().enumerate();
+        jobs.filter(|(_, job)| job.standing.waits != Waits::Gone).map(|(number, _)| number)
+    }
+
     /// Returns the GPUs on offer, by type.
     #[must_use]
     pub fn offered(&self) -> Vec<u32> {
         (0..self.gpu_types.len()).map(|ty| self.nodes.iter().map(|node| node.gpus[ty]).sum()).collect()
+    }
+}
+
+impl Host {
+    /// Returns for how many ranks with these needs there is room, when no job of the problem has any.
+    pub(super) fn ranks(self, needs: RankNeeds) -> u64 {
+        let ranks = |room: Option<Room>, need: u64| match room {
+            Some(room) if need > 0 => room.free / need,
+            _ => u64::MAX,
+        };
+        ranks(self.cpus, needs.cpus).min(ranks(self.memory, needs.memory))
     }
 }
 
@@ -357,6 +401,7 @@ impl JobModel {
             weight: job.weight,
             min_gpus: job.min_gpus,
             max_gpus: job.max_gpus.map_or(quanta, |own| own.min(quanta)),
+            asks: job.gpus.unwrap_or(job.min_gpus),
             accumulate: job.accumulate,
             types,
             unusable,
@@ -365,7 +410,7 @@ impl JobModel {
             remarks,
             may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),
-            standing: Standing { epochs_left: job.epochs, ..Standing::default() },
+            standing: Standing::of_epochs(job.epochs),
         }
     }
 }

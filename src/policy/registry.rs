@@ -1,11 +1,13 @@
 //! The policies by name: the only place that knows them all.
 
 use crate::policy::exhaustive::Exhaustive;
+use crate::policy::fixed;
 use crate::policy::has::Has;
 use crate::policy::jps::Jps;
 use crate::policy::optimal::Optimal;
 use crate::policy::optimus::Optimus;
-use crate::policy::{Placer, Policy, Replan, Replanning};
+use crate::policy::resets::Resets;
+use crate::policy::{Placer, Policy, Repacking, Replan, Replanning};
 
 /// What users may tune.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,6 +16,8 @@ pub struct Parameters {
     pub optimal: OptimalParameters,
     /// Of every policy that is made of a placer.
     pub replanning: Replanning,
+    /// Of the policies that [`find_over_time`] knows, as far as they move running jobs.
+    pub repacking: Repacking,
 }
 
 /// What users may tune of `jps`.
@@ -48,6 +52,19 @@ pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
     Some(Box::new(Replan::new(placer, parameters.replanning)))
 }
 
+/// Returns the policy of that name as `simulate` runs it: one that decides over time, or a placer that places all jobs anew
+/// whenever one comes or goes.
+#[must_use]
+pub fn find_over_time(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
+    over_time(parameters).into_iter().find(|policy| policy.name() == name)
+}
+
+/// Returns the names of all policies that [`find_over_time`] knows.
+#[must_use]
+pub fn names_over_time() -> Vec<&'static str> {
+    over_time(Parameters::default()).iter().map(|policy| policy.name()).collect()
+}
+
 /// Returns the placer of that name.
 #[must_use]
 pub fn placer(name: &str, parameters: Parameters) -> Option<Box<dyn Placer>> {
@@ -58,6 +75,13 @@ pub fn placer(name: &str, parameters: Parameters) -> Option<Box<dyn Placer>> {
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     placers(Parameters::default()).iter().map(|placer| placer.name()).collect()
+}
+
+fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
+    let repacking = parameters.repacking;
+    let resets = placers(parameters).into_iter();
+    let resets = resets.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>);
+    fixed::policies(repacking).into_iter().chain(resets).collect()
 }
 
 fn placers(parameters: Parameters) -> Vec<Box<dyn Placer>> {

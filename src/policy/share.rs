@@ -231,6 +231,7 @@ mod tests {
             weight: 1.0,
             min_gpus: 1,
             max_gpus: 99,
+            asks: 1,
             accumulate,
             types: types.iter().copied().map(Some).collect(),
             unusable: Vec::new(),

@@ -8,8 +8,20 @@ use crate::policy::Slot;
 pub struct Standing {
     /// When its owner added it.
     pub arrival: Time,
-    /// Epochs that are still to be done.
+    /// When it first had GPUs.
+    pub started: Option<Time>,
+    /// Whole epochs that are still to be done.
     pub epochs_left: u64,
+    /// All its epochs, as far as a policy may know: an estimate where the caller says so.
+    pub work: f64,
+    /// Those of `work` that were still to be done at `as_of`, with fractions; [`Self::left`] has those of later moments.
+    pub work_left: f64,
+    /// GPU-seconds that it had held by `as_of`, restarts among them; [`Self::attained`] has those of later moments.
+    pub attained: f64,
+    /// The moment that `work_left` and `attained` are of.
+    pub as_of: Time,
+    /// How often it has been given other GPUs, or GPUs again.
+    pub moves: u32,
     /// Whether it may have GPUs now, where it holds none.
     pub waits: Waits,
     /// Its submissions that have not ended; several are copies.
@@ -28,6 +40,8 @@ pub enum Waits {
     Later,
     /// There is no node for it.
     Never,
+    /// There is no job of that number: it has ended.
+    Gone,
 }
 
 /// A submission and the GPUs that it has or waits for.
@@ -57,6 +71,8 @@ pub enum Stage {
         under_way: f64,
         /// Whether it may be stopped: it has done an epoch here, so that what is known of its speeds was measured.
         movable: bool,
+        /// Until when a restart keeps it from its training; a moment that has passed where none does.
+        busy_until: Time,
     },
     /// It is being ended.
     Leaving {
@@ -72,7 +88,13 @@ impl Default for Standing {
     fn default() -> Self {
         Self {
             arrival: Time(0.0),
+            started: None,
             epochs_left: 0,
+            work: 0.0,
+            work_left: 0.0,
+            attained: 0.0,
+            as_of: Time(0.0),
+            moves: 0,
             waits: Waits::Ready,
             holds: Vec::new(),
             restart_cost: Seconds(0.0),
@@ -80,7 +102,38 @@ impl Default for Standing {
     }
 }
 
+/// The least part of all its work that a job is taken to have left: an estimate may have run out before the job has.
+const LEAST_LEFT: f64 = 0.03;
+
 impl Standing {
+    /// Returns the standing of a job that has just come and has these epochs to do.
+    #[must_use]
+    pub fn of_epochs(epochs: u64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let work = epochs as f64;
+        Self { epochs_left: epochs, work, work_left: work, ..Self::default() }
+    }
+
+    /// Returns the epochs still to be done, with fractions: never less than a small part of all.
+    #[must_use]
+    pub fn left(&self, now: Time) -> f64 {
+        let done = |hold: &Hold| match hold.stage {
+            Stage::Running { epoch, busy_until, .. } if epoch > 0.0 => {
+                now.since(Time(self.as_of.0.max(busy_until.0))).0 / epoch
+            }
+            _ => 0.0,
+        };
+        let done: f64 = self.holds.iter().map(done).sum();
+        (self.work_left - done).max(LEAST_LEFT * self.work)
+    }
+
+    /// Returns the GPU-seconds that it has held.
+    #[must_use]
+    pub fn attained(&self, now: Time) -> f64 {
+        let gpus: u32 = self.running().flat_map(|hold| &hold.slots).map(|slot| slot.count).sum();
+        self.attained + f64::from(gpus) * now.since(self.as_of).0
+    }
+
     /// Returns whether the job holds no GPUs and may have some now.
     #[must_use]
     pub fn is_ready(&self) -> bool {

@@ -3,14 +3,13 @@
 //! Written without the policies' own functions: it recomputes capacities, limits, shares and times from the
 //! formulas, the step time by bisection where they solve it exactly.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
 use crate::model::JobName;
 use crate::policy::{
-    Decision, JobModel, Placement, Plan, PolicyError, Problem, Rank, Room, Sharing, Slot, TypeModel, Verdict,
-    WorkerNode,
+    Decision, JobModel, Placement, Plan, PolicyError, Problem, Rank, Sharing, Slot, Taken, TypeModel, Verdict,
 };
 
 /// A plan that obeys every rule of its problem.
@@ -69,37 +68,44 @@ impl CheckedPlan {
 /// # Errors
 /// Every rule that it breaks.
 pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
+    verify_change(problem, &Taken::of(problem), &plan)?;
+    let undecided = || Verdict::Defer { reason: UNDECIDED.to_owned() };
+    let mut verdicts: Vec<Verdict> = (0..problem.jobs.len()).map(|_| undecided()).collect();
+    for (job, decision) in &plan.changes {
+        verdicts[*job] = decision.verdict();
+    }
+    Ok(CheckedPlan { plan, verdicts })
+}
+
+/// Checks a plan against what all jobs have, at the cost of what it changes.
+///
+/// # Errors
+/// Every rule that it breaks.
+pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<(), Vec<Violation>> {
     let jobs = problem.jobs.len();
     let mut violations = Vec::new();
-    let mut verdicts = vec![None; jobs];
+    let mut named = BTreeSet::new();
     for (job, decision) in &plan.changes {
-        let Some(verdict) = verdicts.get_mut(*job) else {
+        let Some(model) = problem.jobs.get(*job) else {
             return Err(vec![Violation::Number { job: *job, jobs }]);
         };
-        let mut wrong = |what: String| {
-            violations.push(Violation::Job { job: problem.jobs[*job].name.clone(), what });
-        };
-        if verdict.replace(decision.verdict()).is_some() {
+        let mut wrong = |what: String| violations.push(Violation::Job { job: model.name.clone(), what });
+        if !named.insert(*job) {
             wrong("is decided on twice".to_owned());
         }
         for placement in placements(decision) {
-            broken_rules(problem, &problem.jobs[*job], placement).into_iter().for_each(&mut wrong);
+            broken_rules(problem, model, placement).into_iter().for_each(&mut wrong);
         }
-        let waits = problem.jobs[*job].standing.holds.is_empty();
-        if !placements(decision).is_empty() && waits && !problem.jobs[*job].standing.is_ready() {
+        let waits = model.standing.holds.is_empty();
+        if !placements(decision).is_empty() && waits && !model.standing.is_ready() {
             wrong("has GPUs before it may run again".to_owned());
         }
         if matches!(decision, Decision::Place { placements, .. } if placements.is_empty()) {
             wrong("has no GPUs".to_owned());
         }
     }
-    check_capacity(problem, &plan, &mut violations);
-    if !violations.is_empty() {
-        return Err(violations);
-    }
-    let undecided = || Verdict::Defer { reason: UNDECIDED.to_owned() };
-    let verdicts = verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(undecided)).collect();
-    Ok(CheckedPlan { plan, verdicts })
+    violations.extend(taken.exceeded(problem, plan));
+    if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
 /// Returns a policy's plan as a checked one.
@@ -113,113 +119,10 @@ pub fn checked(policy: &'static str, problem: &Problem, plan: Plan) -> Result<Ch
     })
 }
 
-fn placements(decision: &Decision) -> &[Placement] {
+pub(super) fn placements(decision: &Decision) -> &[Placement] {
     match decision {
         Decision::Place { placements, .. } => placements,
         Decision::Defer { .. } | Decision::Finish { .. } | Decision::Reject { .. } => &[],
-    }
-}
-
-/// Checks that nodes have the GPUs, CPUs and memory, and that limits are kept.
-fn check_capacity(problem: &Problem, plan: &Plan, violations: &mut Vec<Violation>) {
-    let is_named = |job: usize| plan.changes.iter().any(|(named, _)| *named == job);
-    let (mut given, mut queued) = (BTreeMap::new(), BTreeMap::new());
-    let add = |given: &mut BTreeMap<(usize, usize), Claim>, job: usize, slot: &Slot, new: bool| {
-        let claim = given.entry((slot.node, slot.gpu_type)).or_default();
-        claim.gpus += u64::from(slot.count);
-        claim.is_new |= new;
-        let needs = problem.jobs[job].needs;
-        claim.cpus = claim.cpus.saturating_add(needs.cpus.saturating_mul(slot.count.into()));
-        claim.memory = claim.memory.saturating_add(needs.memory.saturating_mul(slot.count.into()));
-    };
-    for (job, decision) in &plan.changes {
-        let waits = matches!(decision, Decision::Place { queued: true, .. });
-        let given = if waits { &mut queued } else { &mut given };
-        for slot in placements(decision).iter().flat_map(|placement| &placement.slots) {
-            add(given, *job, slot, true);
-        }
-    }
-    for (job, model) in problem.jobs.iter().enumerate().filter(|(job, _)| !is_named(*job)) {
-        for slot in model.standing.running().flat_map(|hold| &hold.slots) {
-            add(&mut given, job, slot, false);
-            add(&mut queued, job, slot, false);
-        }
-    }
-    check_nodes(problem, &given, |node| &node.gpus, violations);
-    check_nodes(problem, &queued, |node| &node.up, violations);
-    check_hosts(problem, &given, violations);
-    check_limits(problem, [&given, &queued], violations);
-}
-
-/// What jobs take of one type on one node.
-#[derive(Clone, Copy, Default)]
-struct Claim {
-    gpus: u64,
-    cpus: u64,
-    /// Bytes.
-    memory: u64,
-    /// Whether the plan gives some of it: what jobs hold is none of its doing.
-    is_new: bool,
-}
-
-fn check_nodes(
-    problem: &Problem,
-    given: &BTreeMap<(usize, usize), Claim>,
-    of: impl Fn(&WorkerNode) -> &Vec<u32>,
-    violations: &mut Vec<Violation>,
-) {
-    for ((node, gpu_type), claim) in given {
-        let offered = problem.nodes.get(*node).and_then(|n| of(n).get(*gpu_type)).copied().unwrap_or(0);
-        if claim.is_new && claim.gpus > u64::from(offered) {
-            let name = |text: Option<&str>| text.unwrap_or("?").to_owned();
-            violations.push(Violation::Capacity {
-                node: name(problem.nodes.get(*node).map(|n| n.name.as_str())),
-                gpu_type: name(problem.labels.get(*gpu_type).map(String::as_str)),
-                given: claim.gpus,
-                offered: offered.into(),
-            });
-        }
-    }
-}
-
-/// Checks that the ranks on each node have their CPUs and memory.
-fn check_hosts(problem: &Problem, given: &BTreeMap<(usize, usize), Claim>, violations: &mut Vec<Violation>) {
-    for (number, node) in problem.nodes.iter().enumerate() {
-        let Some(host) = node.host else { continue };
-        let own = given.range((number, 0)..(number + 1, 0)).map(|(_, claim)| claim);
-        if !own.clone().any(|claim| claim.is_new) {
-            continue;
-        }
-        let lacks = |room: Option<Room>, wanted: u64| room.is_some_and(|room| wanted > room.free);
-        let sum = |part: fn(&Claim) -> u64| own.clone().map(part).fold(0, u64::saturating_add);
-        for (what, lacks) in [
-            ("CPUs", lacks(host.cpus, sum(|claim| claim.cpus))),
-            ("memory", lacks(host.memory, sum(|claim| claim.memory))),
-        ] {
-            if lacks {
-                violations.push(Violation::Host { node: node.name.to_string(), what });
-            }
-        }
-    }
-}
-
-/// Checks the limits on what all jobs hold together.
-fn check_limits(
-    problem: &Problem,
-    given: [&BTreeMap<(usize, usize), Claim>; 2],
-    violations: &mut Vec<Violation>,
-) {
-    for limit in &problem.limits {
-        for given in given {
-            let own = given.iter().filter(|((_, gpu_type), _)| limit.gpu_types.contains(gpu_type));
-            let own: Vec<&Claim> = own.map(|(_, claim)| claim).collect();
-            let held: u64 = own.iter().map(|claim| claim.gpus).sum();
-            if own.iter().any(|claim| claim.is_new) && held > u64::from(limit.most) {
-                let gpu_type = limit.gpu_types.first().and_then(|own| problem.gpu_types.get(*own));
-                let gpu_type = gpu_type.map_or_else(|| "?".to_owned(), ToString::to_string);
-                violations.push(Violation::Limit { gpu_type, held, most: limit.most });
-            }
-        }
     }
 }
 
@@ -302,7 +205,7 @@ fn check_times(
 ) {
     let batch = job.global_batch as f64;
     let step = match placement.sharing {
-        Sharing::Balanced => balanced_step(job, models, broken),
+        Sharing::Balanced => balanced_step(job, &placement.ranks, broken),
         Sharing::Equal => equal_step(job, models, broken),
     };
     let count = placement.ranks.len() as f64;
@@ -318,9 +221,17 @@ fn check_times(
 
 /// The time in which the ranks together take the batch, by bisection.
 #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-fn balanced_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>) -> f64 {
+fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f64 {
+    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    for rank in ranks {
+        *counts.entry(rank.gpu_type).or_default() += 1;
+    }
+    let models = counts.iter().filter_map(|(gpu_type, count)| Some((job.types[*gpu_type]?, *count)));
+    let models: Vec<(TypeModel, u32)> = models.collect();
     let batch = job.global_batch as f64;
-    let handed_out = |time: f64| models.iter().map(|model| share(job, *model, time)).sum::<f64>();
+    let handed_out = |time: f64| {
+        models.iter().map(|(model, count)| f64::from(*count) * share(job, *model, time)).sum::<f64>()
+    };
     let (mut low, mut high) = (0.0, 1.0);
     while handed_out(high) < batch && high < 1e18 {
         high *= 2.0;
@@ -337,7 +248,7 @@ fn balanced_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>)
         broken.push("has GPUs that cannot hold its batch".into());
     }
     let quantum = job.batch_quantum as f64;
-    if models.iter().any(|model| share(job, *model, high) < quantum * (1.0 - TOLERANCE)) {
+    if models.iter().any(|(model, _)| share(job, *model, high) < quantum * (1.0 - TOLERANCE)) {
         broken.push("has a rank whose best share is below the quantum".into());
     }
     high

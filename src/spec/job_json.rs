@@ -36,6 +36,8 @@ pub fn to_json(job: &Job) -> Value {
     map.extend(required.map(|(key, value)| (key.to_owned(), value)));
     let types = |types: &BTreeSet<GpuType>| types.iter().map(GpuType::as_str).collect();
     put(&mut map, "max_gpus", job.max_gpus.map(Value::from));
+    put(&mut map, "gpus", job.gpus.map(Value::from));
+    put(&mut map, "arrival", (job.arrival.0 > 0.0).then(|| duration_json(job.arrival)));
     put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
     put(&mut map, "estimate", job.estimate.map(|which| json!(which.name())));
     put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
@@ -183,6 +185,8 @@ jobs:
     deadline: 2030-01-31T18:00:00+01:00
     target: {metric: loss, value: 0.5, mode: min}
     retries: 0
+    gpus: 4
+    arrival: 1h30m
 "#,
         );
     }

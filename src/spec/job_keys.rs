@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 34] = [
+pub const JOB_KEYS: [JobKey; 36] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
@@ -50,6 +50,12 @@ pub const JOB_KEYS: [JobKey; 34] = [
     optional("weight", "0.000001 to 1000000", "1", "Weight of the job in `--objective weighted`."),
     optional("min_gpus", "whole number", "1", "Minimum number of GPUs."),
     optional("max_gpus", "whole number", "", "Maximum number of GPUs. Default: no limit."),
+    optional(
+        "gpus",
+        "whole number",
+        "",
+        "Number of GPUs that the owner asks for. Alone, it sets min_gpus and max_gpus. Beside them, policies that give every job a fixed number of GPUs use it, and the others use the range. Default: min_gpus.",
+    ),
     optional(
         "gpu_types",
         "list of GPU types",
@@ -140,6 +146,12 @@ pub const JOB_KEYS: [JobKey; 34] = [
         "date and time, such as 2030-01-31T18:00:00",
         "",
         "When the job should be done. Checked and stored, but not used yet.",
+    ),
+    optional(
+        "arrival",
+        "duration, such as 90s or 1h30m",
+        "0s",
+        "When the job arrives, counted from the start of the trace. Only hsched simulate uses it.",
     ),
     optional(
         "target",

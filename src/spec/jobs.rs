@@ -10,7 +10,7 @@ use super::launch;
 use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
 use super::size::parse_size_or_bytes;
-use crate::model::{Bytes, Estimates, GoalMode, Job, JobName, Precision, Target};
+use crate::model::{Bytes, Estimates, GoalMode, Job, JobName, Precision, Seconds, Target};
 
 /// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
 const COUNT_LIMIT: u64 = 1_000_000_000_000;
@@ -31,6 +31,18 @@ const DEADLINE_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
 /// # Errors
 /// When the text is not YAML or not a job file; all problems are listed.
 pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
+    read_jobs(text, true)
+}
+
+/// Returns the jobs of a trace: a job file whose jobs may lack a command.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_trace(text: &str) -> Result<Vec<Job>, Problems> {
+    read_jobs(text, false)
+}
+
+fn read_jobs(text: &str, runs: bool) -> Result<Vec<Job>, Problems> {
     read_file(text, |root| {
         if root.is_list() {
             root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
@@ -43,11 +55,11 @@ pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
             list.report(ValueError::new("must hold at least one job"));
         }
         let mut lines = BTreeMap::new();
-        all(items.iter().map(|item| read_job(item, &mut lines)))
+        all(items.iter().map(|item| read_job(item, runs, &mut lines)))
     })
 }
 
-fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
+fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
     let fields = value.fields(&JOB_KEYS.map(|key| key.name));
     let name = read_name(&fields, lines);
     let model = fields.get("model").map(|value| value.parsed(label));
@@ -62,8 +74,11 @@ fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<J
     });
     let throughput = fields.or("throughput", BTreeMap::new(), |value| by_type(value, read_speed));
     let weight = fields.or("weight", 1.0, read_weight);
-    let min_gpus = fields.or("min_gpus", 1, |value| value.whole_u32(1..=GPU_LIMIT));
-    let max_gpus = fields.or("max_gpus", None, |value| value.whole_u32(1..=GPU_LIMIT).map(Some));
+    let gpus = fields.or("gpus", None, |value| value.whole_u32(1..=GPU_LIMIT).map(Some));
+    let is_range = ["min_gpus", "max_gpus"].iter().any(|key| fields.get(key).is_some());
+    let alone = gpus.flatten().filter(|_| !is_range);
+    let min_gpus = fields.or("min_gpus", alone.unwrap_or(1), |value| value.whole_u32(1..=GPU_LIMIT));
+    let max_gpus = fields.or("max_gpus", alone, |value| value.whole_u32(1..=GPU_LIMIT).map(Some));
     let gpu_types = fields.or("gpu_types", None, |value| read_types(value).map(Some));
     let max_batch =
         fields.or("max_batch", BTreeMap::new(), |value| by_type(value, |item| item.whole(1..=COUNT_LIMIT)));
@@ -72,10 +87,11 @@ fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<J
     let deadline = fields.or("deadline", None, |value| value.parsed(check_deadline).map(Some));
     let target = fields.or("target", None, |value| read_target(value).map(Some));
     let estimate = fields.or("estimate", None, |value| value.word_of(&Estimates::NAMES).map(Some));
+    let arrival = fields.or("arrival", Seconds(0.0), Value::duration);
     let retries = fields.or("retries", 3, |value| value.whole_u32(0..=1_000_000));
-    let launch = launch::read(&fields);
+    let launch = launch::read(&fields, runs);
     check_batches(&fields, batch, quantum, min_gpus);
-    check_gpu_range(&fields, min_gpus, max_gpus.flatten());
+    check_gpu_range(&fields, (min_gpus, max_gpus.flatten()), gpus.flatten());
 
     let (name, samples, batch) = (name?, samples?, batch?);
     Some(Job {
@@ -92,6 +108,8 @@ fn read_job(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> Option<J
         weight: weight?,
         min_gpus: min_gpus?,
         max_gpus: max_gpus?,
+        gpus: gpus?,
+        arrival: arrival?,
         gpu_types: gpu_types?,
         max_batch: max_batch?,
         accumulate: accumulate?,
@@ -169,7 +187,8 @@ fn check_batches(fields: &Fields<'_>, batch: Option<u64>, quantum: Option<u64>, 
         if let Some(value) = fields.get("batch_quantum") {
             value.report(ValueError::new(format!("{quantum} does not divide global_batch {batch}")));
         }
-    } else if let (Some(min_gpus), Some(value)) = (min_gpus, fields.get("min_gpus"))
+    } else if let (Some(min_gpus), Some(value)) =
+        (min_gpus, fields.get("min_gpus").or_else(|| fields.get("gpus")))
         && u64::from(min_gpus) > batch / quantum
     {
         let most = batch / quantum;
@@ -179,11 +198,18 @@ fn check_batches(fields: &Fields<'_>, batch: Option<u64>, quantum: Option<u64>, 
     }
 }
 
-fn check_gpu_range(fields: &Fields<'_>, min_gpus: Option<u32>, max_gpus: Option<u32>) {
-    if let (Some(min), Some(max), Some(value)) = (min_gpus, max_gpus, fields.get("max_gpus"))
+fn check_gpu_range(fields: &Fields<'_>, (min, max): (Option<u32>, Option<u32>), gpus: Option<u32>) {
+    if let (Some(min), Some(max), Some(value)) = (min, max, fields.get("max_gpus"))
         && min > max
     {
         value.report(ValueError::new(format!("{max} is less than min_gpus {min}")));
+    }
+    let Some((gpus, value)) = gpus.zip(fields.get("gpus")) else { return };
+    if let Some(min) = min.filter(|min| gpus < *min) {
+        value.report(ValueError::new(format!("{gpus} is less than min_gpus {min}")));
+    }
+    if let Some(max) = max.filter(|max| gpus > *max) {
+        value.report(ValueError::new(format!("{gpus} is more than max_gpus {max}")));
     }
 }
 
@@ -210,6 +236,20 @@ mod tests {
         assert_eq!((job.model.as_str(), job.syncs_per_epoch, job.batch_quantum), ("a", 4, 1));
         assert_eq!((job.weight, job.min_gpus, job.max_gpus, job.retries), (1.0, 1, None, 3));
         assert!(job.accumulate && job.throughput.is_empty() && job.gpu_types.is_none());
+    }
+
+    #[test]
+    fn gpus_alone_fix_the_number_and_beside_a_range_leave_it() {
+        let range = |more: &str| {
+            let jobs = parse(&format!("jobs: [{{{LEAST}, {more}}}]")).expect("a job");
+            (jobs[0].min_gpus, jobs[0].max_gpus, jobs[0].gpus)
+        };
+        assert_eq!(range("gpus: 4"), (4, Some(4), Some(4)));
+        assert_eq!(range("gpus: 4, min_gpus: 2"), (2, None, Some(4)));
+        assert_eq!(range("gpus: 4, max_gpus: 8"), (1, Some(8), Some(4)));
+        assert_snapshot!(check("gpus: 4, min_gpus: 5, max_gpus: 8"), @"line 3: jobs[0].gpus: 4 is less than min_gpus 5");
+        assert_snapshot!(check("gpus: 4, max_gpus: 3"), @"line 3: jobs[0].gpus: 4 is more than max_gpus 3");
+        assert_snapshot!(check("gpus: 301"), @"line 3: jobs[0].gpus: 301 is more than the 300 ranks among which global_batch can be split");
     }
 
     #[test]

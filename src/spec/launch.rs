@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use super::duration::parse_duration;
 use super::problem::{ValueError, quoted};
 use super::reader::{Fields, Value, all};
 use super::size::parse_size;
@@ -19,15 +18,19 @@ const RESERVED_PREFIXES: [&str; 3] = ["HSCHED_", "SLURM_", "hs_"];
 /// Longest name of an environment variable taken.
 const NAME_LIMIT: usize = 200;
 
-pub(super) fn read(fields: &Fields<'_>) -> Option<Launch> {
+/// Reads how a job is started; one that never `runs` may lack its command, and has none then.
+pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
     let option = |key| fields.or(key, None, |value| value.parsed(slurm_name).map(Some));
-    let command = fields.required("command").and_then(read_command);
+    let command = match fields.get("command") {
+        None if !runs => Some(Command::Words(Vec::new())),
+        _ => fields.required("command").and_then(read_command),
+    };
     let env = fields.or("env", Vec::new(), read_env);
     let setup = fields.or("setup", Vec::new(), read_lines);
     let node_setup = fields.or("node_setup", Vec::new(), read_lines);
     let workdir = fields.or("workdir", None, |value| value.parsed(path).map(Some));
     let (account, partition, qos) = (option("account"), option("partition"), option("qos"));
-    let time = fields.or("time", None, |value| value.parsed(positive_duration).map(Some));
+    let time = fields.or("time", None, |value| positive(value).map(Some));
     let cpus_per_gpu = fields.or("cpus_per_gpu", None, |value| value.whole_u32(1..=1_000_000).map(Some));
     let memory_per_gpu = fields.or("memory_per_gpu", None, |value| value.parsed(parse_size).map(Some));
     let sbatch = fields.or("sbatch", Vec::new(), read_words);
@@ -96,9 +99,10 @@ fn path(text: &str) -> Result<String, ValueError> {
     one_line(text)
 }
 
-fn positive_duration(text: &str) -> Result<Seconds, ValueError> {
-    let duration = parse_duration(text)?;
-    if duration.0 > 0.0 { Ok(duration) } else { Err(ValueError::new("must be above 0")) }
+fn positive(value: &Value<'_>) -> Option<Seconds> {
+    let duration = value.duration()?;
+    let checked = if duration.0 > 0.0 { Ok(duration) } else { Err(ValueError::new("must be above 0")) };
+    value.accept(checked)
 }
 
 fn read_command(value: &Value<'_>) -> Option<Command> {
@@ -171,7 +175,7 @@ fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
 fn read_checkpoint(value: &Value<'_>) -> Option<Checkpoint> {
     let fields = value.fields(&["dir", "grace", "restart_cost"]);
     let dir = fields.or("dir", None, |value| value.parsed(path).map(Some));
-    let grace = fields.or("grace", None, |value| value.parsed(parse_duration).map(Some));
-    let restart_cost = fields.or("restart_cost", None, |value| value.parsed(parse_duration).map(Some));
+    let grace = fields.or("grace", None, |value| value.duration().map(Some));
+    let restart_cost = fields.or("restart_cost", None, |value| value.duration().map(Some));
     Some(Checkpoint { dir: dir?, grace: grace?, restart_cost: restart_cost? })
 }

@@ -7,13 +7,19 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
 use super::problem::{Problem, Problems, ValueError, nearest, quoted};
 use super::yaml::{self, Kind, Node};
+use crate::model::Seconds;
 
 /// Where readers leave what they found wrong.
 #[derive(Default)]
-pub(super) struct Sink(RefCell<Vec<Problem>>);
+pub(super) struct Sink {
+    problems: RefCell<Vec<Problem>>,
+    /// Whether a bare number is a duration in seconds, as in JSON.
+    bare_seconds: bool,
+}
 
 /// A value with its path, and where to report.
 #[derive(Clone)]
@@ -35,14 +41,20 @@ pub(super) struct Fields<'a> {
 /// When the text is not YAML, or `read` reported anything.
 pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
     let node = yaml::parse(text)?;
-    let sink = Sink::default();
+    let sink = Sink { bare_seconds: is_json(text), ..Sink::default() };
     let result = read(&Value { node: &node, path: String::new(), sink: &sink });
-    let problems = sink.0.into_inner();
+    let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.
         let message = "could not be read".to_owned();
         Problems::from(Problem { line: 1, path: String::new(), message, hint: None })
     })
+}
+
+/// Returns whether a text begins as a JSON object: with a key in quotation marks.
+fn is_json(text: &str) -> bool {
+    let inside = text.trim_start().strip_prefix('{');
+    inside.is_some_and(|inside| inside.trim_start().starts_with('"'))
 }
 
 impl<'a> Value<'a> {
@@ -54,7 +66,7 @@ impl<'a> Value<'a> {
     pub(super) fn report(&self, error: ValueError) {
         let ValueError { message, hint } = error;
         let problem = Problem { line: self.node.line, path: self.path.clone(), message, hint };
-        self.sink.0.borrow_mut().push(problem);
+        self.sink.problems.borrow_mut().push(problem);
     }
 
     /// Unwraps a result, reporting its error.
@@ -74,6 +86,18 @@ impl<'a> Value<'a> {
     /// Reads a text that `parse` understands.
     pub(super) fn parsed<T>(&self, parse: impl FnOnce(&str) -> Result<T, ValueError>) -> Option<T> {
         self.text().and_then(|text| self.accept(parse(text)))
+    }
+
+    /// Reads a duration; in JSON a bare number is seconds.
+    pub(super) fn duration(&self) -> Option<Seconds> {
+        let bare = self.plain().filter(|_| self.sink.bare_seconds).filter(|text| parse_number(text).is_ok());
+        match bare {
+            Some(_) => {
+                let range = "from 0 to 1e9 seconds";
+                self.ranged(|number| (0.0..=1e9).contains(&number).then_some(Seconds(number)), range)
+            }
+            None => self.parsed(parse_duration),
+        }
     }
 
     /// Reads a whole number within the range.
@@ -281,7 +305,7 @@ impl Report<'_> {
     fn report(&self, error: ValueError) {
         let ValueError { message, hint } = error;
         let problem = Problem { line: self.line, path: self.path.to_owned(), message, hint };
-        self.sink.0.borrow_mut().push(problem);
+        self.sink.problems.borrow_mut().push(problem);
     }
 }
 

@@ -66,6 +66,7 @@ mod real_records;
 mod real_setup;
 mod real_stop;
 mod real_watch;
+mod replay;
 mod sandbox;
 mod simulate;
 mod simulate_stories;

@@ -1,7 +1,7 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
 use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched::policy::{JobModel, Objective, Problem, Standing, TypeModel, WorkerNode};
+use hsched::policy::{Changed, JobModel, Objective, Problem, Standing, TypeModel, WorkerNode};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {
@@ -27,6 +27,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         weight: 1.0,
         min_gpus: 1,
         max_gpus: 512,
+        asks: 1,
         accumulate: true,
         types: rates.iter().map(|rate| Some(model(rate))).collect(),
         unusable: Vec::new(),
@@ -35,7 +36,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         remarks: Vec::new(),
         may_use: vec![true; rates.len()],
         needs: RankNeeds::default(),
-        standing: Standing { epochs_left: epochs, ..Standing::default() },
+        standing: Standing::of_epochs(epochs),
     }
 }
 
@@ -56,6 +57,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
+        changed: Changed::All,
     }
 }
 
@@ -114,6 +116,7 @@ fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
                 weight: f64::from(weight + 1),
                 min_gpus: min,
                 max_gpus: max.map_or(quanta, |max| (min + max).min(quanta)),
+                asks: min,
                 accumulate,
                 may_use: vec![true; types.len()],
                 types,

@@ -97,7 +97,7 @@ impl Scene<'_> {
 
     fn residents(&self) -> Vec<Resident<'_>> {
         let resident = |job: usize, hold| match hold {
-            &Hold { stage: Stage::Running { epoch, under_way, movable }, .. } => {
+            &Hold { stage: Stage::Running { epoch, under_way, movable, .. }, .. } => {
                 Some(Resident { job, hold, epoch, under_way, movable })
             }
             _ => None,

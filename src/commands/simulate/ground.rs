@@ -1,0 +1,69 @@
+//! What is simulated: the trace's jobs with their speeds, on a cluster that nobody else uses.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::commands::context::Context;
+use crate::commands::input::{self, ClusterArgs, Seen};
+use crate::commands::offer::keep_partitions;
+use crate::commands::speeds::SpeedArgs;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{Cluster, Holdings, RankNeeds};
+use crate::policy::{Grounds, Problem};
+use crate::replay::Trace;
+use crate::trace;
+
+/// Returns the trace of a file on a cluster.
+///
+/// # Errors
+/// When a file or setting is wrong, or Slurm does not answer.
+pub(super) fn ground(
+    context: &Context,
+    path: &Path,
+    cluster: &ClusterArgs,
+    speeds: &SpeedArgs,
+) -> Result<Trace, Failure> {
+    let text = input::text(path)?;
+    let jobs = trace::parse(&text).map_err(|error| match error {
+        trace::TraceError::Problems(problems) => {
+            Failure::new(Exit::BadInput, problems.in_file(&input::name(path)))
+        }
+        error @ trace::TraceError::Csv { .. } => {
+            Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path)))
+        }
+    })?;
+    let Seen { mut cluster, mut notes } = input::cluster(context, cluster)?;
+    vacate(&mut cluster);
+    let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
+    let types = Problem::types_of(&cluster);
+    let speeds = speeds.matrix(context, &jobs, &types)?;
+    let defaults = &context.settings.jobs;
+    let needs: Vec<RankNeeds> = jobs.iter().map(|job| defaults.rank_needs(job)).collect();
+    let grounds = Grounds {
+        cluster: &cluster,
+        access: &access,
+        held: &Holdings::new(),
+        needs: &needs,
+        capacity: &BTreeMap::new(),
+        rates: (context.settings.network, context.settings.intra_node),
+    };
+    let problem = Problem::live(grounds, &jobs, &speeds)
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    for note in notes {
+        context.terminal.say(&note);
+    }
+    Ok(Trace::new(problem, &jobs))
+}
+
+/// In a simulation nobody else is on the cluster.
+fn vacate(cluster: &mut Cluster) {
+    for node in &mut cluster.nodes {
+        for stock in &mut node.gpus {
+            stock.used = 0;
+        }
+        for usage in [&mut node.cpus, &mut node.memory].into_iter().flatten() {
+            usage.used = 0;
+        }
+    }
+}

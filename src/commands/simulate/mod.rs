@@ -1,0 +1,164 @@
+//! `hsched simulate`: what policies would make of a trace.
+
+mod ground;
+mod output;
+mod sweep;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::builder::PossibleValuesParser;
+
+use crate::clock::Clock;
+use crate::commands::cli::{Subcommand, print};
+use crate::commands::context::Context;
+use crate::commands::input::ClusterArgs;
+use crate::commands::simulate::ground::ground;
+use crate::commands::simulate::output::{EventFile, Format, results};
+use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
+use crate::commands::speeds::SpeedArgs;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Seconds;
+use crate::policy::{self, Parameters, Repacking};
+use crate::replay::{Incidents, Loses, Options, Record};
+use crate::settings::Flag;
+use crate::spec;
+
+/// Simulate policies on a trace of jobs that come and go: what they would do to your week
+///
+/// Replays the trace under each policy and compares completion times, waiting times and GPU use. A trace is a job file with
+/// the key `arrival` (and `gpus`, what the owner asks for), or CSV with these keys as columns. Changes nothing, and asks
+/// Slurm only for the cluster, if no file is given.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Trace: a job file (YAML or JSON) or CSV; - reads standard input.
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes.
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',', required = true,
+          value_parser = PossibleValuesParser::new(policy::names_over_time()))]
+    policy: Vec<String>,
+    /// Decide only at multiples of this.
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    round: Option<Seconds>,
+    /// End after so many rounds.
+    #[arg(long, value_name = "N", requires = "round")]
+    rounds: Option<u64>,
+    /// Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    restart_cost: Option<Seconds>,
+    /// What a stopped job loses: nothing, or the epoch under way.
+    #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = PossibleValuesParser::new(["nothing", "epoch"]))]
+    lose: String,
+    /// Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no,
+    /// where there is room, or also where others make room.
+    #[arg(long, value_name = "HOW", default_value = "full", value_parser = PossibleValuesParser::new(Repacking::NAMES.map(|(name, _)| name)))]
+    repack: String,
+    /// Policies see each job's work off by a random factor between 1 - NOISE and 1 + NOISE.
+    #[arg(long, value_name = "NOISE", default_value_t = 0.0, value_parser = noise)]
+    noise: f64,
+    /// Mean time between failures of a running job [default: none fail].
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    job_failures: Option<Seconds>,
+    /// Mean time between failures of a node [default: none fail].
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    node_failures: Option<Seconds>,
+    /// How long a failed node is down.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = positive)]
+    node_repair: Seconds,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Repeat for several values: load=0.5,0.8,1 seed=0..9 restart-cost=0s,60s noise=0,0.3; may be given several times.
+    ///
+    /// `load` moves the arrivals apart or together, so that the jobs ask for that part of the cluster. Results of several
+    /// seeds are averaged.
+    #[arg(long, value_name = "WHAT=VALUES", value_parser = Axis::parse, conflicts_with = "events")]
+    sweep: Vec<Axis>,
+    /// Write all events to this file as JSON lines, policy by policy; - writes them to standard output.
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    speeds: SpeedArgs,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn flags(&self) -> Vec<Flag> {
+        self.speeds.flags()
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let trace = Arc::new(ground(context, &self.trace, &self.cluster, &self.speeds)?);
+        let cells = cells(&trace, &self.options(context), &self.sweep)?;
+        let clock = &context.clock;
+        let elapsed = || clock.elapsed().as_secs_f64();
+        let runner = Runner { policies: &self.policy, parameters: self.parameters(), elapsed: &elapsed };
+        let Results { runs, events } = match &self.events {
+            Some(path) => {
+                let mut file = EventFile::create(path, &trace);
+                let runs = runner.one_by_one(&cells[0], &mut |policy, event| file.add(policy, event))?;
+                Results { runs, events: Some(file.finish(context)?) }
+            }
+            None => Results { runs: runner.all(&cells)?, events: None },
+        };
+        let kind = (self.format, !self.sweep.is_empty());
+        let after_events = events.is_some_and(|own| own.to_stdout);
+        let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
+        let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
+        print(context, &results(kind, &cells, runs, after_events, context.terminal)?)?;
+        Ok(if all_ended || self.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
+    }
+}
+
+impl Args {
+    fn parameters(&self) -> Parameters {
+        let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
+        Parameters {
+            repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
+            ..Parameters::default()
+        }
+    }
+
+    fn options(&self, context: &Context) -> Options {
+        Options {
+            seed: self.seed,
+            restart_cost: self.restart_cost,
+            usual_restart_cost: context.settings.restart_cost,
+            noise: self.noise,
+            round: self.round,
+            rounds: self.rounds,
+            loses: if self.lose == "epoch" { Loses::Epoch } else { Loses::Nothing },
+            incidents: Incidents {
+                job_failures: self.job_failures,
+                node_failures: self.node_failures,
+                repair: self.node_repair,
+                outages: Vec::new(),
+            },
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Seconds, String> {
+    spec::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn positive(text: &str) -> Result<Seconds, String> {
+    let time = duration(text)?;
+    if time.0 > 0.0 { Ok(time) } else { Err("must be above 0".to_owned()) }
+}
+
+/// Returns the error of estimates that a command line gives.
+fn noise(text: &str) -> Result<f64, String> {
+    let number = spec::parse_number(text).map_err(|error| error.to_string())?;
+    if (0.0..1.0).contains(&number) { Ok(number) } else { Err("must be at least 0 and below 1".to_owned()) }
+}

@@ -1,0 +1,108 @@
+//! What a simulation prints: a table with pictures, JSON, CSV, and the lines of events.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::commands::cli::{json_text, print};
+use crate::commands::context::Context;
+use crate::commands::simulate::sweep::{Cell, Run};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::replay::{Event, Trace};
+use crate::ui::{
+    Simulated, Terminal, event_json, simulation_csv, simulation_json, simulation_table, sweep_json,
+    sweep_table, write_output,
+};
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// A table with pictures.
+    #[default]
+    Table,
+    /// JSON.
+    Json,
+    /// CSV, a line for each run.
+    Csv,
+}
+
+/// The lines of events, collected.
+pub(super) struct EventFile<'a> {
+    path: PathBuf,
+    trace: &'a Trace,
+    /// Names of jobs by their places in the file.
+    names: Vec<&'a str>,
+    text: String,
+}
+
+/// Where the events went.
+pub(super) struct EventText {
+    /// Whether they are on stdout, where the summary is their last line.
+    pub to_stdout: bool,
+}
+
+impl<'a> EventFile<'a> {
+    pub(super) fn create(path: &Path, trace: &'a Trace) -> Self {
+        let mut names = vec![""; trace.jobs.len()];
+        for entry in &trace.jobs {
+            names[entry.place] = entry.model.name.as_str();
+        }
+        Self { path: path.to_owned(), trace, names, text: String::new() }
+    }
+
+    pub(super) fn add(&mut self, policy: &str, event: &Event) {
+        let line = event_json(&self.trace.problem, &self.names, policy, event);
+        self.text.push_str(&line.to_string());
+        self.text.push('\n');
+    }
+
+    /// Writes all lines.
+    ///
+    /// # Errors
+    /// When the file or stdout cannot be written.
+    pub(super) fn finish(self, context: &Context) -> Result<EventText, Failure> {
+        let to_stdout = self.path == Path::new("-");
+        if to_stdout {
+            print(context, &self.text)?;
+        } else {
+            write_output(&self.path, &self.text).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.path.display()))
+            })?;
+        }
+        Ok(EventText { to_stdout })
+    }
+}
+
+/// Returns the results as text; after events on stdout they are one line, the last of them.
+///
+/// # Errors
+/// Never for values made here; a fault of hsched otherwise.
+pub(super) fn results(
+    (format, is_sweep): (Format, bool),
+    cells: &[Cell],
+    runs: Vec<Run>,
+    after_events: bool,
+    terminal: Terminal,
+) -> Result<String, Failure> {
+    let simulated = |Run { cell, policy, record }: Run| {
+        let Cell { trace, options, values } = cells[cell].clone();
+        Simulated::new(trace, options, values, policy, record)
+    };
+    let all: Vec<Simulated> = runs.into_iter().map(simulated).collect();
+    if after_events {
+        let mut summary = json!({ "event": "summary" });
+        if let (Value::Object(line), Value::Object(own)) = (&mut summary, simulation_json(&all)) {
+            line.extend(own);
+        }
+        return Ok(format!("{summary}\n"));
+    }
+    match format {
+        Format::Json if is_sweep => json_text(&sweep_json(&all)),
+        Format::Json => json_text(&simulation_json(&all)),
+        Format::Csv => Ok(simulation_csv(&all)),
+        Format::Table if is_sweep => Ok(sweep_table(&all, terminal)),
+        Format::Table => Ok(simulation_table(&all, terminal)),
+    }
+}

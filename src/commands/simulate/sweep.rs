@@ -1,0 +1,258 @@
+//! The runs of a simulation: every policy in every cell of the sweep, on all cores.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::commands::simulate::output::EventText;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Seconds;
+use crate::policy::{self, Parameters, PolicyError};
+use crate::replay::{Event, Hooks, Options, Record, ReplayError, Trace, replay};
+use crate::spec;
+use crate::ui::Progress;
+
+/// What is varied, with its values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Axis {
+    Load(Vec<f64>),
+    Seed(Vec<u64>),
+    RestartCost(Vec<Seconds>),
+    Noise(Vec<f64>),
+}
+
+/// One way in which the trace is replayed.
+#[derive(Clone)]
+pub(super) struct Cell {
+    pub trace: Arc<Trace>,
+    pub options: Options,
+    /// What is varied and not averaged, with its value here; names are those of the JSON.
+    pub values: Vec<(&'static str, f64)>,
+}
+
+/// One replay.
+pub(super) struct Run {
+    /// The place of its cell.
+    pub cell: usize,
+    pub policy: String,
+    /// Why there is none: the problem is too large for the policy.
+    pub record: Result<Record, String>,
+}
+
+/// What comes of a replay: its record, or why the policy cannot treat the trace.
+type Outcome = Result<Result<Record, String>, Failure>;
+
+/// All replays, and the events where they were wanted.
+pub(super) struct Results {
+    pub runs: Vec<Run>,
+    pub events: Option<EventText>,
+}
+
+/// The most values of one axis.
+const MOST_VALUES: u64 = 10_000;
+
+impl Axis {
+    /// Reads `load=0.5,0.8` or `seed=0..9`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (name, values) = text.split_once('=').ok_or("must be WHAT=VALUES, such as seed=0..9")?;
+        match name {
+            "load" => Ok(Self::Load(numbers(values, 0.001..=1000.0)?)),
+            "noise" => Ok(Self::Noise(numbers(values, 0.0..=0.999)?)),
+            "seed" => Ok(Self::Seed(whole_numbers(values)?)),
+            "restart-cost" => {
+                let duration = |text| spec::parse_duration(text).map_err(|error| error.to_string());
+                Ok(Self::RestartCost(values.split(',').map(duration).collect::<Result<_, _>>()?))
+            }
+            _ => Err(format!("{name:?} cannot be varied; load, seed, restart-cost and noise can")),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Load(_) => "load",
+            Self::Seed(_) => "seed",
+            Self::RestartCost(_) => "restart_cost_s",
+            Self::Noise(_) => "noise",
+        }
+    }
+}
+
+fn numbers(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<Vec<f64>, String> {
+    let number = |part: &str| {
+        let number = spec::parse_number(part).map_err(|error| error.to_string())?;
+        let wrong = || format!("must be from {} to {}, got {part}", range.start(), range.end());
+        range.contains(&number).then_some(number).ok_or_else(wrong)
+    };
+    text.split(',').map(number).collect()
+}
+
+fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
+    let number = |part: &str| spec::parse_whole(part, 0..=u64::MAX).map_err(|error| error.to_string());
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if last < first || last - first >= MOST_VALUES {
+                    return Err(format!("{part} must go up, by less than {MOST_VALUES}"));
+                }
+                all.extend(first..=last);
+            }
+            None => all.push(number(part)?),
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the cells of a sweep: every combination of its values, seeds last.
+///
+/// # Errors
+/// When an axis is given twice, or the trace has no load to vary.
+pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Result<Vec<Cell>, Failure> {
+    let mut cells = vec![Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new() }];
+    let mut axes: Vec<&Axis> = sweep.iter().collect();
+    axes.sort_by_key(|axis| matches!(axis, Axis::Seed(_)));
+    for (place, axis) in axes.iter().enumerate() {
+        if axes[..place].iter().any(|other| other.name() == axis.name()) {
+            let message = format!("--sweep {} is given twice", axis.name());
+            return Err(Failure::new(Exit::Usage, message).hint("list all its values in one"));
+        }
+        let mut loads = BTreeMap::new();
+        if let Axis::Load(values) = axis {
+            for value in values {
+                let scaled = trace.with_load(*value).ok_or_else(|| {
+                    let message =
+                        "the trace has no load to vary: all its jobs arrive at once, or none can run";
+                    Failure::new(Exit::BadInput, message)
+                })?;
+                loads.insert(value.to_bits(), Arc::new(scaled));
+            }
+        }
+        cells = cells.iter().flat_map(|cell| cell.varied(axis, &loads)).collect();
+    }
+    Ok(cells)
+}
+
+impl Cell {
+    fn varied(&self, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Self> {
+        let with = |value: f64, change: &dyn Fn(&mut Self)| {
+            let mut cell = self.clone();
+            cell.values.push((axis.name(), value));
+            change(&mut cell);
+            cell
+        };
+        match axis {
+            Axis::Load(values) => {
+                let load =
+                    |&value: &f64| with(value, &|cell| cell.trace = Arc::clone(&loads[&value.to_bits()]));
+                values.iter().map(load).collect()
+            }
+            Axis::RestartCost(values) => {
+                let cost = |&value: &Seconds| with(value.0, &|cell| cell.options.restart_cost = Some(value));
+                values.iter().map(cost).collect()
+            }
+            Axis::Noise(values) => {
+                values.iter().map(|&value| with(value, &|cell| cell.options.noise = value)).collect()
+            }
+            Axis::Seed(values) => {
+                let seeded = |&seed: &u64| {
+                    let options = Options { seed, ..self.options.clone() };
+                    Self { options, ..self.clone() }
+                };
+                values.iter().map(seeded).collect()
+            }
+        }
+    }
+}
+
+/// What replays.
+pub(super) struct Runner<'a> {
+    pub policies: &'a [String],
+    pub parameters: Parameters,
+    /// The time that has passed, in seconds.
+    pub elapsed: &'a (dyn Fn() -> f64 + Sync),
+}
+
+impl Runner<'_> {
+    /// Replays one cell, a policy after the other, and tells of every event.
+    ///
+    /// # Errors
+    /// When a policy breaks its rules.
+    pub(super) fn one_by_one(
+        &self,
+        cell: &Cell,
+        event: &mut dyn FnMut(&str, &Event),
+    ) -> Result<Vec<Run>, Failure> {
+        let progress = Progress::start("simulating".to_owned());
+        let mut runs = Vec::new();
+        for name in self.policies {
+            let say =
+                |ended| progress.say(format!("simulating {name}: {ended} of {} jobs", cell.trace.jobs.len()));
+            let record = self.run(cell, name, &mut |own| event(name, own), &say)?;
+            runs.push(Run { cell: 0, policy: name.clone(), record });
+        }
+        Ok(runs)
+    }
+
+    /// Replays all cells under all policies, on all cores; in the order of the cells, then of the policies.
+    ///
+    /// # Errors
+    /// When a policy breaks its rules.
+    pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
+        let tasks: Vec<(usize, &String)> =
+            (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let results: Mutex<BTreeMap<usize, Outcome>> = Mutex::default();
+        let progress = Progress::start("simulating".to_owned());
+        let say = |name: &str, ended: usize| {
+            let all = if tasks.len() == 1 {
+                String::new()
+            } else {
+                format!("{} of {} runs, ", done.load(Ordering::Relaxed), tasks.len())
+            };
+            progress.say(format!("simulating: {all}{name} {ended} of {} jobs", cells[0].trace.jobs.len()));
+        };
+        let work = || {
+            loop {
+                let task = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&(cell, name)) = tasks.get(task) else { break };
+                let result = self.run(&cells[cell], name, &mut |_| (), &|ended| say(name, ended));
+                done.fetch_add(1, Ordering::Relaxed);
+                results.lock().unwrap_or_else(PoisonError::into_inner).insert(task, result);
+            }
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(tasks.len());
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let run = |((cell, name), record): (&(usize, &String), Outcome)| {
+            Ok(Run { cell: *cell, policy: (*name).clone(), record: record? })
+        };
+        tasks.iter().zip(results.into_values()).map(run).collect()
+    }
+
+    fn run(
+        &self,
+        cell: &Cell,
+        name: &str,
+        event: &mut dyn FnMut(&Event),
+        progress: &dyn Fn(usize),
+    ) -> Outcome {
+        let mut policy = policy::find_over_time(name, self.parameters)
+            .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
+        let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
+        match replay(&cell.trace, &cell.options, policy.as_mut(), hooks) {
+            Ok(record) => Ok(Ok(record)),
+            // A problem too large for one policy says nothing of the others.
+            Err(ReplayError::Policy(error @ PolicyError::TooLarge { .. })) => Ok(Err(error.to_string())),
+            Err(error) => Err(Failure::from_error(Exit::Internal, &error)
+                .hint("please report this, with the trace and the cluster file")),
+        }
+    }
+}

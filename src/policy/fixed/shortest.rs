@@ -1,0 +1,43 @@
+//! The job that is done soonest comes first, by time (`srtf`) or by time and GPUs (`srsf`).
+
+use crate::policy::fixed::line::{Rank, order};
+use crate::policy::fixed::{Desk, Rates};
+use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem, Repacking};
+
+/// Shortest remaining time, or service, first.
+pub(super) struct Shortest {
+    name: &'static str,
+    /// Whether a job counts as many times as it asks for GPUs.
+    counts_gpus: bool,
+    desk: Desk,
+}
+
+impl Shortest {
+    pub(super) fn time(repacking: Repacking) -> Self {
+        Self { name: "srtf", counts_gpus: false, desk: Desk::new(repacking) }
+    }
+
+    pub(super) fn service(repacking: Repacking) -> Self {
+        Self { name: "srsf", counts_gpus: true, desk: Desk::new(repacking) }
+    }
+}
+
+impl Policy for Shortest {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let Self { counts_gpus, desk, .. } = self;
+        let rank = |model: &JobModel, rates: &Rates| -> Rank {
+            let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
+            let left = model.standing.left(problem.now) / rates.best * gpus;
+            (order(left), order(model.standing.arrival.0))
+        };
+        desk.sync(problem, &rank);
+        let rates: &[Rates] = &desk.rates.clone();
+        let running = desk.running(|job, seat| rank(&problem.jobs[job], &rates[seat.kind]));
+        let wants = desk.in_order(&running);
+        Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
+    }
+}

@@ -1,0 +1,116 @@
+//! A placer that places all jobs anew whenever one comes or goes, whatever that costs: what static planning is over time.
+
+use std::collections::BTreeSet;
+
+use crate::policy::alternative::one_type;
+use crate::policy::floor::{Floor, Want};
+use crate::policy::{Budget, Extract, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
+
+/// Parts of an epoch in which placers count what jobs have left: only the ratios matter to them.
+const PARTS: f64 = 1e6;
+
+/// A placer with plain resets.
+pub(super) struct Resets {
+    placer: Box<dyn Placer>,
+    floor: Floor,
+    repacking: Repacking,
+}
+
+impl Resets {
+    pub(super) fn new(placer: Box<dyn Placer>, repacking: Repacking) -> Self {
+        Self { placer, floor: Floor::default(), repacking }
+    }
+
+    /// Returns the jobs that take part: all, or the shortest while the fewest GPUs that they can do with are there.
+    fn chosen(&self, problem: &Problem) -> Vec<usize> {
+        let takes_part = |job: &usize| {
+            let standing = &problem.jobs[*job].standing;
+            standing.is_ready() || standing.running().next().is_some()
+        };
+        let alone = |job: usize| {
+            let model = &problem.jobs[job];
+            let types = 0..problem.gpu_types.len();
+            let best = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
+            let whole = best.map(|own| own.jct).fold(f64::INFINITY, f64::min);
+            #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+            let epochs = model.epochs as f64;
+            whole / epochs * model.standing.left(problem.now)
+        };
+        let jobs = problem.present().filter(takes_part);
+        let mut jobs: Vec<(f64, usize)> = jobs.map(|job| (alone(job), job)).collect();
+        jobs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let all: u32 = self.floor.total.iter().sum();
+        let mut needed = 0_u32;
+        let fits = |(time, job): &(f64, usize)| {
+            needed = needed.saturating_add(problem.jobs[*job].min_gpus);
+            time.is_finite() && needed <= all
+        };
+        jobs.into_iter().take_while(fits).map(|(_, job)| job).collect()
+    }
+
+    /// Returns the problem of placing these jobs as if none ran.
+    fn extract(&self, problem: &Problem, jobs: &[usize]) -> Extract {
+        let mut extract = problem.extract_on(jobs, self.floor.sizes());
+        for (model, &job) in extract.problem.jobs.iter_mut().zip(jobs) {
+            let left = problem.jobs[job].standing.left(problem.now);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "work left is positive, and far below 2^63 parts"
+            )]
+            let parts = (left * PARTS).ceil() as u64;
+            model.epochs = parts.max(1);
+        }
+        extract
+    }
+}
+
+impl Policy for Resets {
+    fn name(&self) -> &'static str {
+        self.placer.name()
+    }
+
+    fn parameters(&self) -> String {
+        self.placer.parameters()
+    }
+
+    fn needs_budget(&self) -> bool {
+        self.placer.needs_budget()
+    }
+
+    fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.floor.sync(problem);
+        let mut jobs = self.chosen(problem);
+        let mut stopped = false;
+        let mut placed: Vec<(usize, Placement)> = Vec::new();
+        // A placer that finds no plan for all of them within its budget may find one for fewer.
+        while placed.is_empty() && !jobs.is_empty() {
+            let extract = self.extract(problem, &jobs);
+            (budget.begin)();
+            let assignment = self.placer.place(&extract.problem, budget.stop)?;
+            stopped |= assignment.stopped;
+            let own = jobs.iter().zip(&assignment.verdicts);
+            placed.extend(
+                own.filter_map(|(&job, verdict)| {
+                    Some((job, extract.to_whole(problem, verdict.placement()?)))
+                }),
+            );
+            jobs.pop();
+        }
+        let mut wants: Vec<Want> = Vec::new();
+        for (job, placement) in &placed {
+            let mut counts = vec![0; problem.gpu_types.len()];
+            for slot in &placement.slots {
+                counts[slot.gpu_type] += slot.count;
+            }
+            if counts != self.floor.counts(*job) {
+                wants.push(Want { sharing: placement.sharing, ..Want::place(*job, counts) });
+            }
+        }
+        let is_placed: BTreeSet<usize> = placed.iter().map(|(job, _)| *job).collect();
+        let stops = |job: &usize| !self.floor.held(*job).is_empty() && !is_placed.contains(job);
+        wants.extend(problem.present().filter(stops).map(Want::wait));
+        let changes = self.floor.carry_out(problem, wants, self.repacking);
+        Ok(Plan { changes, stopped, ..Plan::default() })
+    }
+}

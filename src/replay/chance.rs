@@ -1,0 +1,31 @@
+//! What is left to chance: errors of estimates, failures of jobs and nodes. Each number depends on its seed and what it is
+//! for alone, so that all policies meet the same.
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::model::Seconds;
+
+/// What a number is for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    Estimate = 1,
+    JobFailure = 2,
+    NodeFailure = 3,
+}
+
+/// Returns a number from [0, 1): the `count`-th of its purpose for job or node `index`.
+pub(super) fn unit(seed: u64, purpose: Purpose, index: usize, count: u32) -> f64 {
+    let own = (purpose as u64) << 60 ^ (index as u64) << 24 ^ u64::from(count);
+    // The generator's first numbers of near seeds are alike: its seed is spread over all bits.
+    let spread = seed.wrapping_add(own.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut random = Pcg64Mcg::seed_from_u64(spread);
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
+    let bits = (random.next_u64() >> 11) as f64;
+    bits * 0.5_f64.powi(53)
+}
+
+/// Returns a time from an exponential distribution with this mean.
+pub(super) fn exponential(mean: Seconds, unit: f64) -> f64 {
+    -mean.0 * (1.0 - unit).ln()
+}

@@ -1,0 +1,70 @@
+//! What happens in a replay, for whoever wants to follow it.
+
+use crate::model::{Seconds, Time};
+use crate::policy::Slot;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub at: Time,
+    pub kind: Kind,
+    /// The job, by its place in the trace's file.
+    pub job: Option<usize>,
+    /// The node, by its number in the problem.
+    pub node: Option<usize>,
+    /// The GPUs that the job has from now on.
+    pub slots: Vec<Slot>,
+    /// Until when a restart keeps the job from its training.
+    pub restart: Option<Seconds>,
+    /// Why, where somebody said.
+    pub why: String,
+}
+
+/// What happened; events of one moment come in this order, then in that of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Arrived,
+    Started,
+    Stopped,
+    Moved,
+    Completed,
+    Failed,
+    Round,
+    NodeDown,
+    NodeBack,
+}
+
+impl Kind {
+    /// Returns the event's name in `--events`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Arrived => "arrived",
+            Self::Started => "started",
+            Self::Stopped => "stopped",
+            Self::Moved => "moved",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Round => "round",
+            Self::NodeDown => "node-down",
+            Self::NodeBack => "node-back",
+        }
+    }
+}
+
+impl Event {
+    /// Returns an event of a job.
+    pub(super) fn of_job(at: Time, kind: Kind, job: usize) -> Self {
+        Self { job: Some(job), ..Self::new(at, kind) }
+    }
+
+    /// Returns an event of a node.
+    pub(super) fn of_node(at: Time, kind: Kind, node: usize) -> Self {
+        Self { node: Some(node), ..Self::new(at, kind) }
+    }
+
+    /// Returns an event.
+    pub(super) fn new(at: Time, kind: Kind) -> Self {
+        Self { at, kind, job: None, node: None, slots: Vec::new(), restart: None, why: String::new() }
+    }
+}

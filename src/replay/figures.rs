@@ -1,0 +1,112 @@
+//! What became of a replay's jobs, and the figures of them all.
+
+use crate::model::Time;
+use crate::replay::Trace;
+
+/// All that a replay says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    pub policy: &'static str,
+    /// In the order of the trace's jobs.
+    pub jobs: Vec<JobRecord>,
+    /// GPU-seconds that jobs held.
+    pub held: f64,
+    /// GPU-seconds of those in which a restart kept them from their training.
+    pub restarting: f64,
+    /// The number of GPUs that jobs hold from each moment on.
+    pub in_use: Vec<(f64, u32)>,
+    /// How often the policy was asked.
+    pub decisions: u64,
+    /// How long it took, in seconds.
+    pub decision_time: f64,
+    /// The most jobs that were there at once.
+    pub most_present: usize,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobRecord {
+    pub started: Option<Time>,
+    pub completed: Option<Time>,
+    /// How often it changed its GPUs or got some again.
+    pub moves: u32,
+    pub failures: u32,
+    /// Epochs done.
+    pub done: f64,
+    /// Whether the policy ended it before all its epochs were done.
+    pub cut_short: bool,
+    /// Why it has not ended.
+    pub why: Option<String>,
+}
+
+/// The figures of a replay; times in seconds, over the jobs that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub ended: usize,
+    /// Mean time from arrival to completion, and its percentiles by nearest rank.
+    pub mean_jct: f64,
+    pub p50_jct: f64,
+    pub p90_jct: f64,
+    pub p99_jct: f64,
+    /// The last completion, from the trace's start.
+    pub makespan: f64,
+    /// Σ weight × completion from the trace's start.
+    pub weighted_completion: f64,
+    /// Mean time from arrival to first start.
+    pub mean_wait: f64,
+    /// GPU-seconds held over those that there were from the first arrival to the last completion.
+    pub utilisation: f64,
+    /// The same without restarts.
+    pub goodput: f64,
+    pub moves_per_job: f64,
+    /// The longest time from arrival to completion over the shortest that the job could take alone.
+    pub longest_stretch: f64,
+}
+
+impl Figures {
+    /// Returns the figures of a replay; `None` when no job ended.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub fn of(trace: &Trace, record: &Record) -> Option<Self> {
+        let mut figures = Self::default();
+        let mut times = Vec::with_capacity(record.jobs.len());
+        let mut moves = 0_u64;
+        for (number, (entry, job)) in trace.jobs.iter().zip(&record.jobs).enumerate() {
+            moves += u64::from(job.moves);
+            let Some(completed) = job.completed else { continue };
+            let jct = completed.since(entry.arrival).0;
+            times.push(jct);
+            figures.makespan = figures.makespan.max(completed.0);
+            figures.weighted_completion += entry.model.weight * completed.0;
+            figures.mean_wait += job.started.map_or(0.0, |started| started.since(entry.arrival).0);
+            if let Some(fastest) = trace.paces.of(number).fastest {
+                let alone = entry.model.standing.work * fastest;
+                figures.longest_stretch = figures.longest_stretch.max(jct / alone);
+            }
+        }
+        if times.is_empty() {
+            return None;
+        }
+        let ended = times.len() as f64;
+        figures.ended = times.len();
+        figures.mean_jct = times.iter().sum::<f64>() / ended;
+        figures.mean_wait /= ended;
+        figures.moves_per_job = moves as f64 / record.jobs.len() as f64;
+        times.sort_by(f64::total_cmp);
+        (figures.p50_jct, figures.p90_jct, figures.p99_jct) =
+            (percentile(&times, 50), percentile(&times, 90), percentile(&times, 99));
+        let gpus = f64::from(trace.problem.offered().iter().sum::<u32>());
+        let there = gpus * (figures.makespan - trace.first_arrival().0);
+        if there > 0.0 {
+            figures.utilisation = record.held / there;
+            figures.goodput = (record.held - record.restarting) / there;
+        }
+        Some(figures)
+    }
+}
+
+/// Returns the percentile of sorted numbers, at least one, by nearest rank.
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted[rank - 1]
+}

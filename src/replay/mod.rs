@@ -1,0 +1,20 @@
+//! A trace replayed under a policy: jobs that come and go, on a cluster that does exactly what its formulas say.
+//!
+//! Hours of a cluster take milliseconds here. It drives policies through the same interface as the engine
+//! ([`Policy::decide`](crate::policy::Policy::decide), [`verify_change`](crate::policy::verify_change)), without queues,
+//! submissions and retries of requests: those are the engine's, and `simulate` plays them.
+
+mod chance;
+mod event;
+mod figures;
+mod options;
+mod queue;
+mod run;
+mod trace;
+mod world;
+
+pub use self::event::{Event, Kind};
+pub use self::figures::{Figures, JobRecord, Record};
+pub use self::options::{Incidents, Loses, Options, Outage};
+pub use self::run::{Hooks, ReplayError, replay};
+pub use self::trace::{Entry, Trace};

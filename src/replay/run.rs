@@ -1,0 +1,266 @@
+//! The event loop: to the next thing that happens, then to the policy, then what it decided.
+
+use std::cell::Cell;
+
+use thiserror::Error;
+
+use crate::model::{Seconds, Time};
+use crate::policy::{Budget, Decision, Plan, Policy, PolicyError, verify_change};
+use crate::replay::chance::{self, Purpose};
+use crate::replay::event::{Event, Kind};
+use crate::replay::figures::Record;
+use crate::replay::options::Options;
+use crate::replay::queue::Due;
+use crate::replay::trace::Trace;
+use crate::replay::world::World;
+
+/// What a replay tells its caller, and asks of it.
+pub struct Hooks<'a> {
+    /// Called with every event, in order.
+    pub event: &'a mut dyn FnMut(&Event),
+    /// Called now and then with the number of jobs that have ended.
+    pub progress: &'a mut dyn FnMut(usize),
+    /// The time that has passed, in seconds: for what decisions take, which decides nothing.
+    pub elapsed: &'a dyn Fn() -> f64,
+}
+
+/// Why a replay cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReplayError {
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error("policy {policy} decides what a replay cannot do: {what}")]
+    Unknown { policy: &'static str, what: &'static str },
+}
+
+/// Times that differ by less, relative to them, are the same: sums of floats.
+const SAME: f64 = 1e-12;
+
+/// The soonest that a policy is asked again without any event, in seconds.
+const LEAST_WAIT: f64 = 1e-6;
+
+/// How often a search may ask whether to go on: with time it would not be the same on every machine.
+const CALLS: u32 = 400;
+
+/// Decisions between two calls of `progress`.
+const PROGRESS_EVERY: u64 = 256;
+
+/// Decisions without effect after which jobs that wait, while nothing else happens, wait for good.
+const PATIENCE: u32 = 3;
+
+/// A replay under way.
+struct Run<'a, 'h> {
+    world: World<'a>,
+    policy: &'a mut dyn Policy,
+    hooks: Hooks<'h>,
+    next_arrival: usize,
+    wake: Option<Time>,
+    /// The next round, counted.
+    round: u64,
+    ended: usize,
+    /// Decisions without effect while no job runs.
+    fruitless: u32,
+    /// How often each node has failed.
+    node_failures: Vec<u32>,
+}
+
+/// Replays a trace under a policy.
+///
+/// Equal arguments give equal records but for the time that decisions take.
+///
+/// # Errors
+/// When the policy cannot treat a problem, or breaks its rules.
+pub fn replay(
+    trace: &Trace,
+    options: &Options,
+    policy: &mut dyn Policy,
+    hooks: Hooks<'_>,
+) -> Result<Record, ReplayError> {
+    let mut world = World::new(trace, options);
+    world.record.policy = policy.name();
+    let nodes = trace.problem.nodes.len();
+    let mut run = Run {
+        world,
+        policy,
+        hooks,
+        next_arrival: 0,
+        wake: None,
+        round: 0,
+        ended: 0,
+        fruitless: 0,
+        node_failures: vec![0; nodes],
+    };
+    (0..nodes).for_each(|node| run.plan_node_failure(node));
+    let why = run.play()?;
+    run.tell();
+    Ok(run.world.close(why))
+}
+
+impl Run<'_, '_> {
+    /// Plays until nothing is left to happen; returns why what has not ended never will.
+    fn play(&mut self) -> Result<&'static str, ReplayError> {
+        while self.next_arrival < self.world.trace.jobs.len() || !self.world.is_empty() {
+            if self.is_stuck() {
+                return Ok("it never got GPUs");
+            }
+            let Some(at) = self.next_time() else { return Ok("it never got GPUs") };
+            if at.0 > self.world.now.0 {
+                self.tell();
+            }
+            self.world.now = at;
+            self.happen();
+            let Some(round) = self.world.options.round else {
+                if self.world.has_changed() || self.wake.is_some_and(|wake| is_due(wake, at)) {
+                    self.decide()?;
+                }
+                continue;
+            };
+            if is_due(self.round_time(round), at) {
+                if self.world.options.rounds.is_some_and(|rounds| self.round >= rounds) {
+                    return Ok("the rounds were over");
+                }
+                self.world.events.push(Event::new(at, Kind::Round));
+                self.decide()?;
+                self.round += 1;
+            }
+        }
+        Ok("it never got GPUs")
+    }
+
+    /// Returns whether no job that is there will ever get GPUs.
+    fn is_stuck(&self) -> bool {
+        let waits = self.next_arrival == self.world.trace.jobs.len() && !self.world.may_change();
+        let asked = !self.world.has_changed();
+        waits && asked && (self.fruitless >= PATIENCE || (self.wake.is_none() && self.fruitless > 0))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
+    fn round_time(&self, round: Seconds) -> Time {
+        Time(self.round as f64 * round.0)
+    }
+
+    /// Returns when the next thing happens.
+    fn next_time(&mut self) -> Option<Time> {
+        let arrival = self.world.trace.jobs.get(self.next_arrival).map(|entry| entry.arrival);
+        let due = self.world.next_due().map(|(at, _)| at);
+        let ask = match self.world.options.round {
+            None => self.wake,
+            Some(round) => {
+                if self.world.is_empty() {
+                    // Rounds in which nobody is there are left out, but counted.
+                    while self.world.options.rounds.is_none_or(|rounds| self.round < rounds)
+                        && arrival.is_some_and(|arrival| self.round_time(round).0 < arrival.0)
+                    {
+                        self.round += 1;
+                    }
+                }
+                Some(self.round_time(round))
+            }
+        };
+        let at = [arrival, due, ask].into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(Time(at.0.max(self.world.now.0)))
+    }
+
+    /// Lets everything happen that is due now.
+    fn happen(&mut self) {
+        let now = self.world.now;
+        while let Some((at, due)) = self.world.next_due() {
+            if !is_due(at, now) {
+                break;
+            }
+            self.world.queue.pop();
+            match due {
+                Due::End { job, .. } => {
+                    self.world.complete(job, false, String::new());
+                    self.ended += 1;
+                }
+                Due::Failure { job, .. } => self.world.fail(job, "it failed"),
+                Due::NodeDown { node } => self.world.node_down(node),
+                Due::NodeBack { node } => {
+                    self.world.node_back(node);
+                    self.plan_node_failure(node);
+                }
+            }
+        }
+        while let Some(entry) = self.world.trace.jobs.get(self.next_arrival) {
+            if !is_due(entry.arrival, now) {
+                break;
+            }
+            self.world.admit(self.next_arrival);
+            self.next_arrival += 1;
+        }
+    }
+
+    /// A node will fail at random, and be repaired.
+    fn plan_node_failure(&mut self, node: usize) {
+        let Options { seed, incidents, .. } = self.world.options;
+        let Some(mean) = incidents.node_failures else { return };
+        let count = &mut self.node_failures[node];
+        *count += 1;
+        let unit = chance::unit(*seed, Purpose::NodeFailure, node, *count);
+        let at = self.world.now.after(Seconds(chance::exponential(mean, unit)));
+        self.world.queue.push(at, Due::NodeDown { node });
+        self.world.queue.push(at.after(incidents.repair), Due::NodeBack { node });
+    }
+
+    fn decide(&mut self) -> Result<(), ReplayError> {
+        self.world.show();
+        let calls = Cell::new(0);
+        let stop = || {
+            calls.set(calls.get() + 1);
+            calls.get() > CALLS
+        };
+        let budget = Budget { begin: &|| calls.set(0), stop: &stop };
+        let start = (self.hooks.elapsed)();
+        let plan = self.policy.decide(&self.world.problem, &budget)?;
+        self.world.record.decision_time += (self.hooks.elapsed)() - start;
+        self.world.record.decisions += 1;
+        verify_change(&self.world.problem, &self.world.taken, &plan).map_err(|violations| {
+            let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            PolicyError::BreaksRules { policy: self.policy.name(), violations: violations.join("; ") }
+        })?;
+        let now = self.world.now.0;
+        self.wake = plan.wake.map(|wake| Time(wake.0.max(now + LEAST_WAIT)));
+        self.carry_out(plan)?;
+        self.fruitless = if self.world.may_change() { 0 } else { self.fruitless + 1 };
+        if self.world.record.decisions.is_multiple_of(PROGRESS_EVERY) {
+            (self.hooks.progress)(self.ended);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, plan: Plan) -> Result<(), ReplayError> {
+        let unknown = |what| ReplayError::Unknown { policy: self.policy.name(), what };
+        for (job, decision) in plan.changes {
+            match decision {
+                Decision::Place { queued: true, .. } => return Err(unknown("a job waits in a queue")),
+                Decision::Place { placements, why, .. } => {
+                    let mut placements = placements.into_iter();
+                    let (Some(placement), None) = (placements.next(), placements.next()) else {
+                        return Err(unknown("a job has copies"));
+                    };
+                    self.world.place(job, placement, why);
+                }
+                Decision::Defer { why } | Decision::Reject { why } => self.world.wait(job, why),
+                Decision::Finish { why } => {
+                    self.world.complete(job, true, why);
+                    self.ended += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of the events of one moment, in order.
+    fn tell(&mut self) {
+        self.world.events.sort_by_key(|event| (event.kind, event.job, event.node));
+        for event in self.world.events.drain(..) {
+            (self.hooks.event)(&event);
+        }
+    }
+}
+
+/// Returns whether a moment has come.
+fn is_due(moment: Time, now: Time) -> bool {
+    moment.0 <= now.0 + SAME * now.0.abs().max(1.0)
+}

@@ -1,0 +1,409 @@
+//! The jobs that are there and where they stand: one problem, kept up to date, whose every change is named.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use crate::model::{Seconds, Time};
+use crate::policy::{
+    Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits, WorkerNode,
+};
+use crate::replay::chance::{self, Purpose};
+use crate::replay::event::{Event, Kind};
+use crate::replay::figures::{JobRecord, Record};
+use crate::replay::options::{Loses, Options};
+use crate::replay::queue::{Due, Queue};
+use crate::replay::trace::Trace;
+
+/// The cluster and its jobs at one moment.
+pub(super) struct World<'a> {
+    pub trace: &'a Trace,
+    pub options: &'a Options,
+    pub now: Time,
+    pub problem: Problem,
+    pub taken: Taken,
+    pub queue: Queue,
+    pub record: Record,
+    /// What happened since the events were last taken.
+    pub events: Vec<Event>,
+    /// Jobs by their numbers in the problem.
+    present: Vec<Option<Present>>,
+    vacant: BinaryHeap<Reverse<usize>>,
+    changes: Changes,
+    in_use: u32,
+    running: usize,
+    count: usize,
+    /// How many outages each node is in.
+    outages: Vec<u32>,
+}
+
+/// A job that is there, as it really is.
+struct Present {
+    /// Its place in the trace.
+    job: usize,
+    work: f64,
+    done: f64,
+    /// What a policy takes its work to be, over what it is.
+    estimate: f64,
+    /// Counts placements: what is due for an earlier one is void.
+    generation: u32,
+    failures: u32,
+    why: String,
+}
+
+/// What changed since the policy was asked last.
+#[derive(Default)]
+struct Changes {
+    all: bool,
+    came: BTreeSet<usize>,
+    left: BTreeSet<usize>,
+    other: BTreeSet<usize>,
+}
+
+/// Why a job gives up its GPUs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The policy said so.
+    Told,
+    /// It failed, or its node did.
+    Broken,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(trace: &'a Trace, options: &'a Options) -> Self {
+        let mut problem = trace.problem.clone();
+        problem.seed = options.seed;
+        let mut world = Self {
+            trace,
+            options,
+            now: Time(0.0),
+            taken: Taken::of(&problem),
+            queue: Queue::default(),
+            record: Record {
+                jobs: vec![JobRecord::default(); trace.jobs.len()],
+                in_use: vec![(trace.first_arrival().0, 0)],
+                ..Record::default()
+            },
+            events: Vec::new(),
+            present: Vec::new(),
+            vacant: BinaryHeap::new(),
+            changes: Changes { all: true, ..Changes::default() },
+            in_use: 0,
+            running: 0,
+            count: 0,
+            outages: vec![0; problem.nodes.len()],
+            problem,
+        };
+        for outage in &options.incidents.outages {
+            world.queue.push(outage.from, Due::NodeDown { node: outage.node });
+            world.queue.push(outage.until, Due::NodeBack { node: outage.node });
+        }
+        world
+    }
+
+    /// Returns whether anything changed that the policy does not know.
+    pub(super) fn has_changed(&self) -> bool {
+        let Changes { all, came, left, other } = &self.changes;
+        *all || !came.is_empty() || !left.is_empty() || !other.is_empty()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns whether any job has GPUs, or any node is down: what may free GPUs without a decision.
+    pub(super) fn may_change(&self) -> bool {
+        self.running > 0 || self.outages.iter().any(|count| *count > 0)
+    }
+
+    /// Returns the soonest that is due.
+    pub(super) fn next_due(&mut self) -> Option<(Time, Due)> {
+        let present = &self.present;
+        self.queue.next(|due| match due {
+            Due::End { job, generation } | Due::Failure { job, generation } => {
+                present[job].as_ref().is_some_and(|own| own.generation == generation)
+            }
+            Due::NodeDown { .. } | Due::NodeBack { .. } => true,
+        })
+    }
+
+    /// Puts what changed into the problem, for a decision now.
+    pub(super) fn show(&mut self) {
+        self.problem.now = self.now;
+        let Changes { all, came, left, other } = std::mem::take(&mut self.changes);
+        self.vacant.extend(left.iter().copied().map(Reverse));
+        self.problem.changed = if all {
+            Changed::All
+        } else {
+            let list = |set: BTreeSet<usize>| set.into_iter().collect();
+            Changed::Since { came: list(came), left: list(left), other: list(other) }
+        };
+    }
+
+    /// A job of the trace arrives.
+    pub(super) fn admit(&mut self, job: usize) {
+        let entry = &self.trace.jobs[job];
+        let unit = chance::unit(self.options.seed, Purpose::Estimate, entry.place, 0);
+        let estimate = 1.0 + self.options.noise * (2.0 * unit - 1.0);
+        let work = entry.model.standing.work;
+        let cost = self.options.restart_cost.or(entry.restart_cost);
+        let standing = Standing {
+            arrival: entry.arrival,
+            work: work * estimate,
+            work_left: work * estimate,
+            as_of: self.now,
+            restart_cost: cost.unwrap_or(self.options.usual_restart_cost),
+            ..entry.model.standing.clone()
+        };
+        let model = JobModel { standing, ..entry.model.clone() };
+        let present =
+            Present { job, work, done: 0.0, estimate, generation: 0, failures: 0, why: String::new() };
+        let number = if let Some(Reverse(number)) = self.vacant.pop() {
+            self.problem.jobs[number] = model;
+            self.present[number] = Some(present);
+            number
+        } else {
+            self.problem.jobs.push(model);
+            self.present.push(Some(present));
+            self.present.len() - 1
+        };
+        self.changes.came.insert(number);
+        self.count += 1;
+        self.record.most_present = self.record.most_present.max(self.count);
+        self.events.push(Event::of_job(self.now, Kind::Arrived, entry.place));
+    }
+
+    /// Brings a job's progress up to now.
+    fn settle(&mut self, number: usize) {
+        let Some(own) = &mut self.present[number] else { return };
+        let standing = &mut self.problem.jobs[number].standing;
+        if let Some(hold) = standing.holds.first()
+            && let Stage::Running { epoch, busy_until, .. } = hold.stage
+        {
+            let gpus: u32 = hold.slots.iter().map(|slot| slot.count).sum();
+            let held = self.now.since(standing.as_of).0;
+            let trained = self.now.since(Time(standing.as_of.0.max(busy_until.0))).0;
+            own.done = (own.done + trained / epoch).min(own.work);
+            standing.attained += held * f64::from(gpus);
+            self.record.held += held * f64::from(gpus);
+            self.record.restarting += (held - trained) * f64::from(gpus);
+        }
+        standing.as_of = self.now;
+        set_left(standing, own);
+    }
+
+    /// A job gets these GPUs; one that has exactly them goes on.
+    pub(super) fn place(&mut self, number: usize, placement: Placement, why: String) {
+        let standing = &self.problem.jobs[number].standing;
+        let before = standing.holds.first();
+        let is_same = before.is_some_and(|hold| {
+            let mut slots = (hold.slots.clone(), placement.slots.clone());
+            slots.0.sort_unstable();
+            slots.1.sort_unstable();
+            slots.0 == slots.1 && hold.epoch == placement.epoch.total()
+        });
+        if is_same {
+            return;
+        }
+        let was_running = before.is_some();
+        if was_running {
+            self.release(number, End::Told);
+        } else {
+            self.settle(number);
+        }
+        let Some(own) = &mut self.present[number] else { return };
+        let epoch = placement.epoch.total();
+        let model = &mut self.problem.jobs[number];
+        let first = model.standing.started.is_none();
+        let restart = if first { Seconds(0.0) } else { model.standing.restart_cost };
+        let busy_until = self.now.after(restart);
+        if first {
+            model.standing.started = Some(self.now);
+            self.record.jobs[own.job].started = Some(self.now);
+        } else {
+            model.standing.moves += 1;
+            self.record.jobs[own.job].moves += 1;
+        }
+        own.generation += 1;
+        let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
+        let slots = placement.slots;
+        self.taken.take(model, &slots);
+        let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
+        let due = Due::End { job: number, generation: own.generation };
+        self.queue.push(busy_until.after(Seconds((own.work - own.done) * epoch)), due);
+        if let Some(mean) = self.options.incidents.job_failures {
+            let place = self.trace.jobs[own.job].place;
+            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, own.generation);
+            let due = Due::Failure { job: number, generation: own.generation };
+            self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
+        }
+        let place = self.trace.jobs[own.job].place;
+        let kind = if was_running { Kind::Moved } else { Kind::Started };
+        self.events.push(Event {
+            slots: slots.clone(),
+            restart: (restart.0 > 0.0).then_some(restart),
+            why,
+            ..Event::of_job(self.now, kind, place)
+        });
+        model.standing.holds = vec![Hold { slots, since: self.now, epoch, stage }];
+        self.running += 1;
+        self.count_gpus(i64::from(gpus));
+        self.changes.other.insert(number);
+    }
+
+    /// A job waits, and gives up what it has.
+    pub(super) fn wait(&mut self, number: usize, why: String) {
+        let runs = !self.problem.jobs[number].standing.holds.is_empty();
+        if runs {
+            self.release(number, End::Told);
+            let Some(own) = &self.present[number] else { return };
+            let place = self.trace.jobs[own.job].place;
+            self.events.push(Event { why: why.clone(), ..Event::of_job(self.now, Kind::Stopped, place) });
+        }
+        if let Some(own) = &mut self.present[number] {
+            own.why = why;
+        }
+    }
+
+    /// A job gives up its GPUs, and what it has done since it last saved.
+    fn release(&mut self, number: usize, end: End) {
+        self.settle(number);
+        let model = &mut self.problem.jobs[number];
+        let holds = std::mem::take(&mut model.standing.holds);
+        let slots: Vec<Slot> = holds.into_iter().flat_map(|hold| hold.slots).collect();
+        self.taken.release(model, &slots);
+        let Some(own) = &mut self.present[number] else { return };
+        if end == End::Broken || self.options.loses == Loses::Epoch {
+            own.done = own.done.floor();
+            set_left(&mut model.standing, own);
+        }
+        own.generation += 1;
+        self.running -= 1;
+        let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
+        self.count_gpus(-i64::from(gpus));
+        self.changes.other.insert(number);
+    }
+
+    fn count_gpus(&mut self, change: i64) {
+        self.in_use = u32::try_from(i64::from(self.in_use) + change).unwrap_or(0);
+        let now = self.now.0;
+        match self.record.in_use.last_mut() {
+            Some((at, count)) if *at == now => *count = self.in_use,
+            _ => self.record.in_use.push((now, self.in_use)),
+        }
+    }
+
+    /// A job has done all its epochs, or the policy ends it.
+    pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
+        let runs = !self.problem.jobs[number].standing.holds.is_empty();
+        if let Some(own) = self.present[number].as_mut().filter(|_| !cut_short) {
+            own.done = own.work;
+        }
+        self.leave(number, runs);
+        let Some(own) = self.present[number].take() else { return };
+        let record = &mut self.record.jobs[own.job];
+        (record.completed, record.done, record.cut_short) = (Some(self.now), own.done, cut_short);
+        record.failures = own.failures;
+        let place = self.trace.jobs[own.job].place;
+        self.events.push(Event { why, ..Event::of_job(self.now, Kind::Completed, place) });
+    }
+
+    /// Takes a job out of the problem.
+    fn leave(&mut self, number: usize, runs: bool) {
+        if runs {
+            let done = self.present[number].as_ref().map(|own| own.done);
+            self.release(number, End::Told);
+            // What is done is done, whatever a stop would lose.
+            if let (Some(own), Some(done)) = (self.present[number].as_mut(), done) {
+                own.done = own.done.max(done);
+            }
+        }
+        self.problem.jobs[number].standing.waits = Waits::Gone;
+        self.changes.other.remove(&number);
+        if self.changes.came.remove(&number) {
+            self.vacant.push(Reverse(number));
+        } else {
+            self.changes.left.insert(number);
+        }
+        self.count -= 1;
+    }
+
+    /// A job fails; it is tried again while it has retries.
+    pub(super) fn fail(&mut self, number: usize, why: &str) {
+        self.release(number, End::Broken);
+        let Some(own) = &mut self.present[number] else { return };
+        own.failures += 1;
+        let entry = &self.trace.jobs[own.job];
+        why.clone_into(&mut own.why);
+        self.events.push(Event { why: why.to_owned(), ..Event::of_job(self.now, Kind::Failed, entry.place) });
+        if own.failures > entry.retries {
+            let (job, failures, done) = (own.job, own.failures, own.done);
+            self.leave(number, false);
+            self.present[number] = None;
+            let record = &mut self.record.jobs[job];
+            (record.failures, record.done) = (failures, done);
+            record.why = Some(format!("failed {failures} times, its key retries allows {}", entry.retries));
+        }
+    }
+
+    /// A node goes down with all jobs on it.
+    pub(super) fn node_down(&mut self, node: usize) {
+        self.outages[node] += 1;
+        if self.outages[node] > 1 {
+            return;
+        }
+        self.events.push(Event::of_node(self.now, Kind::NodeDown, node));
+        let is_there = |model: &JobModel| {
+            model.standing.holds.iter().flat_map(|hold| &hold.slots).any(|slot| slot.node == node)
+        };
+        let numbers: Vec<usize> =
+            (0..self.problem.jobs.len()).filter(|&number| is_there(&self.problem.jobs[number])).collect();
+        for number in numbers {
+            self.release(number, End::Broken);
+            let Some(own) = &self.present[number] else { continue };
+            let place = self.trace.jobs[own.job].place;
+            let why = "its node went down".to_owned();
+            self.events.push(Event { why, ..Event::of_job(self.now, Kind::Failed, place) });
+        }
+        let types = self.problem.gpu_types.len();
+        let own = &mut self.problem.nodes[node];
+        (own.gpus, own.up) = (vec![0; types], vec![0; types]);
+        self.changes.all = true;
+    }
+
+    /// A node is back.
+    pub(super) fn node_back(&mut self, node: usize) {
+        self.outages[node] = self.outages[node].saturating_sub(1);
+        if self.outages[node] > 0 {
+            return;
+        }
+        self.events.push(Event::of_node(self.now, Kind::NodeBack, node));
+        let WorkerNode { gpus, up, .. } = &self.trace.problem.nodes[node];
+        let own = &mut self.problem.nodes[node];
+        (own.gpus, own.up) = (gpus.clone(), up.clone());
+        self.changes.all = true;
+    }
+
+    /// Ends the replay: what has not ended is recorded as it stands.
+    pub(super) fn close(mut self, why: &str) -> Record {
+        for number in 0..self.present.len() {
+            self.settle(number);
+            let Some(own) = &self.present[number] else { continue };
+            let record = &mut self.record.jobs[own.job];
+            (record.done, record.failures) = (own.done, own.failures);
+            record.why =
+                Some(if own.why.is_empty() { why.to_owned() } else { format!("{why}: {}", own.why) });
+        }
+        self.record
+    }
+}
+
+fn set_left(standing: &mut Standing, own: &Present) {
+    standing.work_left = own.work * own.estimate - own.done;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "work is positive, and far below 2^52 epochs"
+    )]
+    let left = (own.work - own.done).ceil() as u64;
+    standing.epochs_left = left;
+}

@@ -1,0 +1,120 @@
+//! CSV with the keys of jobs as columns: a job a line, maps dotted (`throughput.v100`), an empty cell no key.
+//!
+//! It is read as the job file that says the same, a job on the line that it has here, so every key has one reader.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::Job;
+use crate::spec;
+use crate::trace::TraceError;
+
+/// Returns whether a text is CSV: its first line has a column for names.
+pub(super) fn is_csv(text: &str) -> bool {
+    let header = text.lines().next().unwrap_or_default();
+    header.split(',').any(|cell| cell.trim().trim_matches('"') == "name") && !header.contains(['{', ':'])
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Job>, TraceError> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let wrong = |error: &csv::Error| TraceError::Csv {
+        line: error.position().map_or(1, csv::Position::line),
+        message: error.to_string(),
+    };
+    let header: Vec<String> =
+        reader.headers().map_err(|error| wrong(&error))?.iter().map(str::to_owned).collect();
+    let mut file = String::from("{\"jobs\": [");
+    let mut line = 1;
+    let mut first = true;
+    for record in reader.records() {
+        let record = record.map_err(|error| wrong(&error))?;
+        if !first {
+            file.push(',');
+        }
+        first = false;
+        // Problems name the lines of this text.
+        let own = record.position().map_or(line, csv::Position::line);
+        while line < own {
+            file.push('\n');
+            line += 1;
+        }
+        file.push_str(&job(&header, &record).to_string());
+    }
+    file.push_str("]}");
+    spec::jobs::parse_trace(&file).map_err(TraceError::Problems)
+}
+
+/// Returns the entry of a job file.
+fn job(header: &[String], record: &csv::StringRecord) -> Value {
+    let mut entry = Map::new();
+    let mut maps: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for (column, cell) in header.iter().zip(record).filter(|(_, cell)| !cell.is_empty()) {
+        match column.split_once('.') {
+            Some((map, key)) => put(maps.entry(map).or_default(), key, value(column, cell)),
+            None => put(&mut entry, column, value(column, cell)),
+        }
+    }
+    for (name, map) in maps {
+        put(&mut entry, name, Value::Object(map));
+    }
+    Value::Object(entry)
+}
+
+/// Puts a value, deeper where the key has a dot: `throughput.t4.alpha_ms`.
+fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
+    match key.split_once('.') {
+        Some((outer, inner)) if matches!(inner, "alpha_ms" | "beta_ms") => {
+            if let Some(own) = map.entry(outer).or_insert_with(|| json!({})).as_object_mut() {
+                own.insert(inner.to_owned(), value);
+            }
+        }
+        _ => {
+            map.insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// Returns a cell as a value: JSON where it is a number, a list or a map, else text.
+fn value(column: &str, cell: &str) -> Value {
+    // A job may be called 17.
+    let is_text = matches!(column, "name" | "model");
+    let parsed = serde_json::from_str(cell).ok().filter(|value: &Value| !value.is_string() && !is_text);
+    parsed.unwrap_or_else(|| Value::from(cell))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{GpuType, Seconds};
+    use crate::trace::parse;
+
+    const FILE: &str = "\
+name,arrival,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100,throughput.t4.alpha_ms,throughput.t4.beta_ms,checkpoint.restart_cost,gpu_types
+17,90,4,1000,5,100,0,644.5,80,4.21,30,\"[\"\"v100\"\", \"\"t4\"\"]\"
+b,1h30m,,1000,5,100,1MB,,,,,
+";
+
+    #[test]
+    fn columns_are_the_keys_of_jobs() {
+        let jobs = parse(FILE).expect("two jobs");
+        let (first, second) = (&jobs[0], &jobs[1]);
+        assert_eq!((first.name.as_str(), first.arrival, first.gpus), ("17", Seconds(90.0), Some(4)));
+        assert_eq!((first.min_gpus, first.max_gpus, first.throughput.len()), (4, Some(4), 2));
+        assert_eq!(first.launch.checkpoint.restart_cost, Some(Seconds(30.0)));
+        let t4 = GpuType::new("t4").expect("a type");
+        assert!((first.throughput[&t4].alpha() - 0.08).abs() < 1e-12);
+        assert_eq!((second.arrival, second.gpus, second.min_gpus), (Seconds(5400.0), None, 1));
+    }
+
+    #[test]
+    fn problems_name_the_lines_of_the_file() {
+        let wrong = |text: &str| parse(text).expect_err("wrong").to_string();
+        let line = wrong("name,epochs,samples_per_epoch,global_batch,model_size\na,1,1,1,0\nb,x,1,1,0\n");
+        assert_eq!(line, "line 3: jobs[1].epochs: must be a whole number, got \"x\"");
+        assert_eq!(
+            wrong("name,epochs\na,1,2\n"),
+            "line 2: not valid CSV: CSV error: record 1 (line: 2, byte: 12): found record with 3 fields, but the previous record has 2 fields"
+        );
+        assert!(wrong("name,epoch\na,1\n").contains("did you mean epochs?"));
+    }
+}

@@ -1,0 +1,226 @@
+//! What policies made of a trace: a table, the share of jobs done by time, and the GPUs in use over time.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::model::Seconds;
+use crate::replay::{Figures, Options, Record, Trace};
+use crate::ui::quantity::{duration, percent};
+use crate::ui::text::wrap;
+use crate::ui::{Align, Table, Terminal};
+
+/// What one policy made of a trace.
+pub struct Simulated {
+    pub trace: Arc<Trace>,
+    pub options: Options,
+    /// What a sweep varies and does not average, with its value here.
+    pub values: Vec<(&'static str, f64)>,
+    pub policy: String,
+    pub record: Record,
+    pub figures: Option<Figures>,
+    /// Why the policy cannot treat the trace; its record is empty then.
+    pub error: Option<String>,
+}
+
+/// Levels of a column, from nothing to all.
+const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The most columns of a picture.
+const WIDEST: usize = 72;
+
+impl Simulated {
+    /// Returns a replay with its figures.
+    #[must_use]
+    pub fn new(
+        trace: Arc<Trace>,
+        options: Options,
+        values: Vec<(&'static str, f64)>,
+        policy: String,
+        record: Result<Record, String>,
+    ) -> Self {
+        let (record, error) = match record {
+            Ok(record) => (record, None),
+            Err(error) => (Record::default(), Some(error)),
+        };
+        let figures = Figures::of(&trace, &record);
+        Self { trace, options, values, policy, record, figures, error }
+    }
+
+    /// Returns the times from arrival to completion, the shortest first.
+    fn times(&self) -> Vec<f64> {
+        let jobs = self.trace.jobs.iter().zip(&self.record.jobs);
+        let times = jobs.filter_map(|(entry, job)| Some(job.completed?.since(entry.arrival).0));
+        let mut times: Vec<f64> = times.collect();
+        times.sort_by(f64::total_cmp);
+        times
+    }
+}
+
+/// Returns the table of some replays of one trace, with their pictures.
+#[must_use]
+pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
+    let Some(first) = runs.first() else { return String::new() };
+    let gpus: u32 = first.trace.problem.offered().iter().sum();
+    let load = first.trace.load().map_or_else(String::new, |load| format!(", load {load:.2}"));
+    let mut text = format!("{} jobs on {gpus} GPUs{load}\n\n", first.trace.jobs.len());
+    text.push_str(&table(runs).render(terminal.width(), terminal.colour()));
+    let notes = runs.iter().filter_map(unfinished);
+    for note in notes {
+        text.push('\n');
+        text.push_str(&wrap(&note, terminal.width(), ""));
+    }
+    let names = runs.iter().map(|run| run.policy.chars().count()).max().unwrap_or(0);
+    let width = terminal.width().saturating_sub(names + 2).min(WIDEST);
+    if width >= 16 {
+        done_by_time(runs, (names, width), &mut text);
+        gpus_in_use(runs, (names, width), &mut text);
+    }
+    text
+}
+
+fn table(runs: &[Simulated]) -> Table {
+    let mut table = Table::new(&[
+        ("POLICY", Align::Left),
+        ("MEAN JCT", Align::Right),
+        ("VS BEST", Align::Right),
+        ("P50", Align::Right),
+        ("P99", Align::Right),
+        ("WAIT", Align::Right),
+        ("STRETCH", Align::Right),
+        ("GPUS USED", Align::Right),
+        ("MOVES/JOB", Align::Right),
+    ]);
+    let all = |run: &&Simulated| run.figures.is_some_and(|own| own.ended == run.record.jobs.len());
+    let means = runs.iter().filter(all).filter_map(|run| Some(run.figures?.mean_jct));
+    let best = means.fold(f64::INFINITY, f64::min);
+    for run in runs {
+        let Some(own) = run.figures else {
+            let dash = || "-".to_owned();
+            table.row(std::iter::once(run.policy.clone()).chain(std::iter::repeat_with(dash).take(8)));
+            continue;
+        };
+        let time = |seconds: f64| duration(Seconds(seconds));
+        // Means over fewer jobs compare with nothing.
+        let behind =
+            if all(&run) { format!("+{:.1} %", 100.0 * (own.mean_jct / best - 1.0)) } else { "-".to_owned() };
+        table.row([
+            run.policy.clone(),
+            time(own.mean_jct),
+            behind,
+            time(own.p50_jct),
+            time(own.p99_jct),
+            time(own.mean_wait),
+            format!("{:.1}", own.longest_stretch),
+            percent(own.utilisation),
+            format!("{:.2}", own.moves_per_job),
+        ]);
+    }
+    table
+}
+
+/// Returns why there are no figures, or how many jobs have not ended and why the first has not.
+fn unfinished(run: &Simulated) -> Option<String> {
+    if let Some(error) = &run.error {
+        return Some(format!("{error}\n"));
+    }
+    let open = run.trace.jobs.iter().zip(&run.record.jobs).filter(|(_, job)| job.completed.is_none());
+    let mut open: Vec<_> = open.collect();
+    open.sort_by_key(|(entry, _)| entry.place);
+    let (entry, job) = open.first()?;
+    let why = job.why.as_deref().unwrap_or("it had not arrived");
+    let count = open.len();
+    let jobs = if count == 1 { "job has" } else { "jobs have" };
+    Some(format!("{}: {count} {jobs} not ended, among them {}: {why}\n", run.policy, entry.model.name))
+}
+
+/// Adds a line per policy: the part of all jobs that are done by each time after their arrival.
+fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut String) {
+    let times: Vec<Vec<f64>> = runs.iter().map(Simulated::times).collect();
+    let shortest = times.iter().filter_map(|own| own.first()).copied().fold(f64::INFINITY, f64::min);
+    let longest = times.iter().filter_map(|own| own.last()).copied().fold(0.0, f64::max);
+    if longest <= 0.0 {
+        return;
+    }
+    let low = shortest.max(longest * 1e-5);
+    let ends: Vec<f64> = steps(width).map(|part| low * (longest / low).powf(part)).collect();
+    let _ = writeln!(text, "\nJobs done within a time after their arrival");
+    for (run, times) in runs.iter().zip(&times) {
+        let done =
+            |end: &f64| share(times.partition_point(|time| *time <= end * 1.000_001), run.record.jobs.len());
+        line(&run.policy, names, ends.iter().map(done), text);
+    }
+    axis(names, width, [low, (low * longest).sqrt(), longest], text);
+}
+
+/// Adds a line per policy: the mean part of the GPUs in use, over time.
+fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut String) {
+    let Some(first) = runs.first() else { return };
+    let start = first.trace.first_arrival().0;
+    let end = runs.iter().filter_map(|run| run.record.in_use.last()).map(|(at, _)| *at).fold(start, f64::max);
+    if end <= start {
+        return;
+    }
+    let gpus = f64::from(first.trace.problem.offered().iter().sum::<u32>());
+    let _ = writeln!(text, "\nGPUs in use");
+    for run in runs {
+        let used = mean_use(&run.record.in_use, (start, end), width);
+        line(&run.policy, names, used.into_iter().map(|count| count / gpus), text);
+    }
+    axis(names, width, [start, f64::midpoint(start, end), end], text);
+}
+
+/// Returns the mean of a step function in equal parts of a time.
+fn mean_use(steps: &[(f64, u32)], (start, end): (f64, f64), parts: usize) -> Vec<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
+    let long = (end - start) / parts as f64;
+    let mut sums = vec![0.0; parts];
+    for (place, &(from, count)) in steps.iter().enumerate() {
+        let until = steps.get(place + 1).map_or(end, |(at, _)| *at);
+        let mut at = from.max(start);
+        while at < until {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part's number")]
+            let part = (((at - start) / long) as usize).min(parts - 1);
+            #[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
+            let next = if part + 1 == parts { end } else { start + long * (part + 1) as f64 };
+            let step = if next > at { next.min(until) } else { until };
+            sums[part] += (step - at) * f64::from(count);
+            at = step;
+        }
+    }
+    sums.into_iter().map(|sum| sum / long).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
+fn steps(width: usize) -> impl Iterator<Item = f64> {
+    (0..width).map(move |column| (column as f64) / (width - 1).max(1) as f64)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
+fn share(count: usize, all: usize) -> f64 {
+    count as f64 / all.max(1) as f64
+}
+
+fn line(name: &str, names: usize, parts: impl Iterator<Item = f64>, text: &mut String) {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 8")]
+    let block = |part: f64| BLOCKS[(part.clamp(0.0, 1.0) * 8.0).ceil() as usize];
+    let blocks: String = parts.map(block).collect();
+    let _ = writeln!(text, "{name:<names$}  {}", blocks.trim_end());
+}
+
+/// Adds the times at the left, in the middle and at the right of a picture.
+fn axis(names: usize, width: usize, times: [f64; 3], text: &mut String) {
+    let [left, middle, right] = times.map(|time| duration(Seconds(time)));
+    let (half, rest) = (width / 2, width - width / 2);
+    let _ = writeln!(
+        text,
+        "{:names$}  {left:<half$}{middle:<}{right:>}",
+        "",
+        half = half.saturating_sub(middle.len() / 2),
+        right = right_aligned(&right, rest, &middle)
+    );
+}
+
+fn right_aligned(text: &str, width: usize, before: &str) -> String {
+    let room = width.saturating_sub(before.len() - before.len() / 2);
+    format!("{text:>room$}")
+}

@@ -1,0 +1,60 @@
+//! A sweep as a table: a line for each policy at each point, means over the seeds with their confidence.
+
+use crate::model::Seconds;
+use crate::replay::Figures;
+use crate::ui::quantity::{duration, percent};
+use crate::ui::simulation::Simulated;
+use crate::ui::simulation_json::{Mean, Point, points};
+use crate::ui::{Align, Table, Terminal};
+
+/// Returns the table of a sweep.
+#[must_use]
+pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
+    let points = points(runs);
+    let mut headings = vec![("POLICY", Align::Left)];
+    for (name, _) in points.first().map_or(&[][..], |point| point.values) {
+        headings.push((heading(name), Align::Right));
+    }
+    headings.extend([
+        ("RUNS", Align::Right),
+        ("MEAN JCT", Align::Right),
+        ("± 95 %", Align::Right),
+        ("P99", Align::Right),
+        ("STRETCH", Align::Right),
+        ("GPUS USED", Align::Right),
+        ("MOVES/JOB", Align::Right),
+    ]);
+    let mut table = Table::new(&headings);
+    for point in &points {
+        table.row(cells(point));
+    }
+    table.render(terminal.width(), terminal.colour())
+}
+
+fn heading(name: &str) -> &'static str {
+    match name {
+        "load" => "LOAD",
+        "noise" => "NOISE",
+        _ => "RESTART",
+    }
+}
+
+fn cells(point: &Point<'_>) -> Vec<String> {
+    let mut cells = vec![point.policy.to_owned()];
+    cells.extend(point.values.iter().map(|(_, value)| value.to_string()));
+    cells.push(point.runs.len().to_string());
+    let time = |seconds: f64| duration(Seconds(seconds));
+    let mean = |figure: fn(&Figures) -> f64| point.mean(figure);
+    let text = |own: Option<Mean>, show: &dyn Fn(f64) -> String| {
+        own.map_or_else(|| "-".to_owned(), |own| show(own.mean))
+    };
+    let jct = mean(|own| own.mean_jct);
+    let margin = jct.as_ref().and_then(|own| own.margin).map_or_else(|| "-".to_owned(), time);
+    cells.push(text(jct, &time));
+    cells.push(margin);
+    cells.push(text(mean(|own| own.p99_jct), &time));
+    cells.push(text(mean(|own| own.longest_stretch), &|stretch| format!("{stretch:.1}")));
+    cells.push(text(mean(|own| own.utilisation), &percent));
+    cells.push(text(mean(|own| own.moves_per_job), &|moves| format!("{moves:.2}")));
+    cells
+}
