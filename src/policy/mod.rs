@@ -8,6 +8,7 @@ mod advice;
 mod alternative;
 mod blocks;
 mod category;
+mod classes;
 mod cost;
 mod decision;
 mod dual;
@@ -19,6 +20,7 @@ mod fairness;
 mod fixed;
 mod floor;
 mod has;
+mod horizon;
 mod jps;
 mod live;
 mod market;
@@ -37,6 +39,7 @@ mod resets;
 mod share;
 mod standing;
 mod taken;
+mod trace_bound;
 mod verify;
 
 pub use self::advice::{Advice, advice};
@@ -49,6 +52,7 @@ pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, 
 pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::floor::Repacking;
+pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::live::Grounds;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
@@ -64,4 +68,5 @@ pub use self::registry::{
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;
+pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

@@ -7,7 +7,7 @@ use crate::policy::jps::Jps;
 use crate::policy::optimal::Optimal;
 use crate::policy::optimus::Optimus;
 use crate::policy::resets::Resets;
-use crate::policy::{Placer, Policy, Repacking, Replan, Replanning};
+use crate::policy::{Horizon, HorizonParameters, Placer, Policy, Repacking, Replan, Replanning};
 
 /// What users may tune.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -79,9 +79,11 @@ pub fn names() -> Vec<&'static str> {
 
 fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
     let repacking = parameters.repacking;
+    let horizon = Horizon::new(HorizonParameters { repacking, ..HorizonParameters::default() });
     let resets = placers(parameters).into_iter();
     let resets = resets.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>);
-    fixed::policies(repacking).into_iter().chain(resets).collect()
+    let horizon: Box<dyn Policy> = Box::new(horizon);
+    std::iter::once(horizon).chain(fixed::policies(repacking)).chain(resets).collect()
 }
 
 fn placers(parameters: Parameters) -> Vec<Box<dyn Placer>> {

@@ -140,6 +140,16 @@ impl Standing {
         self.holds.is_empty() && self.waits == Waits::Ready
     }
 
+    /// Returns whether it is for a policy to say what the job holds: it runs once, or waits and may run.
+    #[must_use]
+    pub fn is_decided_on(&self) -> bool {
+        match self.holds.as_slice() {
+            [] => self.waits == Waits::Ready,
+            [hold] => hold.is_running(),
+            _ => false,
+        }
+    }
+
     /// Returns the submissions that have their GPUs and are not being ended.
     pub fn running(&self) -> impl Iterator<Item = &Hold> {
         self.holds.iter().filter(|hold| hold.is_running())

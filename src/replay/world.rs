@@ -32,6 +32,8 @@ pub(super) struct World<'a> {
     in_use: u32,
     running: usize,
     count: usize,
+    /// Placements and ends of placements, counted over all jobs: a number in the problem is given again.
+    generations: u32,
     /// How many outages each node is in.
     outages: Vec<u32>,
 }
@@ -44,7 +46,7 @@ struct Present {
     done: f64,
     /// What a policy takes its work to be, over what it is.
     estimate: f64,
-    /// Counts placements: what is due for an earlier one is void.
+    /// The number of its last change among all: what is due for an earlier one is void.
     generation: u32,
     failures: u32,
     why: String,
@@ -90,6 +92,7 @@ impl<'a> World<'a> {
             in_use: 0,
             running: 0,
             count: 0,
+            generations: 0,
             outages: vec![0; problem.nodes.len()],
             problem,
         };
@@ -223,7 +226,8 @@ impl<'a> World<'a> {
             model.standing.moves += 1;
             self.record.jobs[own.job].moves += 1;
         }
-        own.generation += 1;
+        self.generations += 1;
+        own.generation = self.generations;
         let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
         let slots = placement.slots;
         self.taken.take(model, &slots);
@@ -232,7 +236,7 @@ impl<'a> World<'a> {
         self.queue.push(busy_until.after(Seconds((own.work - own.done) * epoch)), due);
         if let Some(mean) = self.options.incidents.job_failures {
             let place = self.trace.jobs[own.job].place;
-            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, own.generation);
+            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, model.standing.moves);
             let due = Due::Failure { job: number, generation: own.generation };
             self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
         }
@@ -276,7 +280,8 @@ impl<'a> World<'a> {
             own.done = own.done.floor();
             set_left(&mut model.standing, own);
         }
-        own.generation += 1;
+        self.generations += 1;
+        own.generation = self.generations;
         self.running -= 1;
         let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
         self.count_gpus(-i64::from(gpus));

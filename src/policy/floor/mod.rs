@@ -66,7 +66,9 @@ impl Floor {
     fn rebuild(&mut self, problem: &Problem) {
         let jobs: Vec<usize> = problem.present().collect();
         self.needs = jobs.iter().map(|&job| problem.jobs[job].needs).fold(self.needs, RankNeeds::max);
-        let mut size = problem.offered_to(&jobs, Basis::Free);
+        let own = |job: &usize| problem.jobs[*job].standing.is_decided_on();
+        let decided: Vec<usize> = jobs.iter().copied().filter(own).collect();
+        let mut size = problem.offered_to(&decided, Basis::Free);
         for (gpus, node) in size.iter_mut().zip(&problem.nodes) {
             // Types that single ranks need most of take what the host has for ranks, types in order.
             let mut ranks = node.host.map_or(u64::MAX, |host| host.ranks(self.needs));
@@ -95,7 +97,7 @@ impl Floor {
         self.held = vec![Vec::new(); problem.jobs.len()];
         self.spread.clear();
         self.freed = vec![true; types];
-        for job in jobs {
+        for job in decided {
             self.take_held(problem, job);
         }
     }

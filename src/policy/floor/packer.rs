@@ -71,10 +71,15 @@ impl Floor {
         changes
     }
 
-    /// Returns free GPUs on nodes: of each type on the node that they leave fullest, else on the emptiest nodes.
+    /// Returns free GPUs on nodes: on one node that has all types, else of each type on the node that they leave
+    /// fullest, else on the emptiest nodes.
     fn find_room(&self, counts: &[u32]) -> Vec<Slot> {
+        let used = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        if let Some(node) = self.mixed_node(counts) {
+            return used().map(|(gpu_type, &count)| Slot { node, gpu_type, count }).collect();
+        }
         let mut slots: Vec<Slot> = Vec::new();
-        for (gpu_type, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        for (gpu_type, &count) in used() {
             if let Some(node) = self.best_fit(gpu_type, count) {
                 slots.push(Slot { node, gpu_type, count });
                 continue;
@@ -90,6 +95,17 @@ impl Floor {
             }
         }
         slots
+    }
+}
+
+impl Floor {
+    /// Returns the node that has all GPUs of a bundle of several types free.
+    fn mixed_node(&self, counts: &[u32]) -> Option<usize> {
+        let mut used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let ((first, &most), _) = (used.next()?, used.next()?);
+        let fits = |node: &usize| self.free[*node].iter().zip(counts).all(|(free, count)| free >= count);
+        let nodes = self.by_free[first].get(most as usize..)?.iter().flatten();
+        nodes.copied().find(fits)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Jobs on several nodes that one node could hold are brought together, where that saves more than the moves cost.
 
 use crate::policy::floor::Floor;
-use crate::policy::{Placement, Problem, Sharing, Slot, cost};
+use crate::policy::{Placement, Problem, Sharing, Slot, Stage, cost};
 
 /// The most nodes that are tried for one job: those with the most free GPUs.
 const NODES_TRIED: usize = 16;
@@ -56,7 +56,15 @@ impl Floor {
         }
         savings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for (saving, job) in savings {
+            let is_movable =
+                |job: usize| is_movable(problem, job) || chosen.iter().any(|(own, _)| *own == job);
+            if !is_movable(job) {
+                continue;
+            }
             let Some(found) = self.gathering(job, chosen, repacking) else { continue };
+            if !found.evicted.iter().all(|(other, _)| is_movable(*other)) {
+                continue;
+            }
             let cost = 2.0 * problem.jobs[job].standing.restart_cost.0 * f64::from(found.moves);
             let least = if found.moves > 0 { LEAST_SAVING } else { 0.0 };
             if saving >= cost + least && saving > 0.0 {
@@ -180,4 +188,10 @@ impl Floor {
             }
         }
     }
+}
+
+/// Returns whether a job may be stopped to go on elsewhere.
+fn is_movable(problem: &Problem, job: usize) -> bool {
+    let mut running = problem.jobs[job].standing.running();
+    running.all(|hold| matches!(hold.stage, Stage::Running { movable: true, .. }))
 }

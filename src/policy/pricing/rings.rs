@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::policy::Problem;
+use crate::policy::{Problem, WorkerNode};
 
 /// Node shapes and link rates, in bytes per second.
 #[derive(Clone, Debug)]
@@ -27,15 +27,20 @@ const MOST_LISTED: u64 = 4096;
 
 impl Rings {
     pub(in crate::policy) fn new(problem: &Problem) -> Self {
+        let shape = |node: &WorkerNode| (node.gpus.clone(), node.intra_node.bytes_per_second());
+        Self::of(problem.network.bytes_per_second(), problem.nodes.iter().map(shape))
+    }
+
+    /// Returns the rings that a network and nodes of such shapes allow: GPUs by type, and the rate inside.
+    pub(in crate::policy) fn of(network: f64, nodes: impl Iterator<Item = (Vec<u32>, f64)>) -> Self {
         let mut shapes: Vec<(Vec<u32>, f64)> = Vec::new();
-        for node in &problem.nodes {
-            let shape = (node.gpus.clone(), node.intra_node.bytes_per_second());
+        for shape in nodes {
             if !shapes.iter().any(|other| surpasses(other, &shape)) {
                 shapes.retain(|other| !surpasses(&shape, other));
                 shapes.push(shape);
             }
         }
-        Self { network: problem.network.bytes_per_second(), shapes }
+        Self { network, shapes }
     }
 
     /// Returns the fastest ring that a bundle can have: inside a node that could hold it, or over the network.

@@ -1,0 +1,17 @@
+//! `horizon`: the least mean completion time of jobs that come and go.
+
+mod allocate;
+mod market;
+mod memory;
+mod menu;
+mod outlook;
+mod path;
+mod policy;
+mod quick;
+mod rehearsal;
+mod roster;
+mod task;
+mod worth;
+
+pub use self::policy::{Horizon, HorizonParameters};
+pub(super) use self::rehearsal::{Arrival, rehearse};
