@@ -42,6 +42,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to start from')
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Generate a random cluster and random jobs, to try or benchmark hsched')
             [CompletionResult]::new('demo', 'demo', [CompletionResultType]::ParameterValue, 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan')
+            [CompletionResult]::new('simulate', 'simulate', [CompletionResultType]::ParameterValue, 'Simulate policies on a trace of jobs that come and go: what they would do to your week')
             [CompletionResult]::new('check-ddp', 'check-ddp', [CompletionResultType]::ParameterValue, 'Check that your version of torch computes correct gradients with unequal local batches')
             break
         }
@@ -308,6 +309,32 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('--fast', '--fast', [CompletionResultType]::ParameterName, 'Do not pause between lines')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;simulate' {
+            [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'Trace: a job file (YAML or JSON) or CSV; - reads standard input')
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read saved Slurm output instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--columns', '--columns', [CompletionResultType]::ParameterName, 'Format of a table without a header line given to --from')
+            [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes')
+            [CompletionResult]::new('--round', '--round', [CompletionResultType]::ParameterName, 'Decide only at multiples of this')
+            [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'End after so many rounds')
+            [CompletionResult]::new('--restart-cost', '--restart-cost', [CompletionResultType]::ParameterName, 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]')
+            [CompletionResult]::new('--lose', '--lose', [CompletionResultType]::ParameterName, 'What a stopped job loses: nothing, or the epoch under way')
+            [CompletionResult]::new('--repack', '--repack', [CompletionResultType]::ParameterName, 'Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no, where there is room, or also where others make room')
+            [CompletionResult]::new('--noise', '--noise', [CompletionResultType]::ParameterName, 'Policies see each job''s work off by a random factor between 1 - NOISE and 1 + NOISE')
+            [CompletionResult]::new('--job-failures', '--job-failures', [CompletionResultType]::ParameterName, 'Mean time between failures of a running job [default: none fail]')
+            [CompletionResult]::new('--node-failures', '--node-failures', [CompletionResultType]::ParameterName, 'Mean time between failures of a node [default: none fail]')
+            [CompletionResult]::new('--node-repair', '--node-repair', [CompletionResultType]::ParameterName, 'How long a failed node is down')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--sweep', '--sweep', [CompletionResultType]::ParameterName, 'Repeat for several values: load=0.5,0.8,1 seed=0..9 restart-cost=0s,60s noise=0,0.3; may be given several times')
+            [CompletionResult]::new('--events', '--events', [CompletionResultType]::ParameterName, 'Write all events to this file as JSON lines, policy by policy; - writes them to standard output')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
+            [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Use only the speeds of the job file, not measured speeds')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

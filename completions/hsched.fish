@@ -43,6 +43,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slu
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to start from'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Generate a random cluster and random jobs, to try or benchmark hsched'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "simulate" -d 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your version of torch computes correct gradients with unequal local batches'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
@@ -284,6 +285,51 @@ json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand demo" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand demo" -l fast -d 'Do not pause between lines'
 complete -c hsched -n "__fish_hsched_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l trace -d 'Trace: a job file (YAML or JSON) or CSV; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l columns -d 'Format of a table without a header line given to --from' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l policy -d 'Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes' -r -f -a "fifo\t''
+fifo-het\t''
+yarn-cs\t''
+srtf\t''
+srsf\t''
+las\t''
+gavel-max-min\t''
+gavel-mtd\t''
+gavel-fifo\t''
+allox\t''
+allox-p\t''
+optimal\t''
+jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'End after so many rounds' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l restart-cost -d 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l lose -d 'What a stopped job loses: nothing, or the epoch under way' -r -f -a "nothing\t''
+epoch\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l repack -d 'Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no, where there is room, or also where others make room' -r -f -a "off\t''
+gather\t''
+full\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l noise -d 'Policies see each job\'s work off by a random factor between 1 - NOISE and 1 + NOISE' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l job-failures -d 'Mean time between failures of a running job [default: none fail]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l node-failures -d 'Mean time between failures of a node [default: none fail]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l node-repair -d 'How long a failed node is down' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l sweep -d 'Repeat for several values: load=0.5,0.8,1 seed=0..9 restart-cost=0s,60s noise=0,0.3; may be given several times' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l events -d 'Write all events to this file as JSON lines, policy by policy; - writes them to standard output' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l format -d 'Output format' -r -f -a "table\t'A table with pictures'
+json\t'JSON'
+csv\t'CSV, a line for each run'"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
+learnt\t''
+all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'Python interpreter that has your torch' -r
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Device of the ranks; with fewer than four GPUs the ranks share them and use gloo' -r -f -a "cpu\t''
 cuda\t''"

@@ -1,7 +1,10 @@
 //! Flags that choose a policy and its parameters: the same wherever hsched plans.
 
+use std::ffi::OsStr;
+
 use clap::Parser as _;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -13,7 +16,7 @@ use crate::policy::{self, JpsParameters, Objective, OptimalParameters, Parameter
 pub(super) struct PolicyArgs {
     /// Policy that places the jobs. All but optimal use every GPU that the jobs can use.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
-          value_parser = PossibleValuesParser::new(policy::names()))]
+          value_parser = PolicyName)]
     pub policy: String,
     /// Objective to minimise.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
@@ -34,6 +37,36 @@ pub(super) struct PolicyArgs {
     /// optimal: use every GPU that the jobs can use.
     #[arg(long)]
     use_all: bool,
+}
+
+/// Reads the name of a policy that plans; those that decide over time are refused with the reason.
+#[derive(Clone)]
+struct PolicyName;
+
+impl TypedValueParser for PolicyName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let names = policy::names();
+        let simulated = policy::names_over_time();
+        let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
+        if let Some(name) = over_time {
+            let message = format!(
+                "policy {name} decides over time and may stop running jobs; only hsched simulate runs it\n"
+            );
+            return Err(command.clone().error(ErrorKind::ValueValidation, message));
+        }
+        PossibleValuesParser::new(names).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(policy::names().into_iter().map(PossibleValue::new)))
+    }
 }
 
 impl PolicyArgs {

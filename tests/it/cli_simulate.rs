@@ -1,0 +1,130 @@
+//! `hsched simulate`: the same bytes for the same seed, its events, its sweeps, and what it refuses.
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+const CLUSTER: &str = "
+network_gbps: 10
+intra_node_gbps: 300
+nodes: [{name: 'n[1-2]', gpus: {v100: 2}}, {name: n3, gpus: {t4: 2}}]
+";
+
+const TRACE: &str = "\
+name,arrival,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100,throughput.t4
+a,0,2,10000,40,100,1MB,100,40
+b,100,1,10000,5,100,1MB,100,50
+c,250,4,10000,2,100,1MB,100,
+d,300,1,10000,30,100,1MB,80,60
+e,300,2,10000,8,100,1MB,80,60
+";
+
+fn sandbox() -> Sandbox {
+    Sandbox::new().file("week.csv", TRACE).file("lab.yaml", CLUSTER)
+}
+
+const FILES: &str = "simulate --trace week.csv --cluster lab.yaml";
+
+/// Takes out what is timed.
+fn without_times(mut value: Value) -> Value {
+    for policy in value["policies"].as_array_mut().expect("policies") {
+        policy["decision_s"] = Value::Null;
+    }
+    value
+}
+
+#[test]
+fn the_same_seed_gives_the_same_output() {
+    let sandbox = sandbox();
+    let options =
+        "--policy las,srtf,optimal,gavel-max-min --noise 0.3 --job-failures 1h --seed 3 --format json";
+    let run = || without_times(sandbox.run(&format!("{FILES} {options}")).json()).to_string();
+    let first = run();
+    assert_eq!(first, run());
+    let other = format!("{FILES} {}", options.replace("--seed 3", "--seed 4"));
+    assert_ne!(first, without_times(sandbox.run(&other).json()).to_string());
+}
+
+#[test]
+fn json_has_every_job_and_table_every_policy() {
+    let sandbox = sandbox();
+    let json = sandbox.run(&format!("{FILES} --policy fifo,srsf --format json")).json();
+    assert_eq!(json["schema"], "hsched.simulation/1");
+    assert_eq!((&json["jobs"], &json["lower_bound_s"]), (&Value::from(5), &Value::Null));
+    for policy in json["policies"].as_array().expect("policies") {
+        let jobs = policy["jobs"].as_array().expect("jobs");
+        let times = |key: &str| jobs.iter().map(|job| job[key].as_f64().expect("a time")).collect::<Vec<_>>();
+        let mean = times("jct_s").iter().sum::<f64>() / 5.0;
+        assert!((policy["mean_jct_s"].as_f64().expect("a mean") - mean).abs() < 1e-9 * mean);
+        assert_eq!(jobs[2]["name"], "c");
+        assert!(
+            times("started_s").iter().zip(times("arrival_s")).all(|(started, arrival)| *started >= arrival)
+        );
+    }
+    let table = sandbox.run(&format!("{FILES} --policy fifo,srsf")).succeeds();
+    assert!(table.starts_with("5 jobs on 6 GPUs, load "), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    assert!(table.contains("GPUs in use"), "{table}");
+}
+
+#[test]
+fn events_come_in_order_and_end_with_the_summary() {
+    let sandbox = sandbox();
+    let text = sandbox.run(&format!("{FILES} --policy fifo,las --events -")).succeeds();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let (summary, events) = lines.split_last().expect("lines");
+    assert_eq!((&summary["event"], &summary["schema"]), (&"summary".into(), &"hsched.simulation/1".into()));
+    let first = "{\"event\":\"arrived\",\"job\":\"a\",\"policy\":\"fifo\",\"t\":0.0}";
+    assert_eq!(events[0].to_string(), first);
+    for policy in ["fifo", "las"] {
+        let own: Vec<&Value> = events.iter().filter(|event| event["policy"] == policy).collect();
+        let ended = own.iter().filter(|event| event["event"] == "completed").count();
+        let times: Vec<f64> = own.iter().map(|event| event["t"].as_f64().expect("a time")).collect();
+        assert!(ended == 5 && times.is_sorted(), "{policy}");
+    }
+}
+
+#[test]
+fn sweeps_average_seeds_with_their_confidence() {
+    let sandbox = sandbox();
+    let options = "--policy las,srtf --noise 0.5 --sweep load=0.5,1 --sweep seed=0..3";
+    let json = sandbox.run(&format!("{FILES} {options} --format json")).json();
+    let points = json["points"].as_array().expect("points");
+    assert_eq!(points.len(), 4);
+    for point in points {
+        assert_eq!(point["seeds"], serde_json::json!([0, 1, 2, 3]));
+        let each = point["mean_jct_s_by_seed"].as_array().expect("means");
+        let sum: f64 = each.iter().map(|mean| mean.as_f64().expect("a mean")).sum();
+        assert!((point["mean_jct_s"].as_f64().expect("a mean") - sum / 4.0).abs() < 1e-6);
+        assert!(point["mean_jct_s_ci95"].as_f64().expect("a margin") >= 0.0);
+    }
+    let csv = sandbox.run(&format!("{FILES} {options} --format csv")).succeeds();
+    assert_eq!(csv.lines().count(), 1 + 2 * 2 * 4);
+}
+
+#[test]
+fn a_policy_over_time_is_refused_where_it_would_stop_jobs() {
+    let sandbox = sandbox();
+    for command in ["plan week.csv --cluster lab.yaml", "watch --once"] {
+        let said = sandbox.run(&format!("{command} --policy las")).fails(2);
+        assert!(said.contains("only hsched simulate runs it"), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_run_says_why() {
+    let huge =
+        "name,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100\nx,7,100,1,100,0,9\n";
+    let sandbox = sandbox().file("huge.csv", huge);
+    let json = sandbox
+        .run("simulate --trace huge.csv --cluster lab.yaml --policy fifo --format json")
+        .exits(3)
+        .json();
+    let job = &json["policies"][0]["jobs"][0];
+    assert_eq!((&job["completion_s"], &job["jct_s"]), (&Value::Null, &Value::Null));
+    assert!(job["reason"].as_str().expect("a reason").starts_with("it never got GPUs"), "{job}");
+    let wrong =
+        sandbox.run("simulate --trace huge.csv --cluster lab.yaml --policy fifo --sweep load=1").fails(78);
+    assert!(wrong.contains("has no load to vary"), "{wrong}");
+    sandbox.run("simulate --trace huge.csv --cluster lab.yaml --policy nothing").fails(2);
+}
