@@ -289,7 +289,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l trace -d 'Tra
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l columns -d 'Format of a table without a header line given to --from' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l policy -d 'Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes' -r -f -a "fifo\t''
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l policy -d 'Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes' -r -f -a "horizon\t''
+fifo\t''
 fifo-het\t''
 yarn-cs\t''
 srtf\t''
