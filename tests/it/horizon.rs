@@ -204,7 +204,9 @@ fn bundles(problem: &Problem, job: usize) -> Vec<(Vec<u32>, f64)> {
     let model = &problem.jobs[job];
     let bundle = |slots: &Vec<Slot>| {
         let mut counts = vec![0; problem.gpu_types.len()];
-        slots.iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
+        for slot in slots {
+            counts[slot.gpu_type] += slot.count;
+        }
         let legal = (model.min_gpus..=model.max_gpus).contains(&counts.iter().sum());
         let placement = Placement::new(problem, job, slots, Sharing::Balanced).filter(|_| legal)?;
         Some((counts, placement.epoch.total().recip()))

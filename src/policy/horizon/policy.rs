@@ -87,10 +87,10 @@ impl Horizon {
         self.roster.follow(problem, anew.then_some(&self.floor.total));
         let mut quick = std::mem::take(&mut self.quick);
         if anew {
-            quick.forget()
+            quick.forget();
         } else {
-            quick.follow(self.view(problem))
-        };
+            quick.follow(self.view(problem));
+        }
         self.quick = quick;
         anew
     }
@@ -205,7 +205,9 @@ fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
                 _ => String::new(),
             };
         }
-        Decision::Defer { why } => *why = if before.is_some() { GIVES_WAY } else { OTHERS_FIRST }.to_owned(),
+        Decision::Defer { why } => {
+            if before.is_some() { GIVES_WAY } else { OTHERS_FIRST }.clone_into(why);
+        }
         Decision::Finish { .. } | Decision::Reject { .. } => {}
     }
 }

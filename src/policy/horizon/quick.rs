@@ -87,7 +87,9 @@ impl Quick {
             self.reserve(job);
             self.worths[job] = worth;
         }
-        jobs.iter().for_each(|&job| self.sort_in(view, job));
+        for &job in jobs {
+            self.sort_in(view, job);
+        }
     }
 
     /// Takes up what changed.

@@ -35,7 +35,9 @@ impl Roster {
             (self.entries, self.count) = (Vec::new(), 0);
             problem.present().for_each(|job| self.put(problem, job));
         } else if let Changed::Since { came, left, other } = &problem.changed {
-            left.iter().for_each(|&job| self.set(job, None));
+            for &job in left {
+                self.set(job, None);
+            }
             came.iter().chain(other).for_each(|&job| self.put(problem, job));
         }
     }

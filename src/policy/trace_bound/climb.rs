@@ -58,7 +58,9 @@ pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Op
         if fails >= PATIENCE {
             (length, fails) = (length * SHORTER, 0);
             now = best.1.clone();
-            direction.iter_mut().for_each(|own| own.fill(0.0));
+            for own in &mut direction {
+                own.fill(0.0);
+            }
             if length < SHORTEST {
                 break;
             }
@@ -95,6 +97,7 @@ impl Climb<'_> {
     }
 
     /// Moves the prices: up where more is used than there is. All intervals move alike, however long they are.
+    #[expect(clippy::needless_range_loop, reason = "several lists by interval go side by side")]
     fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &Seen, rise: f64) {
         let mut squares = 0.0;
         let intervals = now.edges.len() - 1;

@@ -65,6 +65,7 @@ impl<'a> Intervals<'a> {
 
 impl Least {
     /// Returns the job's least in seconds; `None` where it can never end.
+    #[expect(clippy::needless_range_loop, reason = "several lists by interval go side by side")]
     pub(super) fn find(
         &mut self,
         intervals: &Intervals<'_>,
@@ -204,10 +205,10 @@ impl Search<'_> {
             let point = self.at(end, worth);
             top = top.max(point.value);
             if point.slope > 0.0 {
-                low = point
+                low = point;
             } else {
-                high = point
-            };
+                high = point;
+            }
             steps += 1;
         }
         (before + top, Least { end, low: low.worth, high: high.worth, part })
