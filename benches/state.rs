@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use divan::Bencher;
-use hsched::engine::{Attempt, Keeper, Phase, Rules, State, Tracked};
+use hsched::engine::{Attempt, Keeper, Phase, Rules, Stage, State, Submission, Tracked};
 use hsched::model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 use hsched::spec;
 use hsched::store::StateDir;
@@ -19,6 +19,7 @@ fn main() {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
+        pinned: false,
         defaults: JobDefaults::default(),
         network: rate,
         intra_node: rate,
@@ -52,7 +53,8 @@ fn state() -> State {
             started: Some(Time(1.79e9)),
             ..Attempt::new("20260921T100000-0a1b2c", ranks, Seconds(83.75), 2, Time(1.79e9))
         };
-        Tracked { phase: Phase::Running(attempt), epochs_done: 3, ..Tracked::new(job, Time(1.78e9)) }
+        let phase = Phase::Submitted(vec![Submission { attempt, stage: Stage::Running }]);
+        Tracked { phase, epochs_done: 3, ..Tracked::new(job, Time(1.78e9)) }
     };
     State { jobs: (0..1000).map(running).collect(), ..State::default() }
 }

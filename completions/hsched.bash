@@ -113,7 +113,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__add)
-            opts="-h --dry-run --restart --account --partition --qos --estimate --format --set --help"
+            opts="-h --dry-run --restart --account --partition --qos --estimate --policy --objective --alpha --beta --samples --seed --use-all --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -133,6 +133,30 @@ _hsched() {
                     ;;
                 --estimate)
                     COMPREPLY=($(compgen -W "off learnt all" -- "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    return 0
+                    ;;
+                --objective)
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
+                    return 0
+                    ;;
+                --alpha)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --beta)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --format)

@@ -138,11 +138,25 @@ complete -c hsched -n "__fish_hsched_using_subcommand add" -l qos -d 'Slurm qual
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
+weighted\t''
+makespan\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l beta -d 'jps: weight of speed versus fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l samples -d 'jps: number of categories to sample' -r
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l dry-run -d 'Show what would be added, and add nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l restart -d 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l use-all -d 'optimal: use every GPU that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand add" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Time between two turns, such as 30s or 5m' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''

@@ -1,6 +1,6 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 pub mod catalogue;
@@ -13,6 +13,7 @@ pub mod generate;
 pub mod live;
 pub mod manual;
 pub mod model;
+pub mod plan_file;
 pub mod policy;
 pub mod probe;
 pub mod render;

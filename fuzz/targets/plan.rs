@@ -3,7 +3,7 @@
 
 use hsched::policy::verify;
 use hsched::spec::jobs;
-use hsched::store::PlanFile;
+use hsched::plan_file::PlanFile;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(file) = PlanFile::parse(text) else { return };

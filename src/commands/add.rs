@@ -9,6 +9,7 @@ use crate::commands::context::{Context, Format};
 use crate::commands::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::commands::input;
 use crate::commands::permissions::note_troubles;
+use crate::commands::policy_args::PolicyArgs;
 use crate::commands::queue_args::QueueArgs;
 use crate::commands::sbatch_options::refuse_options;
 use crate::commands::speeds::EstimateArgs;
@@ -46,6 +47,9 @@ pub(super) struct Args {
     queue: QueueArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
+    /// What hsched watch shall plan with: it says so when it was started with another policy.
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -145,6 +149,9 @@ impl Args {
                 apply(&mut state, at, event, &rules);
             }
             events.extend(added);
+            if self.policy.says_something() {
+                state.planned_by = Some(self.policy.words());
+            }
         }
         if !self.dry_run {
             ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;

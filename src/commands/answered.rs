@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::{Beginning, News};
+use crate::engine::{self, Beginning};
 use crate::model::{JobId, JobName};
 
 /// What came of a job's submission.
@@ -24,13 +24,18 @@ pub(super) struct Answered {
 }
 
 impl Answer {
-    pub(super) fn of(news: &News) -> Self {
-        match news {
-            News::Submitted { job_id } => Self::Submitted(*job_id),
-            News::Refused { message } | News::Deferred { message } => Self::Refused(message.clone()),
-            News::Unreachable { message } => Self::Unreachable(message.clone()),
-            News::Unclear { message } => Self::Unknown(message.clone()),
-            other => Self::Unknown(format!("{other:?}")),
+    pub(super) fn of(answer: &engine::Answer) -> Self {
+        match answer {
+            engine::Answer::Submitted { job_id } => Self::Submitted(*job_id),
+            engine::Answer::Refused { message } | engine::Answer::Deferred { message } => {
+                Self::Refused(message.clone())
+            }
+            engine::Answer::Unreachable { message } => Self::Unreachable(message.clone()),
+            engine::Answer::Unclear { message } => Self::Unknown(message.clone()),
+            other
+            @ (engine::Answer::Stopped | engine::Answer::Killed | engine::Answer::NotStopped { .. }) => {
+                Self::Unknown(format!("{other:?}"))
+            }
         }
     }
 

@@ -9,7 +9,8 @@ use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, Opened, Seen};
 use crate::commands::wishes;
 use crate::engine::{
-    Action, Event, Keeper, News, Outcome, Phase, Rules, State, Then, Tracked, Update, apply, carry_out,
+    self, Action, Event, Keeper, Outcome, Phase, Rules, Stage, State, Submission, Then, Tracked, Update,
+    apply, carry_out,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -181,7 +182,7 @@ fn look(
     names: &[JobName],
     rules: &Rules,
 ) -> Result<(Seen, Option<Failure>), Failure> {
-    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.attempt().is_some());
+    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
     let nothing = || Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
     if !names.iter().any(in_slurm) {
         return Ok((nothing(), None));
@@ -197,19 +198,21 @@ fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
 }
 
-/// Writes the wish into the state, and returns what it takes: a request for each job that Slurm has.
+/// Writes the wish into the state, and returns what it takes: a request for each submission that Slurm has.
 fn wish(state: &mut State, names: &[JobName], seen: &Seen, rules: &Rules) -> Vec<Action> {
     for event in names.iter().map(asked) {
         apply(state, seen.at, &event, rules);
     }
-    let request = |name: &JobName| {
-        let Phase::Stopping { attempt, then: Then::Cancel, .. } = &state.find(name)?.phase else {
-            return None;
-        };
-        let (run, why) = (attempt.run.clone(), "its owner cancelled it".to_owned());
-        Some(Action::Cancel { job: name.clone(), run, job_id: attempt.job_id?, why })
+    let submissions = names
+        .iter()
+        .filter_map(|name| state.find(name))
+        .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| (&tracked.job.name, own)));
+    let request = |(name, own): (&JobName, &Submission)| {
+        let Stage::Stopping { then: Then::Cancel, .. } = own.stage else { return None };
+        let (of, why) = (own.attempt.key(name), "its owner cancelled it".to_owned());
+        Some(Action::Cancel { of, job_id: own.attempt.job_id?, why })
     };
-    names.iter().filter_map(request).collect()
+    submissions.filter_map(request).collect()
 }
 
 fn asked(name: &JobName) -> Event {
@@ -238,8 +241,9 @@ fn act(
     let mut untold = BTreeMap::new();
     for action in actions {
         let mut tell = |told: Update<'_>| {
-            if let Update::Event(Event::Attempt { job, news: News::NotStopped { message }, .. }) = told {
-                untold.insert(job.clone(), message.clone());
+            if let Update::Event(Event::Answer { of, answer: engine::Answer::NotStopped { message } }) = told
+            {
+                untold.insert(of.job.clone(), message.clone());
             }
         };
         carry_out(action, seen.at, (&mut *world, &mut *ledger), state, rules, &mut tell)

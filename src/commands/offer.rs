@@ -99,12 +99,12 @@ pub(super) fn keep_partitions(
     notes: &mut Vec<String>,
 ) -> Result<Access, Failure> {
     let access = Access::new(cluster, jobs, &context.settings.jobs);
-    let partitions: Vec<&str> = access.partitions().collect();
+    let partitions = access.partitions();
     for names in &partitions {
         check_partition(cluster, names)?;
     }
     let all = cluster.nodes.len();
-    cluster.nodes.retain(|node| access.needs(node).is_some());
+    cluster.nodes.retain(|node| access.reach(node).is_some());
     let left_out = all - cluster.nodes.len();
     if left_out > 0 {
         let plural = if partitions.len() == 1 { "" } else { "s" };

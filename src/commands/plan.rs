@@ -11,9 +11,9 @@ use crate::commands::explain::explain_plan;
 use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::plan_file::PlanFile;
 use crate::policy::{self, Outcome, Quality};
 use crate::settings::Flag;
-use crate::store::PlanFile;
 use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets and how its batch is split over them

@@ -18,10 +18,10 @@ use crate::commands::speeds::{self, SpeedArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Access, Cluster, GpuType, Job, Offer, Seconds};
+use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{self, Bound, Budget, CheckedPlan, PolicyError, Problem, Replanning, Verdict};
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::{PlanFile, PlanFileError, Solved};
 use crate::ui::Progress;
 
 /// What can be said about how to plan.
@@ -126,10 +126,9 @@ pub(super) fn plan(
     let in_use = capacity == Capacity::Free && offer.gpu_total() < Offer::up(&cluster, &access).gpu_total();
     offer.notes.extend(in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
-    let specs = jobs.iter().map(spec::jobs::to_json).collect();
     let solved =
         Solved { problem: &problem, plan: &plan, policy: name, solve: Some(solve), proven: proven.as_ref() };
-    let file = PlanFile::new(solved, specs, &offer, (&cluster, &access), (capacity.name(), args.pin));
+    let file = PlanFile::new(solved, &jobs, &offer, (&cluster, &access), (capacity.name(), args.pin));
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use clap::Parser as _;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
@@ -83,6 +84,38 @@ impl PolicyArgs {
         };
         policy::find(name, parameters)
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))
+    }
+
+    /// Returns the flags that say it, without those that have their usual values: `--policy jps --alpha 0.5`.
+    pub(super) fn words(&self) -> String {
+        let usual = Self::usual();
+        let mut words = vec![format!("--policy {}", self.policy)];
+        let mut say = |differs: bool, flag: &str, value: String| {
+            words.extend(differs.then(|| format!("--{flag} {value}")));
+        };
+        say(self.objective != usual.objective, "objective", self.objective.clone());
+        if self.policy == "jps" {
+            say(self.alpha != usual.alpha, "alpha", self.alpha.to_string());
+            say(self.beta != usual.beta, "beta", self.beta.to_string());
+            say(self.samples != usual.samples, "samples", self.samples.to_string());
+        }
+        say(self.seed != usual.seed, "seed", self.seed.to_string());
+        words.extend((self.use_all && self.policy == "optimal").then(|| "--use-all".to_owned()));
+        words.join(" ")
+    }
+
+    /// Returns whether anything was chosen.
+    pub(super) fn says_something(&self) -> bool {
+        *self != Self::usual()
+    }
+
+    fn usual() -> Self {
+        #[derive(clap::Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            policy: PolicyArgs,
+        }
+        Nothing::parse_from([""]).policy
     }
 
     /// Returns what is to be minimised.

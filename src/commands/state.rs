@@ -113,6 +113,7 @@ pub(super) fn rules(context: &Context) -> Rules {
         network: settings.network,
         intra_node: settings.intra_node,
         capacity: settings.capacity.clone(),
+        pinned: false,
         restart_cost: settings.restart_cost,
         retry_delay: settings.retry_delay,
         learning_rate: settings.learning_rate,

@@ -8,7 +8,7 @@ use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::context::{Context, Format};
 use crate::commands::{state, wishes};
-use crate::engine::{Attempt, EpochReport, Event, News, Phase, Rules, State, Tracked, apply};
+use crate::engine::{Attempt, EpochReport, Event, News, Rules, Stage, State, Submission, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Reported, absolute, reported};
@@ -110,23 +110,26 @@ fn stale(looked: Time, now: Time) -> Option<String> {
 /// Returns notes on reports that cannot be read.
 fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> Vec<String> {
     let Reported { epochs, odd, notes } = reported(root, state, now);
-    for (job, run, what) in odd {
-        apply(state, now, &Event::Attempt { job, run, news: News::Odd { what } }, rules);
+    for (of, what) in odd {
+        apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
     }
-    for (job, run, mut report) in epochs {
-        let written = last_report(&report_folder(root, &run, job.as_str()));
+    for (of, mut report) in epochs {
+        let written = last_report(&report_folder(root, &of.run, &of.name()));
         report.at = written.map_or(now, |written| Time(written.0.min(now.0)));
-        if let Some(news) = state.find(&job).and_then(|tracked| started(tracked, &report)) {
-            apply(state, now, &Event::Attempt { job: job.clone(), run: run.clone(), news }, rules);
+        let submission = state.find(&of.job).and_then(|tracked| tracked.submission(&of));
+        if let Some(news) = submission.and_then(|own| started(own, &report)) {
+            apply(state, now, &Event::News { of: of.clone(), news }, rules);
         }
-        apply(state, now, &Event::Attempt { job, run, news: News::Epoch(report) }, rules);
+        apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
     }
     notes
 }
 
 /// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
-fn started(tracked: &Tracked, report: &EpochReport) -> Option<News> {
-    let Phase::Pending(Attempt { job_id, submit_time, .. }) = &tracked.phase else { return None };
+fn started(own: &Submission, report: &EpochReport) -> Option<News> {
+    let Submission { attempt: Attempt { job_id, submit_time, .. }, stage: Stage::Pending } = own else {
+        return None;
+    };
     let at = Time(report.at.0 - report.length.map_or(0.0, |length| length.0));
     Some(News::Started { job_id: (*job_id)?, submit_time: submit_time.clone(), at, gpus: None })
 }
@@ -134,12 +137,12 @@ fn started(tracked: &Tracked, report: &EpochReport) -> Option<News> {
 /// Returns the files of a submission, each with its name.
 fn files(context: &Context, root: &Path, tracked: &Tracked, attempt: &Attempt) -> Files {
     let job = &tracked.job;
-    let name = job.name.as_str();
+    let name = attempt.key(&job.name).name();
     let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));
     [
         ("script", run_folder(root, &attempt.run).join(format!("{name}.sbatch"))),
         ("output", workdir.join(format!("{name}.out"))),
-        ("reports", report_folder(root, &attempt.run, name)),
+        ("reports", report_folder(root, &attempt.run, &name)),
     ]
     .map(|(what, path)| (what, path.display().to_string()))
     .to_vec()

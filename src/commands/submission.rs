@@ -8,14 +8,16 @@ use crate::commands::context::Context;
 use crate::commands::planning::Planned;
 use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, Opened, Seen};
-use crate::engine::{Action, Attempt, Batch, Beginning, Event, Keeper, State, Update, apply, carry_out};
+use crate::engine::{
+    Action, Beginning, Event, Intent, Keeper, Run, State, SubmissionKey, Update, apply, carry_out,
+};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
-use crate::model::{Cluster, Estimates, Job, JobId, JobName, Offer, Time, Walltime};
+use crate::model::{Cluster, Estimates, Job, JobId, JobName, Time};
 use crate::policy::Verdict;
 use crate::slurm::QueuedJob;
-use crate::store::{PlanFile, StateError, run_folder};
+use crate::store::{StateError, run_folder};
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,8 @@ pub(super) struct Wish<'a> {
     pub restart: bool,
     /// Options for sbatch, as they are.
     pub sbatch: &'a [String],
+    /// The policy that planned, as the command line says it.
+    pub planned_by: &'a str,
 }
 
 /// What came of all submissions.
@@ -40,58 +44,50 @@ pub(super) struct Outcome {
 ///
 /// # Errors
 /// When an option for sbatch would lose the job.
-pub(super) fn batch(context: &Context, planned: &Planned, wish: Wish<'_>) -> Result<Batch, Failure> {
+pub(super) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Result<Run, Failure> {
     let own = wish.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
     refuse_options(wish.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
-    let placed = planned.plan.placed();
-    Ok(Batch {
-        run: wish.run.to_owned(),
+    let mut file = planned.file.clone();
+    file.pinned |= wish.pin;
+    Ok(Run {
+        id: wish.run.to_owned(),
         jobs: planned.jobs.clone(),
-        submitted: wish.chosen.iter().copied().filter(|index| placed.contains(index)).collect(),
         epochs_done: vec![0; planned.jobs.len()],
         problem: planned.problem.clone(),
         plan: planned.plan.clone(),
-        offer: Offer::default(),
-        cluster: Cluster::default(),
-        policy: planned.file.policy.clone(),
+        file,
+        submissions: Intent::of(&planned.plan, wish.chosen.iter().copied()).collect(),
     })
 }
 
-/// Returns the scripts of a batch.
+/// Returns the scripts of a run.
 ///
 /// # Errors
 /// When a template is wrong or the site cannot start such a placement.
 pub(super) fn prepare(
     context: &Context,
-    batch: &Batch,
-    planned: &Planned,
+    run: &Run,
     wish: Wish<'_>,
 ) -> Result<Vec<(JobName, String)>, Failure> {
     let bad = |message: String| Failure::new(Exit::BadInput, message);
     let site = state::site(context, wish.sbatch)?;
-    let scripts = scripts(batch, &plan_file(planned, wish), &site).map_err(bad)?;
+    let scripts = scripts(run, &site).map_err(bad)?;
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
-        if let Some(pieces) = script.walltime.and_then(Walltime::in_pieces) {
+        if let Some(pieces) = script.walltime.in_pieces() {
             let next = "keep hsched watch running: it submits the next piece when one ends";
-            context.note(&format!("{}: the time limit splits it into {pieces}; {next}", script.name));
+            context.note(&format!("{}: the time limit splits it into {pieces}; {next}", script.of.job));
         }
         let text = script.text.map_err(|message| {
             bad(message)
                 .hint("submit the other jobs with --job, or limit this job to one GPU type with gpu_types")
         })?;
-        Ok((script.name, text))
+        Ok((script.of.job, text))
     };
     scripts.into_iter().map(text).collect()
 }
 
-fn plan_file(planned: &Planned, wish: Wish<'_>) -> PlanFile {
-    let mut file = planned.file.clone();
-    file.pinned |= wish.pin;
-    file
-}
-
-/// Submits the jobs of a batch one after the other, telling each answer as it comes, and adds those that wait for
+/// Submits the jobs of a run one after the other, telling each answer as it comes, and adds those that wait for
 /// GPUs to the state.
 ///
 /// Everything is on disk before the first is submitted. A refused job does not keep the others back; an
@@ -102,7 +98,7 @@ fn plan_file(planned: &Planned, wish: Wish<'_>) -> PlanFile {
 /// answer.
 pub(super) fn submit(
     context: &Context,
-    mut batch: Batch,
+    mut run: Run,
     planned: &Planned,
     wish: Wish<'_>,
     tell: &dyn Fn(&Answered),
@@ -115,10 +111,9 @@ pub(super) fn submit(
     let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-    world.plan = Some(plan_file(planned, wish));
     let Seen { at, mut events, queue } =
         state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
-    let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
+    let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
     if let Some(twice) = in_queue(&names, &queue, &state) {
         // What was seen counts all the same: since when a job has been missing, for one.
         ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
@@ -134,7 +129,7 @@ pub(super) fn submit(
     }
 
     let before = state.clone();
-    let added = added(context, &batch, planned, wish);
+    let added = added(context, &run, planned, wish);
     let beginnings = beginnings(&added, &state);
     for event in &added {
         apply(&mut state, at, event, &rules);
@@ -145,20 +140,21 @@ pub(super) fn submit(
             context.note(&format!("{job} waits{clause}"));
         }
     }
-    mark_submitted(&mut state, &mut batch, at);
+    mark_submitted(&mut state, &mut run, at);
+    state.planned_by = Some(wish.planned_by.to_owned());
     events.extend(added);
     // What cannot be written down is better known before the state says that it is meant.
-    world.write_run(&batch).map_err(|error| nothing(state::live_failure(&error)))?;
-    let action = Action::Submit(Box::new(batch));
+    world.write_run(&run).map_err(|error| nothing(state::live_failure(&error)))?;
+    let action = Action::Submit(Box::new(run));
     if let Err(error) = ledger.keep(at, &state, &events, std::slice::from_ref(&action)) {
         directory.remove_run(wish.run);
         return Err(nothing(state::failure(&error)));
     }
     let mut answers = Vec::new();
     let kept = carry_out(&action, at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
-        if let Update::Event(Event::Attempt { job, news, .. }) = told {
+        if let Update::Event(Event::Answer { of: SubmissionKey { job, .. }, answer }) = told {
             let beginning = beginnings.get(job).cloned().unwrap_or(Beginning::First);
-            let answered = Answered { job: job.clone(), answer: Answer::of(news), beginning };
+            let answered = Answered { job: job.clone(), answer: Answer::of(answer), beginning };
             tell(&answered);
             answers.push(answered);
         }
@@ -173,11 +169,11 @@ pub(super) fn submit(
 }
 
 /// Returns the events by which the chosen jobs become known: those that are submitted, and those that wait.
-fn added(context: &Context, batch: &Batch, planned: &Planned, wish: Wish<'_>) -> Vec<Event> {
+fn added(context: &Context, run: &Run, planned: &Planned, wish: Wish<'_>) -> Vec<Event> {
     let rejected = |index: usize| matches!(planned.plan.verdicts()[index], Verdict::Reject { .. });
     let chosen = wish.chosen.iter().copied().filter(|&index| !rejected(index));
     chosen
-        .map(|index| settled(context, &batch.jobs[index], wish.sbatch))
+        .map(|index| settled(context, &run.jobs[index], wish.sbatch))
         .map(|job| Event::Added { job: Box::new(job), restart: wish.restart })
         .collect()
 }
@@ -207,15 +203,14 @@ pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     job
 }
 
-/// Marks the jobs of a batch as about to be submitted; those that have epochs behind them go on from there.
-pub(super) fn mark_submitted(state: &mut State, batch: &mut Batch, at: Time) {
-    for &index in &batch.submitted {
-        let Some(tracked) = state.find_mut(&batch.jobs[index].name) else { continue };
-        let Some(placement) = batch.plan.verdicts()[index].placement() else { continue };
-        let done = tracked.epochs_done;
-        batch.epochs_done[index] = done;
-        batch.jobs[index].epochs = tracked.rest().epochs;
-        tracked.intend(Attempt::planned(&batch.run, (&batch.problem, index, placement), done, at));
+/// Marks the jobs of a run as about to be submitted; those that have epochs behind them go on from there.
+pub(super) fn mark_submitted(state: &mut State, run: &mut Run, at: Time) {
+    for place in 0..run.submissions.len() {
+        let job = run.submissions[place].job;
+        let Some(tracked) = state.find_mut(&run.jobs[job].name) else { continue };
+        run.epochs_done[job] = tracked.epochs_done;
+        run.jobs[job].epochs = tracked.rest().epochs;
+        tracked.intend(run.attempt(&run.submissions[place], at));
     }
 }
 
@@ -275,8 +270,8 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
         let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == name.as_str());
         // Components of a heterogeneous job have the same tag; the first is the job.
         if let Some(queued) = queue.iter().filter(active).filter(same).min_by_key(|queued| queued.id) {
-            let attempt = state.find(name).and_then(|tracked| tracked.phase.attempt());
-            if attempt.is_none_or(|attempt| attempt.job_id != Some(queued.id)) {
+            let submissions = state.find(name).map_or(&[][..], |tracked| tracked.phase.submissions());
+            if submissions.iter().all(|own| own.attempt.job_id != Some(queued.id)) {
                 strangers.push(queued.id);
             }
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));

@@ -15,13 +15,13 @@ use crate::commands::queue_args::QueueArgs;
 use crate::commands::state;
 use crate::commands::submission::{self, Outcome, Wish};
 use crate::commands::{input, planning};
-use crate::engine::Batch;
+use crate::engine::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, JobName};
+use crate::plan_file::PlanFile;
 use crate::settings::Flag;
 use crate::spec;
-use crate::store::PlanFile;
 
 /// Write a job script for each placed job and submit it with sbatch
 ///
@@ -73,14 +73,17 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let text = input::text(&self.input)?;
-        let planned = if PlanFile::recognises(&text) {
+        let (planned, planned_by) = if PlanFile::recognises(&text) {
             if !self.planning.says_nothing() {
                 let message = "the input is a plan: --pin is the only planning option allowed";
                 return Err(Failure::new(Exit::Usage, message).hint("to plan again, give the job file"));
             }
-            planning::read(&text, &self.input)?
+            let planned = planning::read(&text, &self.input)?;
+            let planned_by = format!("--policy {}", planned.file.policy);
+            (planned, planned_by)
         } else {
-            planning::plan(&self.planning, context, &text, &self.input)?
+            let planned = planning::plan(&self.planning, context, &text, &self.input)?;
+            (planned, self.planning.policy.words())
         };
         let run_id = match &self.run_id {
             Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
@@ -95,9 +98,10 @@ impl Subcommand for Args {
             pin: self.planning.pin,
             restart: self.restart,
             sbatch: &self.sbatch,
+            planned_by: &planned_by,
         };
-        let batch = submission::batch(context, &planned, wish)?;
-        let scripts = submission::prepare(context, &batch, &planned, wish)?;
+        let run = submission::run(context, &planned, wish)?;
+        let scripts = submission::prepare(context, &run, wish)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
         note_shared_checkpoints(context, &own);
         for &index in &chosen {
@@ -115,7 +119,7 @@ impl Subcommand for Args {
         if self.dry_run {
             jobs.extend(dry_run(self, context, &scripts)?);
         } else if !scripts.is_empty() {
-            let outcome = submit(self, context, batch, &planned, wish)?;
+            let outcome = submit(self, context, run, &planned, wish)?;
             jobs.extend(outcome.answers.iter().map(job_json));
             exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
             folder = Some(outcome.folder);
@@ -143,7 +147,7 @@ fn dry_run(args: &Args, context: &Context, scripts: &[(JobName, String)]) -> Res
 fn submit(
     args: &Args,
     context: &Context,
-    batch: Batch,
+    run: Run,
     planned: &Planned,
     wish: Wish<'_>,
 ) -> Result<Outcome, Failure> {
@@ -157,7 +161,7 @@ fn submit(
             unprinted.replace(Some(failure));
         }
     };
-    let outcome = submission::submit(context, batch, planned, wish, &tell)?;
+    let outcome = submission::submit(context, run, planned, wish, &tell)?;
     unprinted.into_inner().map_or(Ok(outcome), Err)
 }
 

@@ -138,7 +138,7 @@ fn play(
 /// Returns whether what Slurm has decides about a wish. A job in the queue that the state does not know keeps an added
 /// one of its name waiting, so it decides nothing.
 fn needs_look(wish: &Wish, state: &State) -> bool {
-    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.attempt().is_some());
+    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
     matches!(&wish.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
 }
 

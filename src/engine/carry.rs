@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::decide::{intend, wait_for};
 use crate::engine::view::View;
-use crate::engine::{Action, Attempt, Batch, Phase, Planner, Question, Rules, State, Then, Tracked, Trials};
-use crate::model::{Cluster, Offer, OfferedNode, Time};
+use crate::engine::{
+    Action, Attempt, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked, Trials,
+};
+use crate::model::{Access, Cluster, Job, Offer, OfferedNode, Time};
+use crate::plan_file::{PlanFile, Solved};
 use crate::policy::{
-    self, Basis, CheckedPlan, Decision, JobModel, Placement, Plan, PolicyError, Problem, Slot, Stage,
+    self, Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot,
     WorkerNode, verify,
 };
 
@@ -19,6 +22,22 @@ const SAME: f64 = 0.01;
 pub(super) struct Course {
     pub actions: Vec<Action>,
     pub questions: Vec<Question>,
+}
+
+/// How the placements of a decision differ from what a job has.
+struct Change<'p> {
+    /// Its submissions, by their place, that have none of these GPUs.
+    given_up: Vec<usize>,
+    /// The placements that no submission has.
+    new: Vec<&'p Placement>,
+}
+
+/// A decision on a job that waits, or that gets more copies.
+struct Chosen<'p> {
+    job: usize,
+    decision: &'p Decision,
+    /// What is submitted.
+    new: Vec<&'p Placement>,
 }
 
 /// A plan on its way to actions.
@@ -54,97 +73,97 @@ pub(super) fn course(
 }
 
 impl Carrier<'_> {
-    /// Returns the request that takes a job from the GPUs that it has or waits for, where the decision is about others.
-    fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Option<Action> {
+    /// Returns the requests that take a job from the GPUs that it has or waits for, where the decision is about others.
+    fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];
-        let tracked = state.find(name)?;
-        let (why, then) = match decision {
+        let Some(tracked) = state.find(name) else { return Vec::new() };
+        let all = (0..tracked.phase.submissions().len()).collect();
+        let (ending, why, then) = match decision {
             Decision::Place { placements, why, .. } => {
-                if self.is_where_it_is(job, placements) {
-                    return None;
-                }
                 let trials = placements.first().map(|own| Trials::of(&self.view.problem, job, own));
-                (format!("{why}{}", trials.unwrap_or_default().clause()), Then::GoOn)
+                let why = format!("{why}{}", trials.unwrap_or_default().clause());
+                (self.change(job, placements).given_up, why, Then::GoOn)
             }
-            Decision::Defer { why } | Decision::Reject { why } => (why.clone(), Then::GoOn),
-            Decision::Finish { why } => (why.clone(), Then::Finish),
+            Decision::Defer { why } | Decision::Reject { why } => (all, why.clone(), Then::GoOn),
+            Decision::Finish { why } => (all, why.clone(), Then::Finish),
         };
-        let (job, run) = (name.clone(), tracked.phase.attempt().map(|attempt| attempt.run.clone()));
-        let job_id = tracked.phase.attempt().and_then(|attempt| attempt.job_id);
-        let action = match (&tracked.phase, run.zip(job_id)) {
-            (Phase::Running(_), Some((run, job_id))) => Action::Stop { job, run, job_id, why },
-            (Phase::Pending(_), Some((run, job_id))) => Action::Cancel { job, run, job_id, why },
-            _ => return None,
+        let request = |place: usize| {
+            let Submission { attempt, stage } = tracked.phase.submissions().get(place)?;
+            let (of, job_id, why) = (attempt.key(name), attempt.job_id?, why.clone());
+            match stage {
+                Stage::Running => Some(Action::Stop { of, job_id, why }),
+                Stage::Pending => Some(Action::Cancel { of, job_id, why }),
+                Stage::Meant | Stage::Stopping { .. } => None,
+            }
         };
-        intend(state, &action, then, self.at);
-        Some(action)
+        let actions: Vec<Action> = ending.into_iter().filter_map(request).collect();
+        for action in &actions {
+            intend(state, action, then, self.at);
+        }
+        actions
     }
 
-    /// Returns whether a job has just these GPUs, in shares that are as good.
-    fn is_where_it_is(&self, job: usize, placements: &[Placement]) -> bool {
-        let holds = &self.view.problem.jobs[job].standing.holds;
-        let same = |placement: &Placement| {
-            let wanted: BTreeSet<Slot> = placement.slots.iter().copied().collect();
-            holds.iter().any(|hold| {
-                let epoch = if let Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
-                let is_as_good = (placement.epoch.total() - epoch).abs() <= SAME * epoch;
-                is_as_good && hold.slots.iter().copied().collect::<BTreeSet<Slot>>() == wanted
-            })
-        };
-        !holds.is_empty() && placements.iter().all(same)
+    /// Compares the placements of a decision with what a job has: the same GPUs in shares that are as good are no change.
+    fn change<'p>(&self, job: usize, placements: &'p [Placement]) -> Change<'p> {
+        let mut change = Change { given_up: Vec::new(), new: placements.iter().collect() };
+        for (place, hold) in self.view.problem.jobs[job].standing.holds.iter().enumerate() {
+            match change.new.iter().position(|placement| is_same(hold, placement)) {
+                Some(own) => drop(change.new.remove(own)),
+                None => change.given_up.push(place),
+            }
+        }
+        change
     }
 
-    /// Returns the submission of what the plan gives to jobs that wait, and the reasons why others go on waiting.
+    /// Returns the submission of what the plan gives to jobs that wait, or that get more copies, and the reasons why
+    /// others go on waiting.
     fn submit(&self, state: &mut State) -> Vec<Action> {
         let mut actions = Vec::new();
         let problem = &self.view.problem;
-        let waits = |job: usize| problem.jobs[job].standing.holds.is_empty();
         let mut unclaimed = problem.unclaimed();
-        let (mut jobs, mut queued) = (Vec::new(), false);
-        for (job, decision) in self.plan.plan().changes.iter().filter(|(job, _)| waits(*job)) {
-            let name = &self.view.names[*job];
+        let (mut chosen, mut queued) = (Vec::new(), false);
+        for (job, decision) in &self.plan.plan().changes {
+            let (name, waits) = (&self.view.names[*job], problem.jobs[*job].standing.holds.is_empty());
             match decision {
                 Decision::Place { placements, queued: is_queued, .. } => {
-                    let mut slots = placements.iter().flat_map(|placement| &placement.slots);
-                    let why = if placements.len() > 1 {
-                        Some("not submitted: several copies of a job are not supported yet".to_owned())
-                    } else if !is_queued && !unclaimed.take(problem.jobs[*job].needs, &mut slots) {
-                        Some(self.giver(placements))
-                    } else {
-                        None
-                    };
-                    match why {
-                        Some(why) => actions.extend(wait_for(state, name, &why, self.at)),
-                        None => jobs.push(*job),
+                    let change = self.change(*job, placements);
+                    // What replaces a submission waits for its end.
+                    if change.new.is_empty() || !change.given_up.is_empty() {
+                        continue;
                     }
-                    queued |= is_queued;
+                    let slots = change.new.iter().flat_map(|placement| &placement.slots);
+                    if *is_queued || unclaimed.take(problem.jobs[*job].needs, slots) {
+                        chosen.push(Chosen { job: *job, decision, new: change.new });
+                        queued |= is_queued;
+                    } else {
+                        actions.extend(wait_for(state, name, &self.giver(*job, placements), self.at));
+                    }
                 }
-                Decision::Defer { why } | Decision::Reject { why } => {
-                    jobs.push(*job);
+                Decision::Defer { why } | Decision::Reject { why } if waits => {
+                    chosen.push(Chosen { job: *job, decision, new: Vec::new() });
                     actions.extend(wait_for(state, name, why, self.at));
                 }
-                Decision::Finish { why } => {
+                Decision::Finish { why } if waits => {
                     if let Some(tracked) = state.find_mut(name) {
                         tracked.finish_early(self.at, why);
                     }
                 }
+                _ => {}
             }
         }
-        if jobs.is_empty() {
+        if chosen.iter().all(|own| own.new.is_empty()) {
             return actions;
         }
-        let basis = if queued { Basis::Queue } else { Basis::Free };
-        match self.batch(state, &jobs, basis) {
-            Ok(batch) if batch.submitted.is_empty() => {}
-            Ok(batch) => {
-                for &index in &batch.submitted {
-                    self.mark(state, &batch, index);
+        match self.run(state, &chosen, if queued { Basis::Queue } else { Basis::Free }) {
+            Ok(run) => {
+                for intent in &run.submissions {
+                    self.mark(state, &run, intent);
                 }
-                actions.push(Action::Submit(Box::new(batch)));
+                actions.push(Action::Submit(Box::new(run)));
             }
             Err(error) => {
                 let why = format!("not submitted: {error}");
-                let names = jobs.iter().map(|&job| &self.view.names[job]);
+                let names = chosen.iter().map(|own| &self.view.names[own.job]);
                 actions.extend(names.filter_map(|name| wait_for(state, name, &why, self.at)));
             }
         }
@@ -152,30 +171,30 @@ impl Carrier<'_> {
     }
 
     /// Returns that a job waits for one that holds its GPUs.
-    fn giver(&self, placements: &[Placement]) -> String {
+    fn giver(&self, job: usize, placements: &[Placement]) -> String {
         let wanted = || placements.iter().flat_map(|placement| &placement.slots);
-        let jobs = self.view.problem.jobs.iter().zip(&self.view.names);
+        let others = self.view.problem.jobs.iter().zip(&self.view.names).enumerate();
+        let jobs = others.filter(|(own, _)| *own != job).map(|(_, other)| other);
         let has = |job: &JobModel| {
             let held = job.standing.holds.iter().flat_map(|hold| &hold.slots);
             held.into_iter()
                 .any(|held| wanted().any(|slot| (slot.node, slot.gpu_type) == (held.node, held.gpu_type)))
         };
-        let giver = jobs.into_iter().find(|(job, _)| has(job)).map(|(_, name)| name);
+        let giver = { jobs }.find(|(job, _)| has(job)).map(|(_, name)| name);
         giver.map_or_else(
             || "waiting for its GPUs to be released".to_owned(),
             |name| format!("waiting for {name} to release its GPUs"),
         )
     }
 
-    /// Returns what is submitted of some jobs' decisions, with the problem as those jobs had it.
+    /// Returns the run that submits the placements chosen, with the problem as their jobs had it.
     ///
     /// # Errors
     /// When the jobs alone break a rule that they kept with all others.
-    fn batch(&self, state: &State, jobs: &[usize], basis: Basis) -> Result<Batch, PolicyError> {
+    fn run(&self, state: &State, chosen: &[Chosen<'_>], basis: Basis) -> Result<Run, PolicyError> {
         let own = self.plan.plan();
-        let decision = |job: &usize| own.changes.iter().find(|(own, _)| own == job).map(|(_, own)| own);
-        let decisions: Vec<&Decision> = jobs.iter().filter_map(decision).collect();
-        let extract = self.view.problem.extract_on(jobs, &self.given(jobs, &decisions, basis));
+        let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
+        let extract = self.view.problem.extract_on(&jobs, &self.given(chosen, basis));
         let in_extract = |decision: &Decision| match decision {
             Decision::Place { placements, queued, why } => Decision::Place {
                 placements: placements.iter().filter_map(|own| extract.of_whole(own)).collect(),
@@ -185,22 +204,39 @@ impl Carrier<'_> {
             other => other.clone(),
         };
         let plan = Plan {
-            changes: decisions.into_iter().map(in_extract).enumerate().collect(),
+            changes: chosen.iter().map(|own| in_extract(own.decision)).enumerate().collect(),
             categories: own.categories,
             stopped: own.stopped,
             bound: own.bound.as_ref().map(|bound| extract.bound_of_whole(bound)),
             ..Plan::default()
         };
         let plan = policy::checked(self.policy, &extract.problem, plan)?;
-        Ok(self.batch_of(state, jobs, extract.problem, plan))
+        let intents = |(number, own): (usize, &Chosen<'_>)| {
+            let placements: Vec<Placement> =
+                own.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
+            let copies = self.free_copies(state, own.job);
+            let intent = move |(copy, placement)| Intent { job: number, copy, placement };
+            copies.zip(placements).map(intent).collect::<Vec<Intent>>()
+        };
+        let submissions = chosen.iter().enumerate().flat_map(intents).collect();
+        Ok(self.run_of(state, &jobs, (&extract.problem, &plan), submissions))
+    }
+
+    /// Returns the numbers that none of a job's copies has, the least first.
+    fn free_copies(&self, state: &State, job: usize) -> impl Iterator<Item = u32> + use<> {
+        let tracked = state.find(&self.view.names[job]);
+        let taken: BTreeSet<u32> =
+            tracked.into_iter().flat_map(|own| own.phase.submissions()).map(|own| own.attempt.copy).collect();
+        (0..).filter(move |copy| !taken.contains(copy))
     }
 
     /// Returns the GPUs that the jobs may use, by node and type, at least those that the plan gives them: it knows what
     /// each job needs beside its GPUs, and an offer counts with the neediest.
-    fn given(&self, jobs: &[usize], decisions: &[&Decision], basis: Basis) -> Vec<Vec<u32>> {
-        let mut offered = self.view.problem.offered_to(jobs, basis);
+    fn given(&self, chosen: &[Chosen<'_>], basis: Basis) -> Vec<Vec<u32>> {
+        let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
+        let mut offered = self.view.problem.offered_to(&jobs, basis);
         let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-        for decision in decisions {
+        for Chosen { decision, .. } in chosen {
             let Decision::Place { placements, .. } = decision else { continue };
             for slot in placements.iter().flat_map(|placement| &placement.slots) {
                 *taken.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
@@ -213,20 +249,29 @@ impl Carrier<'_> {
         offered
     }
 
-    /// Returns the batch of a plan for some jobs of the view.
-    fn batch_of(&self, state: &State, jobs: &[usize], problem: Problem, plan: CheckedPlan) -> Batch {
+    /// Returns the run of a plan for some jobs of the view.
+    fn run_of(
+        &self,
+        state: &State,
+        jobs: &[usize],
+        (problem, plan): (&Problem, &CheckedPlan),
+        submissions: Vec<Intent>,
+    ) -> Run {
         let tracked: Vec<&Tracked> =
             jobs.iter().filter_map(|&job| state.find(&self.view.names[job])).collect();
-        Batch {
-            run: self.run.to_owned(),
-            jobs: tracked.iter().map(|own| own.rest()).collect(),
-            submitted: plan.placed(),
+        let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
+        let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
+        let solved = Solved { problem, plan, policy: self.policy, solve: None, proven: None };
+        let cluster = (self.cluster, &access);
+        let file = PlanFile::new(solved, &jobs, &self.offer(problem), cluster, ("free", self.rules.pinned));
+        Run {
+            id: self.run.to_owned(),
+            jobs,
             epochs_done: tracked.iter().map(|own| own.epochs_done).collect(),
-            offer: self.offer(&problem),
-            problem,
-            plan,
-            cluster: self.cluster.clone(),
-            policy: self.policy.to_owned(),
+            problem: problem.clone(),
+            plan: plan.clone(),
+            file,
+            submissions,
         }
     }
 
@@ -247,28 +292,39 @@ impl Carrier<'_> {
     }
 
     /// Writes down that a job is about to be submitted.
-    fn mark(&self, state: &mut State, batch: &Batch, index: usize) {
-        let (job, Some(placement)) = (&batch.jobs[index], batch.plan.verdicts()[index].placement()) else {
-            return;
-        };
-        let Some(tracked) = state.find_mut(&job.name) else { return };
+    fn mark(&self, state: &mut State, run: &Run, intent: &Intent) {
+        let job = &run.jobs[intent.job];
         let limit = self.cluster.time_limit(job, &self.rules.defaults);
-        let pieces = self.rules.defaults.walltime(job, placement.jct(job.epochs), limit).in_pieces();
-        let planned = (&batch.problem, index, placement);
-        let attempt = Attempt::planned(self.run, planned, tracked.epochs_done, self.at);
-        tracked.intend(Attempt { pieces, ..attempt });
+        let predicted = intent.placement.jct(job.epochs);
+        let pieces = self.rules.defaults.walltime(job, predicted, limit).in_pieces();
+        if let Some(tracked) = state.find_mut(&job.name) {
+            tracked.intend(Attempt { pieces, ..run.attempt(intent, self.at) });
+        }
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.
     fn question(&self, state: &State, job: usize, placement: &Placement) -> Question {
         let all: Vec<usize> = (0..self.view.names.len()).collect();
         let extract = self.view.problem.extract(&all, Basis::Free);
-        let batch = || {
-            let own = Decision::place(extract.of_whole(placement)?);
+        let submission = || {
+            let placement = extract.of_whole(placement)?;
+            let own = Decision::place(placement.clone());
             let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
-            Some(Box::new(self.batch_of(state, &all, extract.problem.clone(), plan)))
+            let intents = vec![Intent { job, copy: 0, placement }];
+            Some(Box::new(self.run_of(state, &all, (&extract.problem, &plan), intents)))
         };
-        Question { job, slots: placement.slots.clone(), batch: batch() }
+        Question { job, slots: placement.slots.clone(), submission: submission() }
     }
+}
+
+/// Returns whether a submission has just the GPUs of a placement, in shares that are as good.
+fn is_same(hold: &Hold, placement: &Placement) -> bool {
+    if let policy::Stage::Leaving { .. } = hold.stage {
+        return false;
+    }
+    let epoch = if let policy::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
+    let is_as_good = (placement.epoch.total() - epoch).abs() <= SAME * epoch;
+    let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
+    is_as_good && slots(&hold.slots) == slots(&placement.slots)
 }

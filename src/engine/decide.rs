@@ -4,7 +4,7 @@ use crate::engine::carry::{Course, course};
 use crate::engine::fingerprint::fingerprint;
 use crate::engine::patience::end_of_patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Phase, Planner, Question, Request, Rules, State, Then, Tracked};
+use crate::engine::{Action, Phase, Planner, Question, Rules, Stage, State, Then, Tracked};
 use crate::model::{Cluster, JobName, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
@@ -23,7 +23,7 @@ pub(super) fn decide(
     rules: &Rules,
     planner: &mut Planner<'_>,
 ) -> Decision {
-    let patience = state.jobs.iter().filter_map(|tracked| end_of_patience(tracked, at, cluster, rules));
+    let patience = state.jobs.iter().flat_map(|tracked| end_of_patience(tracked, at, cluster, rules));
     let mut actions: Vec<Action> = patience.collect();
     for action in &actions {
         intend(state, action, Then::GoOn, at);
@@ -85,11 +85,10 @@ fn homeless(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> Vec<(J
 /// Writes down in the state that a job is about to be ended and what comes then: whatever becomes of the request, its
 /// end is known to be meant.
 pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
-    let (Action::Stop { job, .. } | Action::Cancel { job, .. }) = action else { return };
-    let Some(tracked) = state.find_mut(job) else { return };
-    if let Phase::Pending(attempt) | Phase::Running(attempt) = &tracked.phase {
-        let request = Request::Meant;
-        tracked.phase = Phase::Stopping { attempt: attempt.clone(), since: at, then, request };
+    let (Action::Stop { of, .. } | Action::Cancel { of, .. }) = action else { return };
+    let Some(own) = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of)) else { return };
+    if matches!(own.stage, Stage::Pending | Stage::Running) {
+        own.end(at, then);
     }
 }
 

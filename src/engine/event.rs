@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::{Gpus, QueueReason};
+use crate::engine::{Gpus, QueueReason, SubmissionKey};
 use crate::model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 
 /// Something that happened.
@@ -18,10 +18,14 @@ pub enum Event {
     CancelAsked {
         job: JobName,
     },
-    /// News of one submission; without meaning unless it is the job's current one.
-    Attempt {
-        job: JobName,
-        run: String,
+    /// Slurm's answer to what was asked of it about a submission; without meaning unless the job has that one.
+    Answer {
+        of: SubmissionKey,
+        answer: Answer,
+    },
+    /// News of a submission; without meaning unless the job has that one.
+    News {
+        of: SubmissionKey,
         news: News,
     },
     /// Slurm has an earlier submission of a job that waits here, or not any more.
@@ -31,8 +35,7 @@ pub enum Event {
     },
     /// Slurm has a submission after all that was given up as lost.
     Found {
-        job: JobName,
-        run: String,
+        of: SubmissionKey,
         job_id: JobId,
         submit_time: Option<String>,
     },
@@ -47,9 +50,9 @@ pub enum Event {
     },
 }
 
-/// What happened to a submission.
+/// What came of a request about a submission.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum Answer {
     /// sbatch printed its number.
     Submitted { job_id: JobId },
     /// sbatch said no.
@@ -58,8 +61,19 @@ pub enum News {
     Deferred { message: String },
     /// The request did not reach Slurm.
     Unreachable { message: String },
-    /// Nobody knows whether Slurm has it.
+    /// Nobody knows whether Slurm heard the request.
     Unclear { message: String },
+    /// It was asked to save and end.
+    Stopped,
+    /// Slurm was told to end it.
+    Killed,
+    /// The request to end it did not get through.
+    NotStopped { message: String },
+}
+
+/// What is seen of a submission.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
     /// Slurm does not know it, for the first time.
     Missing,
     /// Slurm has not known it for long and nothing shows that it ever ran.
@@ -76,12 +90,6 @@ pub enum News {
     Odd { what: String },
     /// It has left the queue.
     Ended { end: End, at: Time },
-    /// It was asked to save and end.
-    Stopped,
-    /// Slurm was told to end it.
-    Killed,
-    /// The request to end it did not get through.
-    NotStopped { message: String },
 }
 
 /// An epoch as its ranks reported it.

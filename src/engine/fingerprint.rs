@@ -25,10 +25,17 @@ fn description(state: &State, at: Time, view: Option<&View>, planner: &Planner<'
     let policy = (planner.policy.name(), planner.policy.parameters());
     say(&format_args!("{} ({}) {} {}", policy.0, policy.1, planner.objective.name(), planner.seed));
     for tracked in state.jobs.iter().filter(|tracked| !tracked.phase.is_over()) {
-        let run = or_dash(tracked.phase.attempt().map(|attempt| &attempt.run));
-        let (name, word, ready) = (&tracked.job.name, tracked.phase.word(), is_ready(tracked, at));
-        let (movable, gives_back) = (is_movable(tracked), gives_back(tracked, at));
-        say(&format_args!("job {name} {word} {ready} {movable} {gives_back} {run}"));
+        let name = &tracked.job.name;
+        let submissions = tracked.phase.submissions();
+        if submissions.is_empty() {
+            let ready = is_ready(tracked, at);
+            say(&format_args!("job {name} waiting {ready} false false -"));
+        }
+        for own in submissions {
+            let (word, run) = (own.stage.word(), &own.attempt.run);
+            let (movable, gives_back) = (is_movable(tracked, own), gives_back(own, at));
+            say(&format_args!("job {name} {word} false {movable} {gives_back} {run}"));
+        }
     }
     let Some(View { problem, .. }) = view else { return text };
     for limit in &problem.limits {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::engine::{
-    Attempt, End, Event, News, Observation, PastAttempt, Phase, Rules, Sighting, Standing, State, Tracked,
+    Attempt, End, Event, News, Observation, PastAttempt, Phase, Rules, Sighting, Stage, Standing, State,
+    Submission, Tracked,
 };
 use crate::model::{Availability, Node, NodeName, Time};
 
@@ -15,55 +16,57 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     let mut events = nodes(state, seen);
     for tracked in &state.jobs {
         events.extend(stray(tracked, seen));
-        let Some(attempt) = tracked.phase.attempt() else { continue };
-        let news = |news| Event::Attempt { job: tracked.job.name.clone(), run: attempt.run.clone(), news };
-        let own = |sighting: &&Sighting| sighting.job == tracked.job.name && sighting.run == attempt.run;
-        let sighting = seen.sightings.iter().find(own);
-        if let Some(started) = sighting.and_then(|sighting| start(tracked, sighting, seen)) {
-            events.push(news(started));
-        }
-        let reason = sighting.and_then(|sighting| sighting.reason.clone());
-        if let Some(reason) = reason.filter(|reason| attempt.reason.as_ref() != Some(&reason.text)) {
-            events.push(news(News::Waits(reason)));
-        }
-        let odd = seen.odd.iter().find(|(job, run, _)| *job == tracked.job.name && *run == attempt.run);
-        if let Some((.., what)) = odd.filter(|(.., what)| attempt.odd.as_ref() != Some(what)) {
-            events.push(news(News::Odd { what: what.clone() }));
-        }
-        let mut done = tracked.epochs_done;
-        for (job, run, report) in &seen.epochs {
-            let counts = report.epoch > done && report.epoch <= tracked.job.epochs;
-            if *job == tracked.job.name && *run == attempt.run && counts {
-                done = report.epoch;
-                events.push(news(News::Epoch(report.clone())));
-            }
-        }
-        match sighting {
-            Some(sighting) => {
-                if let Standing::Ended { end, at } = &sighting.standing {
-                    events.push(news(News::Ended { end: end.clone(), at: at.unwrap_or(seen.at) }));
-                }
-            }
-            None => events.extend(missing(tracked, done > tracked.epochs_done, seen).map(news)),
+        for own in tracked.phase.submissions() {
+            events.extend(news(tracked, own, seen));
         }
     }
     events
 }
 
+/// Returns what has happened to one submission.
+fn news(tracked: &Tracked, own: &Submission, seen: &Observation) -> Vec<Event> {
+    let attempt = &own.attempt;
+    let key = attempt.key(&tracked.job.name);
+    let sighting = seen.sightings.iter().find(|sighting| sighting.of == key);
+    let mut news: Vec<News> = sighting.and_then(|sighting| start(own, sighting, seen)).into_iter().collect();
+    let reason = sighting.and_then(|sighting| sighting.reason.clone());
+    news.extend(reason.filter(|reason| attempt.reason.as_ref() != Some(&reason.text)).map(News::Waits));
+    let odd = seen.odd.iter().find(|(of, _)| *of == key).map(|(_, what)| what);
+    let odd = odd.filter(|what| attempt.odd.as_ref() != Some(*what));
+    news.extend(odd.map(|what| News::Odd { what: what.clone() }));
+    let mut done = tracked.epochs_done;
+    for (_, report) in seen.epochs.iter().filter(|(of, _)| *of == key) {
+        if report.epoch > done && report.epoch <= tracked.job.epochs {
+            done = report.epoch;
+            news.push(News::Epoch(report.clone()));
+        }
+    }
+    match sighting.map(|sighting| &sighting.standing) {
+        Some(Standing::Ended { end, at }) => {
+            news.push(News::Ended { end: end.clone(), at: at.unwrap_or(seen.at) });
+        }
+        Some(_) => {}
+        None => news.extend(missing(tracked, attempt, done > tracked.epochs_done, seen)),
+    }
+    news.into_iter().map(|news| Event::News { of: key.clone(), news }).collect()
+}
+
 /// Returns what an earlier submission in the queue means for a job that waits: it is the one that was given up as
 /// lost, or else stands in the way of a new one.
 fn stray(tracked: &Tracked, seen: &Observation) -> Option<Event> {
-    let own = |sighting: &&Sighting| sighting.job == tracked.job.name;
+    let own = |sighting: &&Sighting| sighting.of.job == tracked.job.name;
     let sighting = seen.strays.iter().find(own);
     let waits = matches!(tracked.phase, Phase::Waiting { .. });
     if let Some(sighting) = sighting.filter(|_| waits) {
         // One from before the job was added again may have been for other work.
         let lost = |past: &PastAttempt| {
-            past.attempt.run == sighting.run && past.end == End::Vanished && past.ended >= tracked.added
+            past.attempt.key(&tracked.job.name) == sighting.of
+                && past.end == End::Vanished
+                && past.ended >= tracked.added
         };
         if tracked.past.iter().any(lost) {
-            let (job, run, job_id) = (sighting.job.clone(), sighting.run.clone(), sighting.job_id);
-            return Some(Event::Found { job, run, job_id, submit_time: sighting.submit_time.clone() });
+            let (of, job_id) = (sighting.of.clone(), sighting.job_id);
+            return Some(Event::Found { of, job_id, submit_time: sighting.submit_time.clone() });
         }
     }
     let job_id = sighting.map(|sighting| sighting.job_id);
@@ -71,14 +74,14 @@ fn stray(tracked: &Tracked, seen: &Observation) -> Option<Event> {
 }
 
 /// Returns what a sighting says of the way into the queue and out of it.
-fn start(tracked: &Tracked, sighting: &Sighting, seen: &Observation) -> Option<News> {
-    let attempt = tracked.phase.attempt()?;
+fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<News> {
+    let Submission { attempt, stage } = own;
     let (job_id, submit_time) = (sighting.job_id, sighting.submit_time.clone());
     let known =
         attempt.job_id == Some(job_id) && attempt.submit_time == submit_time && attempt.missing.is_none();
     match &sighting.standing {
         Standing::Pending => {
-            let queued = matches!(tracked.phase, Phase::Pending(_) | Phase::Stopping { .. });
+            let queued = matches!(stage, Stage::Pending | Stage::Stopping { .. });
             (!(known && queued)).then_some(News::Queued { job_id, submit_time })
         }
         Standing::Running { since, gpus } => {
@@ -98,8 +101,7 @@ fn start(tracked: &Tracked, sighting: &Sighting, seen: &Observation) -> Option<N
 }
 
 /// Returns what it means that Slurm does not show a submission; `reports` says that a new epoch was seen now.
-fn missing(tracked: &Tracked, reports: bool, seen: &Observation) -> Option<News> {
-    let attempt = tracked.phase.attempt()?;
+fn missing(tracked: &Tracked, attempt: &Attempt, reports: bool, seen: &Observation) -> Option<News> {
     let Some(since) = attempt.missing else { return Some(News::Missing) };
     if reports || is_heard_of(tracked, attempt, seen.at) {
         // Whatever Slurm shows, its ranks are at work: it must not be started a second time.

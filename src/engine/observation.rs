@@ -1,7 +1,7 @@
 //! What is to be seen of the world at one moment.
 
-use crate::engine::{End, EpochReport, Gpus};
-use crate::model::{Cluster, JobId, JobName, Time};
+use crate::engine::{End, EpochReport, Gpus, SubmissionKey};
+use crate::model::{Cluster, JobId, Time};
 
 /// The cluster, the jobs in its queue and what their ranks reported, at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,12 +11,12 @@ pub struct Observation {
     pub cluster: Cluster,
     /// The submissions that Slurm knows, or that left word of their end.
     pub sightings: Vec<Sighting>,
-    /// Submissions that are in the queue for a job of the state, and are not its current one.
+    /// Submissions that are in the queue for a job of the state, and are none that the job has.
     pub strays: Vec<Sighting>,
-    /// Epochs that were reported since the last look, in order; by job and run.
-    pub epochs: Vec<(JobName, String, EpochReport)>,
-    /// What is odd about rank 0's reports; by job and run.
-    pub odd: Vec<(JobName, String, String)>,
+    /// Epochs that were reported since the last look, in order.
+    pub epochs: Vec<(SubmissionKey, EpochReport)>,
+    /// What is odd about rank 0's reports.
+    pub odd: Vec<(SubmissionKey, String)>,
     /// What could not be read, for people.
     pub notes: Vec<String>,
 }
@@ -24,8 +24,7 @@ pub struct Observation {
 /// A submission as Slurm shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
-    pub job: JobName,
-    pub run: String,
+    pub of: SubmissionKey,
     pub job_id: JobId,
     pub submit_time: Option<String>,
     pub standing: Standing,

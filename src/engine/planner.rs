@@ -1,6 +1,6 @@
 //! How plans are made, and what a policy may have to know first.
 
-use crate::engine::Batch;
+use crate::engine::Run;
 use crate::model::{PlacedRank, Seconds};
 use crate::policy::{Budget, Forecast, Objective, Placement, Policy, Problem, Rank, Slot};
 
@@ -22,8 +22,8 @@ pub struct Question {
     /// The job's number in the problem of this turn.
     pub job: usize,
     pub slots: Vec<Slot>,
-    /// The job as it would be submitted; nothing where it cannot be told, and then nobody is asked.
-    pub batch: Option<Box<Batch>>,
+    /// The run that would submit the job alone; nothing where it cannot be told, and then nobody is asked.
+    pub submission: Option<Box<Run>>,
 }
 
 impl Question {

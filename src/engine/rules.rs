@@ -15,6 +15,8 @@ pub struct Rules {
     pub intra_node: BitRate,
     /// The most GPUs of each type that all jobs together may hold; empty is no limit.
     pub capacity: BTreeMap<GpuType, u32>,
+    /// Whether jobs must run on the very nodes of the plan, not only on their kind.
+    pub pinned: bool,
     /// What stopping and starting again costs a job that does not say.
     pub restart_cost: Seconds,
     /// The wait before a second try; it doubles with every further one in a row that brings no epoch.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::engine::{Attempt, End};
+use crate::engine::{Attempt, End, Stage, Submission, SubmissionKey};
 use crate::model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use crate::policy::Memory;
 use crate::throughput::Cache;
@@ -21,6 +21,8 @@ pub struct State {
     pub wake: Option<Time>,
     /// What the policy remembers of its last decisions.
     pub memory: Option<Memory>,
+    /// The policy that planned last, as the command line says it; `None` where nobody chose one.
+    pub planned_by: Option<String>,
     /// What is known of speeds.
     pub cache: Cache,
     /// Who adds to it here, among those whose speeds are merged.
@@ -59,44 +61,12 @@ pub enum Phase {
         not_before: Option<Time>,
         reason: String,
     },
-    /// About to be submitted, or submitted with no clear answer.
-    Meant(Attempt),
-    /// In Slurm's queue.
-    Pending(Attempt),
-    Running(Attempt),
-    /// Asked to save and end.
-    Stopping {
-        attempt: Attempt,
-        since: Time,
-        then: Then,
-        request: Request,
-    },
+    /// Slurm has it, or may have it: one submission, or several copies. Never empty.
+    Submitted(Vec<Submission>),
     Ended {
         at: Time,
         outcome: Outcome,
     },
-}
-
-/// How far a request to end a job has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// It is about to be made, or nobody knows whether it was heard.
-    Meant,
-    /// The job was asked to save and end.
-    Asked,
-    /// Slurm was told to end it.
-    Killed,
-}
-
-/// What comes after a job was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// It goes on elsewhere.
-    GoOn,
-    /// It is over, for its owner said so.
-    Cancel,
-    /// It is done, for the policy said so before all its epochs were.
-    Finish,
 }
 
 /// How a job ended for good.
@@ -156,10 +126,25 @@ impl Tracked {
         }
     }
 
-    /// Marks the job as about to be submitted.
+    /// Marks the job as about to be submitted, beside the copies that it has.
     pub fn intend(&mut self, attempt: Attempt) {
         self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
-        self.phase = Phase::Meant(attempt);
+        let submission = Submission { attempt, stage: Stage::Meant };
+        match &mut self.phase {
+            Phase::Submitted(own) => own.push(submission),
+            phase => *phase = Phase::Submitted(vec![submission]),
+        }
+    }
+
+    /// Returns the submission of this key, where it has not ended.
+    #[must_use]
+    pub fn submission(&self, key: &SubmissionKey) -> Option<&Submission> {
+        self.phase.submissions().iter().find(|own| own.is(key))
+    }
+
+    /// Returns the submission of this key, to be changed.
+    pub(super) fn submission_mut(&mut self, key: &SubmissionKey) -> Option<&mut Submission> {
+        self.phase.submissions_mut().iter_mut().find(|own| own.is(key))
     }
 
     /// Returns the epochs still to train.
@@ -224,7 +209,7 @@ impl Tracked {
     /// can say.
     #[must_use]
     pub fn expected_end(&self, now: Time) -> Option<Time> {
-        let Phase::Running(attempt) = &self.phase else { return None };
+        let attempt = self.phase.running()?;
         let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
         let (done, all) = (
@@ -239,7 +224,7 @@ impl Tracked {
     /// where it has reported none since it started, what all that are left take. Never under a minute.
     #[must_use]
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
-        let Phase::Running(attempt) = &self.phase else { return None };
+        let attempt = self.phase.running()?;
         let reports = self.epochs_done > attempt.epochs_before;
         let epoch = self.epoch.filter(|_| reports).unwrap_or(attempt.epoch);
         let last =
@@ -252,26 +237,45 @@ impl Tracked {
 }
 
 impl Phase {
-    /// Returns the attempt that Slurm has or may have.
+    /// Returns the submissions that have not ended.
     #[must_use]
-    pub fn attempt(&self) -> Option<&Attempt> {
-        match self {
-            Self::Meant(attempt)
-            | Self::Pending(attempt)
-            | Self::Running(attempt)
-            | Self::Stopping { attempt, .. } => Some(attempt),
-            Self::Waiting { .. } | Self::Ended { .. } => None,
-        }
+    pub fn submissions(&self) -> &[Submission] {
+        if let Self::Submitted(own) = self { own } else { &[] }
     }
 
-    pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
-        match self {
-            Self::Meant(attempt)
-            | Self::Pending(attempt)
-            | Self::Running(attempt)
-            | Self::Stopping { attempt, .. } => Some(attempt),
-            Self::Waiting { .. } | Self::Ended { .. } => None,
-        }
+    pub(super) fn submissions_mut(&mut self) -> &mut [Submission] {
+        if let Self::Submitted(own) = self { own } else { &mut [] }
+    }
+
+    /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.
+    #[must_use]
+    pub fn foremost(&self) -> Option<&Submission> {
+        self.submissions().iter().rev().max_by_key(|own| own.stage.rank())
+    }
+
+    /// Returns the attempt that is farthest.
+    #[must_use]
+    pub fn attempt(&self) -> Option<&Attempt> {
+        self.foremost().map(|own| &own.attempt)
+    }
+
+    /// Returns the attempt that runs, the first of several.
+    #[must_use]
+    pub fn running(&self) -> Option<&Attempt> {
+        self.submissions().iter().find(|own| own.is_running()).map(|own| &own.attempt)
+    }
+
+    /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
+    #[must_use]
+    pub fn queue_reason(&self) -> Option<&String> {
+        let own = self.foremost().filter(|own| own.stage == Stage::Pending)?;
+        own.attempt.reason.as_ref()
+    }
+
+    /// Returns whether Slurm has it, or may have it.
+    #[must_use]
+    pub fn is_submitted(&self) -> bool {
+        matches!(self, Self::Submitted(_))
     }
 
     /// Returns whether the job has ended for good.
@@ -291,10 +295,7 @@ impl Phase {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Waiting { .. } => "waiting",
-            Self::Meant(_) => "submitting",
-            Self::Pending(_) => "pending",
-            Self::Running(_) => "running",
-            Self::Stopping { .. } => "stopping",
+            Self::Submitted(_) => self.foremost().map_or("submitting", |own| own.stage.word()),
             Self::Ended { outcome, .. } => outcome.word(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Attempt, End, EpochReport, RankReport, Timed, Tracked};
+use crate::engine::{Attempt, End, EpochReport, RankReport, SubmissionKey, Timed, Tracked};
 use crate::model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
 use crate::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 
@@ -37,11 +37,18 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
 
 /// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
 /// that its start and end hardly count. Better than nothing, and forgotten with the first report.
-pub(super) fn by_the_whole(tracked: &Tracked, end: &End, ended: Time, cache: &Cache) -> Vec<Sample> {
+pub(super) fn by_the_whole(
+    tracked: &Tracked,
+    of: &SubmissionKey,
+    end: &End,
+    ended: Time,
+    cache: &Cache,
+) -> Vec<Sample> {
     let silent = tracked.epochs_done == 0 && !tracked.may_have_saved();
-    let Some(attempt) = tracked.phase.attempt().filter(|_| silent && *end == End::Completed) else {
+    let Some(own) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
         return Vec::new();
     };
+    let attempt = &own.attempt;
     let length = attempt.started.map(|started| ended.since(started));
     let Some(length) = length.filter(|length| *length >= LONG) else { return Vec::new() };
     #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]

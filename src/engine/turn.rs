@@ -1,9 +1,10 @@
 //! One turn of the loop: look, think, write down what is meant, act, write down what came of it.
 
 use crate::engine::{
-    Action, Batch, Event, News, Observation, Planner, Rules, State, Step, apply, notice, step,
+    Action, Answer, Event, Intent, Observation, Planner, Rules, Run, State, Step, SubmissionKey, apply,
+    notice, step,
 };
-use crate::model::{JobId, JobName, Seconds, Time};
+use crate::model::{JobId, Seconds, Time};
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {
@@ -15,24 +16,23 @@ pub trait World {
     /// When nothing can be seen, and nothing may be concluded.
     fn observe(&mut self, state: &State) -> Result<Observation, Self::Error>;
 
-    /// Prepares a batch: whatever can go wrong before the first job is submitted.
+    /// Prepares a run: whatever can go wrong before the first job is submitted.
     ///
     /// # Errors
-    /// Why nothing of the batch can be submitted, for people.
-    fn prepare(&mut self, batch: &Batch) -> Result<(), String>;
+    /// Why nothing of the run can be submitted, for people.
+    fn prepare(&mut self, run: &Run) -> Result<(), String>;
 
-    /// Submits one job of a batch that was prepared, once, and returns what came of it.
-    fn submit(&mut self, batch: &Batch, job: usize) -> News;
+    /// Makes one submission of a run that was prepared, once, and returns what came of it.
+    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer;
 
-    /// Asks a job to save and end.
-    fn stop(&mut self, job: &JobName, job_id: JobId) -> News;
+    /// Asks a submission to save and end.
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
 
-    /// Ends a job.
-    fn cancel(&mut self, job: &JobName, job_id: JobId) -> News;
+    /// Ends a submission.
+    fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
 
-    /// Returns how long the only job that a batch submits would wait in the queue if that was done now, where it can be
-    /// told.
-    fn forecast(&mut self, batch: &Batch) -> Option<Seconds>;
+    /// Returns how long the only submission of a run would wait in the queue if it was made now, where it can be told.
+    fn forecast(&mut self, run: &Run) -> Option<Seconds>;
 }
 
 /// Where the state is kept.
@@ -95,7 +95,7 @@ pub fn look<W: World + ?Sized>(
             return Ok(Turn { seen, events, step });
         }
         for question in step.questions {
-            let wait = question.batch.as_ref().and_then(|batch| world.forecast(batch));
+            let wait = question.submission.as_ref().and_then(|run| world.forecast(run));
             planner.forecasts.push(question.answered(wait));
         }
     }
@@ -155,30 +155,33 @@ fn act<W: World + ?Sized, E>(
     hear: &mut dyn FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
     match action {
-        Action::Submit(batch) => {
-            let prepared = world.prepare(batch);
+        Action::Submit(run) => {
+            let prepared = world.prepare(run);
             let mut trouble = prepared.err();
-            for &job in &batch.submitted {
-                let news = match &trouble {
-                    None => world.submit(batch, job),
-                    Some(message) => News::Unreachable { message: message.clone() },
+            for intent in &run.submissions {
+                let answer = match &trouble {
+                    None => world.submit(run, intent),
+                    Some(message) => Answer::Unreachable { message: message.clone() },
                 };
                 // Where one request got lost the next would, too.
                 if trouble.is_none()
-                    && matches!(news, News::Deferred { .. } | News::Unreachable { .. } | News::Unclear { .. })
+                    && matches!(
+                        answer,
+                        Answer::Deferred { .. } | Answer::Unreachable { .. } | Answer::Unclear { .. }
+                    )
                 {
                     trouble = Some("not tried, because an earlier request failed".to_owned());
                 }
-                hear(attempt(&batch.jobs[job].name, &batch.run, news))?;
+                hear(Event::Answer { of: run.key(intent), answer })?;
             }
             Ok(())
         }
-        Action::Stop { job, run, job_id, .. } => hear(attempt(job, run, world.stop(job, *job_id))),
-        Action::Cancel { job, run, job_id, .. } => hear(attempt(job, run, world.cancel(job, *job_id))),
+        Action::Stop { of, job_id, .. } => {
+            hear(Event::Answer { of: of.clone(), answer: world.stop(of, *job_id) })
+        }
+        Action::Cancel { of, job_id, .. } => {
+            hear(Event::Answer { of: of.clone(), answer: world.cancel(of, *job_id) })
+        }
         Action::Wait { .. } | Action::Learn { .. } => Ok(()),
     }
-}
-
-fn attempt(job: &JobName, run: &str, news: News) -> Event {
-    Event::Attempt { job: job.clone(), run: run.to_owned(), news }
 }

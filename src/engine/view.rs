@@ -1,9 +1,9 @@
 //! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
 
-use crate::engine::{Attempt, Phase, Request, Rules, State, Then, Tracked};
+use crate::engine::{Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked};
 use crate::model::{Access, Cluster, GpuType, Held, Holdings, Job, JobName, RankNeeds, Time};
 use crate::policy::{
-    Forecast, Grounds, Hold, Objective, Problem, Slot, Stage, Standing, Waits, epoch_as_shared,
+    self, Forecast, Grounds, Hold, Objective, Problem, Slot, Standing, Waits, epoch_as_shared,
 };
 use crate::throughput::ThroughputMatrix;
 
@@ -64,13 +64,14 @@ impl View {
 fn held(open: &[&Tracked], needs: &[RankNeeds]) -> Holdings {
     let mut held = Holdings::new();
     for (tracked, needs) in open.iter().zip(needs) {
-        let Some(attempt) = tracked.phase.attempt() else { continue };
-        for (node, gpu_type, count) in attempt.gpus.iter() {
-            let own: &mut Held = held.entry(node.clone()).or_default();
-            if matches!(tracked.phase, Phase::Running(_)) {
-                *own.gpus.entry(gpu_type.clone()).or_default() += count;
-                own.cpus += u64::from(count) * needs.cpus;
-                own.memory += u64::from(count) * needs.memory;
+        for submission in tracked.phase.submissions() {
+            for (node, gpu_type, count) in submission.attempt.gpus.iter() {
+                let own: &mut Held = held.entry(node.clone()).or_default();
+                if submission.is_running() {
+                    *own.gpus.entry(gpu_type.clone()).or_default() += count;
+                    own.cpus += u64::from(count) * needs.cpus;
+                    own.memory += u64::from(count) * needs.memory;
+                }
             }
         }
     }
@@ -84,16 +85,18 @@ fn standing(
     cluster: &Cluster,
     rules: &Rules,
 ) -> Standing {
-    let hold = |attempt: &Attempt| {
-        let slots = problem.slots(attempt.gpus.iter());
-        let stage = stage(tracked, attempt, (number, problem), &slots, at)?;
-        Some(Hold { slots, since: attempt.meant, epoch: attempt.epoch.0, stage })
+    let hold = |own: &Submission| {
+        let slots = problem.slots(own.attempt.gpus.iter());
+        let stage = stage(tracked, own, (number, problem), &slots, at);
+        Hold { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
     };
-    let hold = tracked.phase.attempt().and_then(hold);
-    let under_way = hold.as_ref().map_or(0.0, |hold| match hold.stage {
-        Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+    // In the order of its submissions: whoever carries a plan out goes from one to the other.
+    let holds: Vec<Hold> = tracked.phase.submissions().iter().map(hold).collect();
+    let under_way = |hold: &Hold| match hold.stage {
+        policy::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
-    });
+    };
+    let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
     let course = course(tracked, at);
     Standing {
         arrival: tracked.added,
@@ -103,7 +106,7 @@ fn standing(
             () if is_ready(tracked, at) => Waits::Ready,
             () => Waits::Later,
         },
-        holds: hold.into_iter().collect(),
+        holds,
         restart_cost: tracked.job.launch.checkpoint.restart_cost.unwrap_or(rules.restart_cost),
         ..course
     }
@@ -112,7 +115,7 @@ fn standing(
 /// Returns how far a job has come, without where it is now.
 fn course(tracked: &Tracked, at: Time) -> Standing {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
-    let attempts = past.chain(tracked.phase.attempt().map(|attempt| (attempt, at)));
+    let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
     let started: Vec<(&Attempt, Time, Time)> =
         attempts.filter_map(|(attempt, until)| Some((attempt, attempt.started?, until))).collect();
     let held = |(attempt, since, until): &(&Attempt, Time, Time)| {
@@ -133,31 +136,31 @@ fn course(tracked: &Tracked, at: Time) -> Standing {
     }
 }
 
-/// Returns how far a submission has come; `None` for a job that has none.
+/// Returns how far a submission has come.
 fn stage(
     tracked: &Tracked,
-    attempt: &Attempt,
+    own: &Submission,
     (number, problem): (usize, &Problem),
     slots: &[Slot],
     at: Time,
-) -> Option<Stage> {
-    Some(match &tracked.phase {
-        Phase::Meant(_) => Stage::Submitting,
-        Phase::Pending(_) if attempt.job_id.is_none() => Stage::Submitting,
-        Phase::Pending(_) => Stage::Queued,
-        Phase::Running(_) => {
+) -> policy::Stage {
+    let Submission { attempt, stage } = own;
+    match stage {
+        Stage::Meant => policy::Stage::Submitting,
+        Stage::Pending if attempt.job_id.is_none() => policy::Stage::Submitting,
+        Stage::Pending => policy::Stage::Queued,
+        Stage::Running => {
             let epoch = present_epoch(problem, number, attempt, slots).unwrap_or(attempt.epoch.0);
             let begun = tracked.epoch_at.into_iter().chain(attempt.started);
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
             let busy_until = attempt.started.unwrap_or(at);
-            Stage::Running { epoch, under_way, movable: is_movable(tracked), busy_until }
+            policy::Stage::Running { epoch, under_way, movable: is_movable(tracked, own), busy_until }
         }
-        Phase::Stopping { .. } => {
-            Stage::Leaving { started: attempt.started.is_some(), gives_back: gives_back(tracked, at) }
+        Stage::Stopping { .. } => {
+            policy::Stage::Leaving { started: attempt.started.is_some(), gives_back: gives_back(own, at) }
         }
-        Phase::Waiting { .. } | Phase::Ended { .. } => return None,
-    })
+    }
 }
 
 /// Returns the time of an epoch with the shares that the ranks have.
@@ -187,18 +190,17 @@ pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
         && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
 }
 
-/// Returns whether a job may be stopped to go on elsewhere: it runs, and has done an epoch where it is, so that
-/// what is known of its speeds there was measured.
-pub(super) fn is_movable(tracked: &Tracked) -> bool {
-    matches!(&tracked.phase, Phase::Running(attempt)
-        if attempt.job_id.is_some() && tracked.epochs_done > attempt.epochs_before)
-        && tracked.epochs_left() > 0
+/// Returns whether a submission may be stopped so that the job goes on elsewhere: it runs, and has done an epoch where
+/// it is, so that what is known of its speeds there was measured.
+pub(super) fn is_movable(tracked: &Tracked, own: &Submission) -> bool {
+    let has_trained = tracked.epochs_done > own.attempt.epochs_before;
+    own.is_running() && own.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0
 }
 
-/// Returns whether a job is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
-pub(super) fn gives_back(tracked: &Tracked, at: Time) -> bool {
-    match tracked.phase {
-        Phase::Stopping { then: Then::GoOn, request, since, .. } => {
+/// Returns whether a submission is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
+pub(super) fn gives_back(own: &Submission, at: Time) -> bool {
+    match own.stage {
+        Stage::Stopping { then: Then::GoOn, request, since } => {
             request != Request::Killed || at.since(since) < Rules::STUCK
         }
         _ => false,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, Tracked};
+use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey};
 use crate::model::{Cluster, JobId, JobName, Time};
 use crate::slurm::permission;
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
@@ -28,40 +28,44 @@ impl<'a> Queue<'a> {
         queue
     }
 
-    /// Returns the submission of a tracked job as the queue shows it; `None` where it does not.
+    /// Returns a submission of a tracked job as the queue shows it; `None` where it does not.
     ///
     /// Components of a heterogeneous job carry the same tag and are one submission. A job whose comment is gone is
     /// known by its name, its number and the time of its submission.
-    pub(super) fn sighting(&self, tracked: &Tracked, cluster: &Cluster) -> Option<Sighting> {
-        let attempt = tracked.phase.attempt()?;
-        let tag = Tag { run: attempt.run.clone(), job: tracked.job.name.to_string() };
+    pub(super) fn sighting(&self, job: &JobName, attempt: &Attempt, cluster: &Cluster) -> Option<Sighting> {
+        let key = attempt.key(job);
         let is_own = |queued: &&&QueuedJob| {
             let (id, submit_time) = (queued.id, queued.submit_time.as_deref());
-            is_same(tracked, attempt, (&queued.name, id, submit_time))
+            is_same(&key, attempt, (&queued.name, id, submit_time))
         };
         let bare = || self.bare.iter().filter(is_own).copied().collect();
-        let own = self.by_tag.get(&tag).cloned().unwrap_or_else(bare);
-        seen(tracked, &attempt.run, &own, cluster)
+        let own = self.by_tag.get(&tag(&key)).cloned().unwrap_or_else(bare);
+        seen(key, Some(attempt.gpus.total()), &own, cluster)
     }
 
-    /// Returns the submissions that are active in the queue for tracked jobs and are not their current ones.
+    /// Returns the submissions that are active in the queue for tracked jobs and that these do not have.
     pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
         let stray = |(tag, own): (&Tag, &Vec<&QueuedJob>)| {
             let tracked = state.find(&JobName::new(&tag.job).ok()?)?;
-            let current = tracked.phase.attempt().is_some_and(|attempt| attempt.run == tag.run);
+            let (job, run) = (tracked.job.name.clone(), tag.run.clone());
+            let key = SubmissionKey { job, run, copy: tag.copy };
             let active = own.iter().any(|queued| !queued.state.is_final());
-            (active && !current && !tracked.phase.is_over())
-                .then(|| seen(tracked, &tag.run, own, cluster))
+            (active && tracked.submission(&key).is_none() && !tracked.phase.is_over())
+                .then(|| seen(key, None, own, cluster))
                 .flatten()
         };
         self.by_tag.iter().filter_map(stray).collect()
     }
 }
 
-/// Returns what the components of a submission show together.
-fn seen(tracked: &Tracked, run: &str, own: &[&QueuedJob], cluster: &Cluster) -> Option<Sighting> {
+/// Returns the comment that a submission carries in Slurm.
+pub(super) fn tag(of: &SubmissionKey) -> Tag {
+    Tag { run: of.run.clone(), job: of.job.to_string(), copy: of.copy }
+}
+
+/// Returns what the components of a submission show together; `planned` is the number of its GPUs, where known.
+fn seen(of: SubmissionKey, planned: Option<u32>, own: &[&QueuedJob], cluster: &Cluster) -> Option<Sighting> {
     let first = own.iter().min_by_key(|queued| queued.id)?;
-    let planned = tracked.phase.attempt().filter(|attempt| attempt.run == run).map(|own| own.gpus.total());
     let standing = match own.iter().find(|queued| !queued.state.is_final()) {
         Some(active) => standing(active, own, cluster, planned),
         None => Standing::Ended {
@@ -70,8 +74,7 @@ fn seen(tracked: &Tracked, run: &str, own: &[&QueuedJob], cluster: &Cluster) -> 
         },
     };
     let reason = reason(own).filter(|_| standing == Standing::Pending);
-    let (job, run) = (tracked.job.name.clone(), run.to_owned());
-    Some(Sighting { job, run, job_id: first.id, submit_time: first.submit_time.clone(), standing, reason })
+    Some(Sighting { of, job_id: first.id, submit_time: first.submit_time.clone(), standing, reason })
 }
 
 /// Returns why a submission waits: of several components one that is stuck speaks for all.
@@ -103,44 +106,41 @@ fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: 
 }
 
 /// Returns how a submission ended that the queue does not show any more, by what Slurm remembers of it.
-pub(super) fn recorded(tracked: &Tracked, records: &[JobRecord]) -> Option<Sighting> {
-    let attempt = tracked.phase.attempt()?;
+pub(super) fn recorded(job: &JobName, attempt: &Attempt, records: &[JobRecord]) -> Option<Sighting> {
+    let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;
-    let same = is_same(tracked, attempt, (&record.name, record.id, record.submit_time.as_deref()));
-    let other = record.tag().is_some_and(|tag| tag.run != attempt.run);
+    let same = is_same(&of, attempt, (&record.name, record.id, record.submit_time.as_deref()));
+    let other = record.tag().is_some_and(|own| own != tag(&of));
     if !same || other || !record.settled {
         return None;
     }
     let end = if record.out_of_memory { End::OutOfMemory } else { end(&record.state, record.exit) };
     let at = record.end_time.as_deref().and_then(time::unix).map(Time);
-    let (job, run) = (tracked.job.name.clone(), attempt.run.clone());
     let submit_time = record.submit_time.clone();
     let standing = Standing::Ended { end, at };
-    Some(Sighting { job, run, job_id: record.id, submit_time, standing, reason: None })
+    Some(Sighting { of, job_id: record.id, submit_time, standing, reason: None })
 }
 
 /// Returns how a submission ended by the word that its script left.
-pub(super) fn left_word(tracked: &Tracked, job_id: JobId, status: u8) -> Option<Sighting> {
-    let attempt = tracked.phase.attempt()?;
+pub(super) fn left_word(job: &JobName, attempt: &Attempt, job_id: JobId, status: u8) -> Sighting {
     let end = by_status(ExitStatus { code: status, signal: 0 });
-    Some(Sighting {
-        job: tracked.job.name.clone(),
-        run: attempt.run.clone(),
+    Sighting {
+        of: attempt.key(job),
         job_id,
         submit_time: attempt.submit_time.clone(),
         standing: Standing::Ended { end, at: None },
         reason: None,
-    })
+    }
 }
 
 /// Returns whether a job of Slurm, by its name, number and time of submission, is an attempt: numbers are given out
 /// again when a controller loses its state.
 fn is_same(
-    tracked: &Tracked,
+    of: &SubmissionKey,
     attempt: &Attempt,
     (name, id, submit_time): (&str, JobId, Option<&str>),
 ) -> bool {
-    let named = attempt.job_id == Some(id) && name == tracked.job.name.as_str();
+    let named = attempt.job_id == Some(id) && name == of.name();
     let in_time = match (attempt.submit_time.as_deref(), submit_time) {
         (Some(own), Some(other)) => own == other,
         // Slurm's times are whole seconds.

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
-use crate::engine::{EpochReport, State};
-use crate::model::{JobName, Time};
+use crate::engine::{EpochReport, State, Submission, SubmissionKey};
+use crate::model::Time;
 use crate::store::{report_folder, reports};
 
 /// What was reported.
 #[derive(Debug, Default)]
 pub struct Reported {
-    /// By job and run.
-    pub epochs: Vec<(JobName, String, EpochReport)>,
-    /// What is odd about rank 0's reports, by job and run.
-    pub odd: Vec<(JobName, String, String)>,
+    pub epochs: Vec<(SubmissionKey, EpochReport)>,
+    /// What is odd about rank 0's reports.
+    pub odd: Vec<(SubmissionKey, String)>,
     /// Notes on files that could not be read.
     pub notes: Vec<String>,
 }
@@ -23,17 +22,20 @@ pub struct Reported {
 pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
     let mut all = Reported::default();
     for tracked in &state.jobs {
-        let Some(attempt) = tracked.phase.attempt() else { continue };
-        let folder = report_folder(root, &attempt.run, tracked.job.name.as_str());
-        let (job, run) = (&tracked.job.name, &attempt.run);
-        let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, at)
-            .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs)?)));
-        match read {
-            Ok((epochs, odd)) => {
-                all.epochs.extend(epochs.into_iter().map(|epoch| (job.clone(), run.clone(), epoch)));
-                all.odd.extend(odd.map(|what| (job.clone(), run.clone(), what)));
+        for Submission { attempt, .. } in tracked.phase.submissions() {
+            let key = attempt.key(&tracked.job.name);
+            let folder = report_folder(root, &key.run, &key.name());
+            let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, at)
+                .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs)?)));
+            match read {
+                Ok((epochs, odd)) => {
+                    all.epochs.extend(epochs.into_iter().map(|epoch| (key.clone(), epoch)));
+                    all.odd.extend(odd.map(|what| (key, what)));
+                }
+                Err(error) => {
+                    all.notes.push(format!("cannot read the reports in {}: {error}", folder.display()));
+                }
             }
-            Err(error) => all.notes.push(format!("cannot read the reports in {}: {error}", folder.display())),
         }
     }
     all

@@ -1,13 +1,14 @@
-//! Job scripts of a batch: from the checked plan, with the paths of this user and site.
+//! Job scripts of a run: from the checked plan, with the paths of this user and site.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::engine::{Batch, named_ranks};
-use crate::model::{Job, JobDefaults, JobName, NodeName, Seconds, Selector, Walltime};
+use crate::engine::{Intent, Run, SubmissionKey, named_ranks};
+use crate::live::observe::tag;
+use crate::model::{Job, JobDefaults, NodeName, Seconds, Selector, Walltime};
+use crate::plan_file::PlanFile;
 use crate::render::{self, Facts, Template, is_constraint, render};
-use crate::slurm::Tag;
-use crate::store::{PlanFile, report_folder, run_folder};
+use crate::store::{report_folder, run_folder};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
@@ -29,82 +30,75 @@ pub const HELPER: &str = "hsched_ddp.py";
 /// A job's script, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The job's place in the batch.
-    pub job: usize,
-    pub name: JobName,
+    /// Which submission it is for.
+    pub of: SubmissionKey,
     pub text: Result<String, String>,
-    /// `None` where it has no GPUs.
-    pub walltime: Option<Walltime>,
+    pub walltime: Walltime,
     /// What its owner should know, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Returns the scripts of the jobs that a batch submits. `file` is its plan as it will be on disk.
+/// Returns the scripts of what a run submits.
 ///
 /// # Errors
 /// When a path cannot be written into a script.
-pub fn scripts(batch: &Batch, file: &PlanFile, site: &Site) -> Result<Vec<Script>, String> {
-    let plan = file.id().map_err(|error| error.to_string())?;
-    let mut untyped = file.untyped();
+pub fn scripts(run: &Run, site: &Site) -> Result<Vec<Script>, String> {
+    let plan = run.file.id().map_err(|error| error.to_string())?;
+    let mut untyped = run.file.untyped();
     if site.sbatch.iter().any(|word| is_constraint(word)) {
         for selector in untyped.values_mut() {
             *selector = Selector::Name;
         }
     }
-    let script = |&index: &usize| {
-        let job = &batch.jobs[index];
-        let (workdir, notes) = workdir(job, site);
-        let placed = Placed { batch, index, file, plan: &plan, untyped: &untyped };
+    let script = |intent: &Intent| {
+        let (workdir, notes) = workdir(&run.jobs[intent.job], site);
+        let placed = Placed { run, intent, plan: &plan, untyped: &untyped };
         let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
-        Ok(Script { job: index, name: job.name.clone(), text, walltime, notes })
+        Ok(Script { of: run.key(intent), text, walltime, notes })
     };
-    batch.submitted.iter().map(script).collect()
+    run.submissions.iter().map(script).collect()
 }
 
-/// One job of a batch on its way to a script.
+/// A submission of a run on its way to a script.
 struct Placed<'a> {
-    batch: &'a Batch,
-    index: usize,
-    file: &'a PlanFile,
+    run: &'a Run,
+    intent: &'a Intent,
     plan: &'a str,
     untyped: &'a BTreeMap<NodeName, Selector>,
 }
 
 impl Placed<'_> {
-    fn walltime(&self, site: &Site) -> Option<Walltime> {
-        let job = &self.batch.jobs[self.index];
-        let predicted = self.batch.plan.verdicts()[self.index].placement()?.jct(job.epochs);
-        let limit = partition_limit(self.file, job, site.defaults.partition.as_deref());
-        Some(site.defaults.walltime(job, predicted, limit))
+    fn walltime(&self, site: &Site) -> Walltime {
+        let job = &self.run.jobs[self.intent.job];
+        let predicted = self.intent.placement.jct(job.epochs);
+        let limit = partition_limit(&self.run.file, job, site.defaults.partition.as_deref());
+        site.defaults.walltime(job, predicted, limit)
     }
 
     /// Returns the script's text; the inner error is about this job alone.
     fn text(&self, workdir: &Path, site: &Site) -> Result<Result<String, String>, String> {
-        let Self { batch, index, file, plan, untyped } = *self;
-        let (rest, done) = (&batch.jobs[index], batch.epochs_done[index]);
+        let Self { run, intent, plan, untyped } = *self;
+        let (rest, done) = (&run.jobs[intent.job], run.epochs_done[intent.job]);
         // The plan is about the epochs that are left; ranks are told of all.
         let job = Job { epochs: rest.epochs + done, ..rest.clone() };
-        let placement = batch.plan.verdicts()[index].placement();
-        let Some((placement, walltime)) = placement.zip(self.walltime(site)) else {
-            return Ok(Err("it has no GPUs".to_owned()));
-        };
-        let ranks = named_ranks(&batch.problem, placement);
-        let name = job.name.as_str();
-        let checkpoints = format!("checkpoints/{name}");
+        let ranks = named_ranks(&run.problem, &intent.placement);
+        let key = run.key(intent);
+        let checkpoints = format!("checkpoints/{}", job.name);
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
         let facts = Facts {
-            run: &batch.run,
+            run: &run.id,
             plan,
-            comment: Tag { run: batch.run.clone(), job: name.to_owned() }.to_comment(),
+            name: key.name(),
+            comment: tag(&key).to_comment(),
             ranks: &ranks,
-            pinned: file.pinned,
-            walltime,
+            pinned: run.file.pinned,
+            walltime: self.walltime(site),
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,
-            helper_dir: utf8(&run_folder(&site.state, &batch.run))?,
-            report_dir: utf8(&report_folder(&site.state, &batch.run, name))?,
+            helper_dir: utf8(&run_folder(&site.state, &run.id))?,
+            report_dir: utf8(&report_folder(&site.state, &run.id, &key.name()))?,
             workdir: utf8(workdir)?,
-            device_order: file.device_order(),
+            device_order: run.file.device_order(),
             untyped: untyped.clone(),
         };
         let ready = render::Batch::new(&job, &site.defaults, facts);

@@ -7,17 +7,18 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::clock::Clock;
-use crate::engine::{Batch, News, Observation, Sighting, State, Tracked, World};
+use crate::engine::{
+    Answer, Attempt, Intent, Observation, Run, Sighting, State, Submission, SubmissionKey, World,
+};
 use crate::live::observe::Queue;
 use crate::live::scripts::{HELPER, Script, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
-use crate::model::{Access, Cluster, JobId, JobName, Seconds, Time};
+use crate::model::{Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
-    CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, Tag,
-    read, sacct, sbatch, scancel, scontrol_job, sinfo, squeue, time,
+    CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
+    sacct, sbatch, scancel, scontrol_job, sinfo, squeue, time,
 };
-use crate::spec;
-use crate::store::{PlanFile, Solved, StateDir, report_folder, reports};
+use crate::store::{StateDir, report_folder, reports};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
@@ -30,10 +31,6 @@ pub struct SlurmWorld<'a> {
     pub site: Site,
     /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
     pub complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
-    /// Whether jobs must run on the very nodes of the plan.
-    pub pinned: bool,
-    /// The plan file of the batch that comes, where its user has one.
-    pub plan: Option<PlanFile>,
     /// What was prepared, by the run's id.
     prepared: BTreeMap<String, Prepared>,
     /// Signals held back until the answer of the last request is written down.
@@ -55,17 +52,7 @@ impl<'a> SlurmWorld<'a> {
         site: Site,
         complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
     ) -> Self {
-        Self {
-            runner,
-            clock,
-            directory,
-            site,
-            complete,
-            pinned: false,
-            plan: None,
-            prepared: BTreeMap::new(),
-            held: None,
-        }
+        Self { runner, clock, directory, site, complete, prepared: BTreeMap::new(), held: None }
     }
 
     /// Returns what the queue, accounting and reports show, without a look at the nodes, and the queue itself.
@@ -88,10 +75,12 @@ impl<'a> SlurmWorld<'a> {
     ) -> Result<Observation, LiveError> {
         let queue = Queue::new(queue);
         let (mut sightings, mut left) = (Vec::new(), Vec::new());
-        for tracked in state.jobs.iter().filter(|tracked| tracked.phase.attempt().is_some()) {
-            match queue.sighting(tracked, &cluster) {
-                Some(sighting) => sightings.push(sighting),
-                None => left.push(tracked),
+        for tracked in &state.jobs {
+            for Submission { attempt, .. } in tracked.phase.submissions() {
+                match queue.sighting(&tracked.job.name, attempt, &cluster) {
+                    Some(sighting) => sightings.push(sighting),
+                    None => left.push((&tracked.job.name, attempt)),
+                }
             }
         }
         sightings.extend(self.endings(&left, notes)?);
@@ -103,16 +92,21 @@ impl<'a> SlurmWorld<'a> {
 
     /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that
     /// the script left.
-    fn endings(&self, left: &[&Tracked], notes: &mut Vec<String>) -> Result<Vec<Sighting>, LiveError> {
-        let attempts = left.iter().filter_map(|tracked| tracked.phase.attempt());
+    fn endings(
+        &self,
+        left: &[(&JobName, &Attempt)],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Sighting>, LiveError> {
+        let attempts = left.iter().map(|(_, attempt)| attempt);
         let ids: Vec<JobId> = attempts.clone().filter_map(|attempt| attempt.job_id).collect();
         let first = attempts.map(|attempt| attempt.meant.0).min_by(f64::total_cmp);
         let records = match (ids.is_empty(), first) {
             (false, Some(first)) => self.records(&ids, Time(first), notes)?,
             _ => Vec::new(),
         };
-        let ending = |tracked: &&Tracked| {
-            observe::recorded(tracked, &records).map(Ok).or_else(|| self.word_of(tracked).transpose())
+        let ending = |&(job, attempt): &(&JobName, &Attempt)| {
+            let recorded = observe::recorded(job, attempt, &records).map(Ok);
+            recorded.or_else(|| self.word_of(job, attempt).transpose())
         };
         left.iter().filter_map(ending).collect()
     }
@@ -147,68 +141,51 @@ impl<'a> SlurmWorld<'a> {
         Ok(records)
     }
 
-    fn word_of(&self, tracked: &Tracked) -> Result<Option<Sighting>, LiveError> {
-        let Some(attempt) = tracked.phase.attempt() else { return Ok(None) };
-        let folder = report_folder(&self.site.state, &attempt.run, tracked.job.name.as_str());
+    fn word_of(&self, job: &JobName, attempt: &Attempt) -> Result<Option<Sighting>, LiveError> {
+        let key = attempt.key(job);
+        let folder = report_folder(&self.site.state, &key.run, &key.name());
         let word =
             reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
-        Ok(word.and_then(|(job_id, status)| observe::left_word(tracked, job_id, status)))
+        Ok(word.map(|(job_id, status)| observe::left_word(job, attempt, job_id, status)))
     }
 
     fn ask(&self, command: &CommandLine) -> Result<String, CommandError> {
         read(self.runner, command, &|pause: Duration| self.clock.sleep(pause)).map(|output| output.stdout)
     }
 
-    fn now(&self) -> Time {
+    /// Returns the time.
+    #[must_use]
+    pub fn now(&self) -> Time {
         #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
         let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
         Time(seconds)
     }
 
-    /// Writes the plan and the scripts of a batch to disk, unless they are there.
+    /// Writes the plan and the scripts of a run to disk, unless they are there.
     ///
     /// # Errors
     /// When the run's id is taken, or something cannot be written.
-    pub fn write_run(&mut self, batch: &Batch) -> Result<(), LiveError> {
-        if self.prepared.contains_key(&batch.run) {
+    pub fn write_run(&mut self, run: &Run) -> Result<(), LiveError> {
+        if self.prepared.contains_key(&run.id) {
             return Ok(());
         }
         let wrong = |message: String| LiveError::Scripts { message };
-        let file = self.plan_file(batch);
-        let scripts = scripts(batch, &file, &self.site).map_err(wrong)?;
-        let plan = file.to_json().map_err(|error| wrong(error.to_string()))?;
-        let texts = scripts
-            .iter()
-            .filter_map(|script| Some((script_name(&script.name), script.text.as_deref().ok()?)));
+        let scripts = scripts(run, &self.site).map_err(wrong)?;
+        let plan = run.file.to_json().map_err(|error| wrong(error.to_string()))?;
+        let texts =
+            scripts.iter().filter_map(|script| Some((script_name(&script.of), script.text.as_deref().ok()?)));
         let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
         let files: Vec<(String, &str)> =
             texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
-        let folder = self.directory.create_run(&batch.run, &files)?;
-        self.prepared.insert(batch.run.clone(), Prepared { folder, scripts });
+        let folder = self.directory.create_run(&run.id, &files)?;
+        self.prepared.insert(run.id.clone(), Prepared { folder, scripts });
         Ok(())
     }
 
-    /// Returns the file of a batch's plan: the user's own, or a new one.
-    fn plan_file(&self, batch: &Batch) -> PlanFile {
-        if let Some(file) = &self.plan {
-            return file.clone();
-        }
-        let solved = Solved {
-            problem: &batch.problem,
-            plan: &batch.plan,
-            policy: &batch.policy,
-            solve: None,
-            proven: None,
-        };
-        let specs = batch.jobs.iter().map(spec::jobs::to_json).collect();
-        let access = Access::new(&batch.cluster, &batch.jobs, &self.site.defaults);
-        PlanFile::new(solved, specs, &batch.offer, (&batch.cluster, &access), ("free", self.pinned))
-    }
-
     /// Looks for a job whose submission had no clear answer.
-    fn find(&self, run: &str, name: &JobName) -> Option<JobId> {
+    fn find(&self, of: &SubmissionKey) -> Option<JobId> {
         let printed = self.ask(&squeue::command()).ok()?;
-        let wanted = Tag { run: run.to_owned(), job: name.to_string() };
+        let wanted = observe::tag(of);
         let (queue, _) = squeue::parse(&printed).ok()?;
         queue
             .into_iter()
@@ -229,23 +206,23 @@ impl<'a> SlurmWorld<'a> {
         self.held = Some(signals::hold());
     }
 
-    fn signal(&mut self, command: &CommandLine, done: News) -> News {
+    fn signal(&mut self, command: &CommandLine, done: Answer) -> Answer {
         self.hold();
         match scancel::send(self.runner, command) {
             // The end is seen in the queue.
             Ok(Reply::Done | Reply::Ended) => done,
-            Err(CancelError::Unknown { message }) => News::Unclear { message },
-            Err(CancelError::Refused { message }) => News::NotStopped { message },
-            Err(CancelError::Unreachable { source }) => News::NotStopped { message: source.to_string() },
+            Err(CancelError::Unknown { message }) => Answer::Unclear { message },
+            Err(CancelError::Refused { message }) => Answer::NotStopped { message },
+            Err(CancelError::Unreachable { source }) => Answer::NotStopped { message: source.to_string() },
         }
     }
 }
 
 impl Prepared {
-    /// Returns the path of a job's script, and its text or why there is none.
-    fn script(&self, job: usize) -> Option<(String, Result<String, String>)> {
-        let script = self.scripts.iter().find(|script| script.job == job)?;
-        Some((self.folder.join(script_name(&script.name)).display().to_string(), script.text.clone()))
+    /// Returns the path of a submission's script, and its text or why there is none.
+    fn script(&self, of: &SubmissionKey) -> Option<(String, Result<String, String>)> {
+        let script = self.scripts.iter().find(|script| script.of == *of)?;
+        Some((self.folder.join(script_name(of)).display().to_string(), script.text.clone()))
     }
 }
 
@@ -263,41 +240,42 @@ impl World for SlurmWorld<'_> {
         self.observe_queue(state, &queue, cluster, at, &mut notes)
     }
 
-    fn prepare(&mut self, batch: &Batch) -> Result<(), String> {
-        self.write_run(batch).map_err(|error| error.in_one_line())
+    fn prepare(&mut self, run: &Run) -> Result<(), String> {
+        self.write_run(run).map_err(|error| error.in_one_line())
     }
 
-    fn submit(&mut self, batch: &Batch, job: usize) -> News {
-        let Some((path, text)) = self.prepared.get(&batch.run).and_then(|run| run.script(job)) else {
-            return News::Refused { message: "its script was not written".into() };
+    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+        let of = run.key(intent);
+        let Some((path, text)) = self.prepared.get(&run.id).and_then(|run| run.script(&of)) else {
+            return Answer::Refused { message: "its script was not written".into() };
         };
         if let Err(message) = text {
-            return News::Refused { message };
+            return Answer::Refused { message };
         }
         self.hold();
         match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
-            Ok(submitted) => News::Submitted { job_id: submitted.id },
-            Err(SubmitError::Refused { message }) => News::Refused { message },
-            Err(SubmitError::NotNow { message }) => News::Deferred { message },
-            Err(SubmitError::Unreachable { source }) => News::Unreachable { message: source.to_string() },
-            Err(SubmitError::Unknown { message }) => match self.find(&batch.run, &batch.jobs[job].name) {
-                Some(job_id) => News::Submitted { job_id },
-                None => News::Unclear { message },
+            Ok(submitted) => Answer::Submitted { job_id: submitted.id },
+            Err(SubmitError::Refused { message }) => Answer::Refused { message },
+            Err(SubmitError::NotNow { message }) => Answer::Deferred { message },
+            Err(SubmitError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
+            Err(SubmitError::Unknown { message }) => match self.find(&of) {
+                Some(job_id) => Answer::Submitted { job_id },
+                None => Answer::Unclear { message },
             },
         }
     }
 
-    fn stop(&mut self, job: &JobName, job_id: JobId) -> News {
-        self.signal(&scancel::stop(job, job_id), News::Stopped)
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        self.signal(&scancel::stop(&of.name(), job_id), Answer::Stopped)
     }
 
-    fn cancel(&mut self, job: &JobName, job_id: JobId) -> News {
-        self.signal(&scancel::cancel(job, job_id), News::Killed)
+    fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        self.signal(&scancel::cancel(&of.name(), job_id), Answer::Killed)
     }
 
     /// As `sbatch --test-only` says.
-    fn forecast(&mut self, batch: &Batch) -> Option<Seconds> {
-        let scripts = scripts(batch, &self.plan_file(batch), &self.site).ok()?;
+    fn forecast(&mut self, run: &Run) -> Option<Seconds> {
+        let scripts = scripts(run, &self.site).ok()?;
         let text = scripts.into_iter().next()?.text.ok()?;
         let command = sbatch::test_command(&text, &self.site.sbatch);
         let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
@@ -305,8 +283,8 @@ impl World for SlurmWorld<'_> {
     }
 }
 
-fn script_name(job: &JobName) -> String {
-    format!("{job}.sbatch")
+fn script_name(of: &SubmissionKey) -> String {
+    format!("{}.sbatch", of.name())
 }
 
 fn moment(time: Time) -> DateTime<Utc> {

@@ -1,11 +1,11 @@
 //! Which nodes jobs may use, by their partitions, and what their ranks need there.
 
-use crate::model::{Cluster, Job, JobDefaults, Node, RankNeeds};
+use crate::model::{Bytes, Cluster, Job, JobDefaults, Node, RankNeeds};
 
 /// The nodes that each of some jobs may use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// The partitions that the jobs go to, each once.
+    /// The jobs that go to the same partitions with the same needs.
     groups: Vec<Group>,
     /// The place in `groups` of each job's.
     of_job: Vec<usize>,
@@ -13,13 +13,22 @@ pub struct Access {
     is_known: bool,
 }
 
-/// The jobs that go to the same partitions.
+/// Jobs that may use the same nodes.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     /// One partition, or several with commas; `None` where nobody names one.
     partitions: Option<String>,
-    /// The most that a rank of any of the jobs needs.
+    /// What a rank needs.
     needs: RankNeeds,
+}
+
+/// What keeps a job off a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The node is not in its partition.
+    Partition,
+    /// The node does not have what one of its ranks needs: CPUs or memory, in words.
+    Needs(String),
 }
 
 impl Access {
@@ -34,13 +43,12 @@ impl Access {
         let is_known = cluster.nodes.iter().any(|node| !node.partitions.is_empty());
         let mut access = Self { groups: Vec::new(), of_job: Vec::new(), is_known };
         for job in jobs {
-            let partitions = cluster.partition_of(job, defaults);
-            let needs = defaults.rank_needs(job);
-            let known = access.groups.iter().position(|group| group.partitions.as_deref() == partitions);
+            let partitions = cluster.partition_of(job, defaults).map(str::to_owned);
+            let group = Group { partitions, needs: defaults.rank_needs(job) };
+            let known = access.groups.iter().position(|own| *own == group);
             let number = known.unwrap_or(access.groups.len());
-            match access.groups.get_mut(number) {
-                Some(group) => group.needs = group.needs.max(needs),
-                None => access.groups.push(Group { partitions: partitions.map(str::to_owned), needs }),
+            if known.is_none() {
+                access.groups.push(group);
             }
             access.of_job.push(number);
         }
@@ -53,30 +61,38 @@ impl Access {
         Self { groups: vec![Group { partitions: None, needs }], of_job: Vec::new(), is_known: false }
     }
 
-    /// Returns whether a job, by its number, may run on nodes with this [`reach`](Self::reach).
+    /// Returns what keeps a job, by its number, off a node; `None` where nothing does.
     #[must_use]
-    pub fn allows(&self, job: usize, reach: &[bool]) -> bool {
-        self.of_job.get(job).is_none_or(|&group| reach[group])
+    pub fn refusal(&self, job: usize, node: &Node) -> Option<Refusal> {
+        let group = &self.groups[*self.of_job.get(job)?];
+        if self.is_known && !group.has(node) {
+            return Some(Refusal::Partition);
+        }
+        group.needs.missing_on(node).map(Refusal::Needs)
     }
 
-    /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs.
+    /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` where the node
+    /// is in none of their partitions.
     #[must_use]
-    pub fn reach(&self, node: &Node) -> Vec<bool> {
-        self.groups.iter().map(|group| !self.is_known || group.has(node)).collect()
+    pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
+        let is_in = |group: &Group| !self.is_known || group.has(node);
+        let reach = |group: &Group| is_in(group) && group.needs.missing_on(node).is_none();
+        self.groups.iter().any(is_in).then(|| self.groups.iter().map(reach).collect())
     }
 
-    /// Returns what a rank needs on a node, whichever of the jobs it is of; `None` where no job may run there.
+    /// Returns what a rank needs on a node, whichever of the jobs that may run there it is of; `None` where none may.
     #[must_use]
     pub fn needs(&self, node: &Node) -> Option<RankNeeds> {
-        let groups = self.groups.iter().filter(|group| !self.is_known || group.has(node));
-        groups.map(|group| group.needs).reduce(RankNeeds::max)
+        let reach = self.reach(node)?;
+        let groups = self.groups.iter().zip(reach).filter(|(_, allowed)| *allowed);
+        groups.map(|(group, _)| group.needs).reduce(RankNeeds::max)
     }
 
     /// Returns the partitions of the jobs that may run on nodes with this reach, for people.
     #[must_use]
     pub fn name(&self, reach: &[bool]) -> String {
         let groups = self.groups.iter().zip(reach).filter(|(_, allowed)| **allowed);
-        groups.filter_map(|(group, _)| group.partitions.as_deref()).collect::<Vec<_>>().join("+")
+        each_once(groups.filter_map(|(group, _)| group.partitions.as_deref())).join("+")
     }
 
     /// Returns the partition that a job goes to, or several with commas, where that is known.
@@ -86,9 +102,20 @@ impl Access {
     }
 
     /// Returns the partitions that jobs go to, each once, in the order of the jobs.
-    pub fn partitions(&self) -> impl Iterator<Item = &str> {
-        self.groups.iter().filter_map(|group| group.partitions.as_deref())
+    #[must_use]
+    pub fn partitions(&self) -> Vec<&str> {
+        each_once(self.groups.iter().filter_map(|group| group.partitions.as_deref()))
     }
+}
+
+fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut known = Vec::new();
+    for name in names {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    known
 }
 
 impl Group {
@@ -103,5 +130,14 @@ impl RankNeeds {
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self { cpus: self.cpus.max(other.cpus), memory: self.memory.max(other.memory) }
+    }
+
+    /// Returns what a rank needs and a node does not have even where it is idle, in words.
+    fn missing_on(self, node: &Node) -> Option<String> {
+        if node.cpus.is_some_and(|own| own.total < self.cpus) {
+            return Some(format!("{} CPUs", self.cpus));
+        }
+        let is_short = node.memory.is_some_and(|own| own.total < self.memory);
+        is_short.then(|| format!("{} of memory", Bytes(self.memory)))
     }
 }

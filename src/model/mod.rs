@@ -17,7 +17,7 @@ mod summary;
 mod unit;
 mod walltime;
 
-pub use self::access::Access;
+pub use self::access::{Access, Refusal};
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::estimates::Estimates;
 pub use self::gpu_type::{GpuType, split_mig};

@@ -33,7 +33,7 @@ impl Problem {
         let Grounds { cluster, access, held, needs, capacity, rates: (network, intra_node) } = grounds;
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let workers = |parts: &Parts| {
-            let nodes = cluster.nodes.iter().filter(|node| access.needs(node).is_some());
+            let nodes = cluster.nodes.iter().filter(|node| access.reach(node).is_some());
             nodes.filter_map(|node| worker(node, parts, held, intra_node)).collect()
         };
         let mut problem = Self::with_workers((cluster, access), workers, jobs, speeds, network)?;

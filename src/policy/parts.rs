@@ -1,12 +1,13 @@
-//! GPU types split where some jobs may use some of their nodes and others not: what policies take for types.
+//! GPU types split where some jobs may use some of their nodes and others not, for their partition or because a rank does
+//! not fit there: what policies take for types.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::model::{Access, Cluster, GpuType, NodeName};
 
 /// The GPU types of a problem, each split into the parts that the same jobs may use.
 ///
-/// With these for types, jobs of different partitions live in one problem, and policies need not know of partitions.
+/// With these for types, jobs of different partitions and needs live in one problem, and policies need not know of either.
 pub(super) struct Parts {
     /// In the order of the types, then of the pools.
     pub list: Vec<Part>,
@@ -23,30 +24,34 @@ pub(super) struct Part {
     pub column: usize,
     /// The place in [`Parts::pools`].
     pub pool: usize,
+    /// The place in the cluster of one of its nodes: what holds for one holds for all.
+    pub node: usize,
 }
 
 impl Parts {
-    /// Returns the parts of `types`, those of the cluster; nodes that no job may use are left out.
+    /// Returns the parts of `types`, those of the cluster; nodes in no job's partition are left out.
     pub(super) fn new(cluster: &Cluster, access: &Access, types: &[GpuType]) -> Self {
         let mut pools: Vec<Vec<bool>> = Vec::new();
         let mut pool_of = BTreeMap::new();
-        let mut found: BTreeSet<(&GpuType, usize)> = BTreeSet::new();
-        for node in &cluster.nodes {
-            let reach = access.reach(node);
-            if !reach.contains(&true) {
-                continue;
-            }
+        let mut found: BTreeMap<(&GpuType, usize), usize> = BTreeMap::new();
+        for (place, node) in cluster.nodes.iter().enumerate() {
+            let Some(reach) = access.reach(node) else { continue };
             let pool = pools.iter().position(|known| *known == reach).unwrap_or_else(|| {
                 pools.push(reach);
                 pools.len() - 1
             });
             pool_of.insert(node.name.clone(), pool);
-            found.extend(node.gpus.iter().map(|stock| (&stock.gpu_type, pool)));
+            for stock in &node.gpus {
+                found.entry((&stock.gpu_type, pool)).or_insert(place);
+            }
         }
         let mut list = Vec::new();
         for (column, gpu_type) in types.iter().enumerate() {
-            let own = (0..pools.len()).filter(|&pool| found.contains(&(gpu_type, pool)));
-            list.extend(own.map(|pool| Part { gpu_type: gpu_type.clone(), column, pool }));
+            let part = |pool: usize| {
+                let node = *found.get(&(gpu_type, pool))?;
+                Some(Part { gpu_type: gpu_type.clone(), column, pool, node })
+            };
+            list.extend((0..pools.len()).filter_map(part));
         }
         let number = |(number, part): (usize, &Part)| ((part.gpu_type.clone(), part.pool), number);
         let number = list.iter().enumerate().map(number).collect();
@@ -79,12 +84,19 @@ impl Parts {
         ceiling
     }
 
-    /// Returns a name for each part: the type's, with the partitions of its jobs where it has several parts.
-    pub(super) fn labels(&self, access: &Access) -> Vec<String> {
-        let is_split = |part: &Part| self.list.iter().filter(|other| other.column == part.column).count() > 1;
+    /// Returns a name for each part: the type's, with the partitions of its jobs where it has several parts, or else with
+    /// one of its nodes.
+    pub(super) fn labels(&self, cluster: &Cluster, access: &Access) -> Vec<String> {
+        let of = |part: &Part| access.name(&self.pools[part.pool]);
         let label = |part: &Part| {
-            let of = || access.name(&self.pools[part.pool]);
-            if is_split(part) { format!("{}@{}", part.gpu_type, of()) } else { part.gpu_type.to_string() }
+            let own = of(part);
+            let others: Vec<String> =
+                self.list.iter().filter(|other| other.column == part.column).map(of).collect();
+            match others.iter().filter(|other| **other == own).count() {
+                _ if others.len() == 1 => part.gpu_type.to_string(),
+                1 if !own.is_empty() => format!("{}@{own}", part.gpu_type),
+                _ => format!("{}@{}", part.gpu_type, cluster.nodes[part.node].name),
+            }
         };
         self.list.iter().map(label).collect()
     }

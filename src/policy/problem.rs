@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::model::{
-    Access, BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, OfferedNode, RankNeeds, Seconds, Speed,
-    Time,
+    Access, BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, OfferedNode, RankNeeds, Refusal,
+    Seconds, Speed, Time,
 };
 use crate::policy::parts::{Part, Parts};
 use crate::policy::{Slot, Standing, Waits};
@@ -226,8 +226,8 @@ impl Problem {
         let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
         let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
         let model = |(index, job)| {
-            let allowed = |part: &Part| access.allows(index, &parts.pools[part.pool]);
-            JobModel::new(job, (&parts, &allowed), &offered, speeds.row(index))
+            let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
+            JobModel::new(job, &parts, &refusal, &offered, speeds.row(index))
         };
         Ok(Self {
             nodes,
@@ -237,7 +237,7 @@ impl Problem {
             objective: Objective::default(),
             seed: 0,
             gpu_types: parts.list.iter().map(|part| part.gpu_type.clone()).collect(),
-            labels: parts.labels(access),
+            labels: parts.labels(cluster, access),
             now: Time::default(),
             limits: Vec::new(),
             forecasts: Vec::new(),
@@ -338,18 +338,26 @@ impl JobModel {
 
     fn new(
         job: &Job,
-        (parts, allowed): (&Parts, &dyn Fn(&Part) -> bool),
+        parts: &Parts,
+        refusal: &dyn Fn(&Part) -> Option<Refusal>,
         offered: &[u32],
         row: &[Cell],
     ) -> Self {
         let (mut remarks, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         let mut unlisted = Vec::new();
         let types = parts.list.iter().enumerate().map(|(number, part)| {
-            if !allowed(part) {
-                if offered[number] > 0 {
-                    unusable.push((number, "not in the job's partition".to_owned()));
+            match refusal(part) {
+                Some(Refusal::Partition) => {
+                    if offered[number] > 0 {
+                        unusable.push((number, "not in the job's partition".to_owned()));
+                    }
+                    return None;
                 }
-                return None;
+                Some(Refusal::Needs(what)) => {
+                    unusable.push((number, format!("a rank needs {what}, more than such a node has")));
+                    return None;
+                }
+                None => {}
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
@@ -400,7 +408,7 @@ impl JobModel {
             sources,
             unlisted,
             remarks,
-            may_use: parts.list.iter().map(allowed).collect(),
+            may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),
             standing: Standing::of_epochs(job.epochs),
         }

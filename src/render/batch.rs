@@ -18,6 +18,8 @@ pub struct Facts<'a> {
     pub plan: &'a str,
     /// The run's mark in Slurm's records.
     pub comment: String,
+    /// The Slurm job's name, and that of its output: the job's, with its number where there are several copies.
+    pub name: String,
     pub ranks: &'a [PlacedRank],
     /// Whether the ranks must be on the planned nodes, not only on their kind.
     pub pinned: bool,
@@ -104,7 +106,7 @@ impl<'a> Batch<'a> {
         };
         let batch = Self {
             job,
-            options: job_options(job, &facts, grace),
+            options: job_options(&facts, grace),
             components: parts.into_iter().map(own).collect(),
             launcher,
             cpus_per_rank,
@@ -153,11 +155,11 @@ fn wanted(
 }
 
 /// Options of the first component that hold for the whole job.
-fn job_options(job: &Job, facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+fn job_options(facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     let minutes = facts.walltime.minutes;
     // Slurm signals up to a minute early and never a job shorter than the grace.
     let grace = whole_seconds(grace).min(minutes * 60 / 2).max(1);
-    let name = &job.name;
+    let name = &facts.name;
     [
         format!("--job-name={name}"),
         format!("--chdir={}", facts.workdir),

@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use crate::engine::{self, Batch, News, Observation, State};
-use crate::model::{JobId, JobName, Seconds};
+use crate::engine::{self, Answer, Intent, Observation, Run, State, SubmissionKey};
+use crate::model::{JobId, Seconds};
 use crate::simulate::World;
 
 impl engine::World for World {
@@ -20,38 +20,35 @@ impl engine::World for World {
             notes: Vec::new(),
         };
         for own in self.submissions() {
-            let Some(tracked) = state.find(&own.job.name) else { continue };
-            if tracked.phase.attempt().is_some_and(|attempt| attempt.run == own.run) {
+            let Some(tracked) = state.find(&own.of.job) else { continue };
+            if tracked.submission(&own.of).is_some() {
                 seen.sightings.push(own.sighting());
                 let new = own.reports.iter().filter(|report| report.epoch > tracked.epochs_done);
-                seen.epochs.extend(new.map(|report| (own.job.name.clone(), own.run.clone(), report.clone())));
+                seen.epochs.extend(new.map(|report| (own.of.clone(), report.clone())));
             }
         }
         Ok(seen)
     }
 
-    fn prepare(&mut self, _: &Batch) -> Result<(), String> {
+    fn prepare(&mut self, _: &Run) -> Result<(), String> {
         Ok(())
     }
 
-    fn submit(&mut self, batch: &Batch, job: usize) -> News {
-        match self.enqueue(batch, job) {
-            Some(job_id) => News::Submitted { job_id },
-            None => News::Refused { message: "the plan does not place it".to_owned() },
-        }
+    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+        Answer::Submitted { job_id: self.enqueue(run, intent) }
     }
 
-    fn stop(&mut self, _: &JobName, job_id: JobId) -> News {
+    fn stop(&mut self, _: &SubmissionKey, job_id: JobId) -> Answer {
         let message = format!("job {job_id} does not run");
-        if self.signal(job_id) { News::Stopped } else { News::NotStopped { message } }
+        if self.signal(job_id) { Answer::Stopped } else { Answer::NotStopped { message } }
     }
 
-    fn cancel(&mut self, _: &JobName, job_id: JobId) -> News {
+    fn cancel(&mut self, _: &SubmissionKey, job_id: JobId) -> Answer {
         let message = format!("job {job_id} is over");
-        if self.kill(job_id) { News::Killed } else { News::NotStopped { message } }
+        if self.kill(job_id) { Answer::Killed } else { Answer::NotStopped { message } }
     }
 
-    fn forecast(&mut self, batch: &Batch) -> Option<Seconds> {
-        self.queue_wait(batch, *batch.submitted.first()?)
+    fn forecast(&mut self, run: &Run) -> Option<Seconds> {
+        self.queue_wait(run, run.submissions.first()?)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing};
+use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing, SubmissionKey};
 use crate::model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, Offer, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
 };
@@ -19,7 +19,7 @@ use crate::throughput::{Cache, ThroughputMatrix};
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
     pub id: JobId,
-    pub run: String,
+    pub of: SubmissionKey,
     /// The job as it is still to be trained.
     pub job: Job,
     pub epochs_done: u64,
@@ -194,8 +194,7 @@ impl Submission {
             Stage::Ended { end, at } => Standing::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
-        let (job, run) = (self.job.name.clone(), self.run.clone());
-        Sighting { job, run, job_id: self.id, submit_time, standing, reason: None }
+        Sighting { of: self.of.clone(), job_id: self.id, submit_time, standing, reason: None }
     }
 
     /// Returns it while it runs.

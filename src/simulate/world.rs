@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{Batch, End, Gpus, named_ranks};
-use crate::model::{
-    Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
-};
+use crate::engine::{End, Gpus, Intent, Run, named_ranks};
+use crate::model::{Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, Seconds, Time};
 use crate::simulate::fit::{FreeNode, Request};
 use crate::simulate::incident::{Change, Incident, Script};
 use crate::simulate::site::{Saving, Site};
@@ -89,29 +87,29 @@ impl World {
         cluster
     }
 
-    /// Returns how long a job of a batch would wait if it was submitted now; `None` where it would wait for other
+    /// Returns how long a submission of a run would wait if it was made now; `None` where it would wait for other
     /// jobs, whose ends nobody knows.
-    pub(super) fn queue_wait(&self, batch: &Batch, job: usize) -> Option<Seconds> {
-        self.request(batch, job)?.fit(&self.free()).map(|_| self.site.delays.start)
+    pub(super) fn queue_wait(&self, run: &Run, intent: &Intent) -> Option<Seconds> {
+        self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
 
     pub(super) fn submissions(&self) -> &[Submission] {
         &self.submissions
     }
 
-    /// Takes a job of a batch into the queue; `None` where the batch does not place it.
-    pub(super) fn enqueue(&mut self, batch: &Batch, job: usize) -> Option<JobId> {
-        let request = self.request(batch, job)?;
-        let spec = batch.jobs[job].clone();
+    /// Takes a submission of a run into the queue.
+    pub(super) fn enqueue(&mut self, run: &Run, intent: &Intent) -> JobId {
+        let request = self.request(run, intent);
+        let spec = run.jobs[intent.job].clone();
         let id = JobId(u32::try_from(self.submissions.len()).unwrap_or(u32::MAX).saturating_add(1));
         let before = self.submissions.iter().filter(|own| own.job.name == spec.name).count();
         self.submissions.push(Submission {
             id,
-            run: batch.run.clone(),
-            epochs_done: batch.epochs_done[job],
+            of: run.key(intent),
+            epochs_done: run.epochs_done[intent.job],
             number: u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1),
             submitted: self.now,
-            ranks: ranks(batch, job)?,
+            ranks: named_ranks(&run.problem, &intent.placement),
             request,
             stage: Stage::Pending,
             reports: Vec::new(),
@@ -119,7 +117,7 @@ impl World {
             job: spec,
         });
         self.look_soon();
-        Some(id)
+        id
     }
 
     /// Asks a running job to save and end; returns whether there is one.
@@ -326,16 +324,12 @@ impl World {
         up.map(free).collect()
     }
 
-    fn request(&self, batch: &Batch, job: usize) -> Option<Request> {
+    fn request(&self, run: &Run, intent: &Intent) -> Request {
         let names = |keep: &dyn Fn(&Node) -> bool| {
-            batch.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
+            self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
         };
         let mixed = names(&|node| node.gpus.len() > 1);
-        Some(Request::new(&ranks(batch, job)?, names(&|_| true), &mixed, self.site.pinned))
+        let ranks = named_ranks(&run.problem, &intent.placement);
+        Request::new(&ranks, names(&|_| true), &mixed, self.site.pinned)
     }
-}
-
-fn ranks(batch: &Batch, job: usize) -> Option<Vec<PlacedRank>> {
-    let placement = batch.plan.verdicts().get(job)?.placement()?;
-    Some(named_ranks(&batch.problem, placement))
 }

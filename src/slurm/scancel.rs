@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-use crate::model::JobName;
 use crate::slurm::request::Denial;
 use crate::slurm::{CommandError, CommandLine, JobId, Runner};
 
@@ -37,7 +36,7 @@ pub enum CancelError {
 ///
 /// A heterogeneous job's only batch script hears it by the id of the first component alone.
 #[must_use]
-pub fn stop(name: &JobName, id: JobId) -> CommandLine {
+pub fn stop(name: &str, id: JobId) -> CommandLine {
     // Without the filter scancel tries for a minute and a half to signal a job that does not run yet.
     command(name, &["--state=RUNNING", "--signal=USR1", "--batch"], id)
 }
@@ -45,11 +44,11 @@ pub fn stop(name: &JobName, id: JobId) -> CommandLine {
 /// Returns the command line that cancels the user's job of that name and id; with the id of the first component the
 /// whole of a heterogeneous job.
 #[must_use]
-pub fn cancel(name: &JobName, id: JobId) -> CommandLine {
+pub fn cancel(name: &str, id: JobId) -> CommandLine {
     command(name, &[], id)
 }
 
-fn command(name: &JobName, options: &[&str], id: JobId) -> CommandLine {
+fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
     // Ids are given out again by another cluster, and by a controller that lost its state: another's job, or another
     // job, is left alone.
     let own = ["--me".to_owned(), format!("--name={name}")];
@@ -81,12 +80,8 @@ mod tests {
     use super::*;
     use crate::slurm::{Output, Recorded};
 
-    fn name() -> JobName {
-        JobName::new("a").expect("a name")
-    }
-
     fn failure(status: &str, stderr: &str) -> Result<Reply, CancelError> {
-        let command = stop(&name(), JobId(7));
+        let command = stop("a", JobId(7));
         let error = CommandError::failed(&command, status, stderr);
         send(&Recorded::new([(command.clone(), Err(error))]), &command)
     }
@@ -94,10 +89,10 @@ mod tests {
     #[test]
     fn a_job_must_be_the_users_and_of_the_name() {
         assert_eq!(
-            stop(&name(), JobId(7)).to_string(),
+            stop("a", JobId(7)).to_string(),
             "scancel --me '--name=a' '--state=RUNNING' '--signal=USR1' --batch 7"
         );
-        let cancel = cancel(&name(), JobId(7));
+        let cancel = cancel("a", JobId(7));
         assert_eq!(cancel.to_string(), "scancel --me '--name=a' 7");
         let done = send(&Recorded::new([(cancel.clone(), Ok(Output::default()))]), &cancel);
         assert!(matches!(done, Ok(Reply::Done)), "{done:?}");

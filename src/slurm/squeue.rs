@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(job.submit_time.as_deref(), Some("2026-11-21T06:13:16"));
         assert_eq!((job.time_left, job.node_count, job.cpus), (Some(Seconds(597.0)), Some(1), Some(2)));
         assert_eq!((job.nodes.as_str(), job.tres_per_node.as_str()), ("t1", "gres:gpu:t4:1"));
-        assert_eq!(job.tag(), Some(Tag { run: "r1".to_owned(), job: "a".to_owned() }));
+        assert_eq!(job.tag(), Some(Tag { run: "r1".to_owned(), job: "a".to_owned(), copy: 0 }));
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub struct Tag {
     pub run: String,
     /// The job's name in its job file.
     pub job: String,
+    /// Its number among the job's copies; 0 where there is one.
+    pub copy: u32,
 }
 
 /// The version of the comment's format; later ones only add keys.
@@ -20,6 +22,8 @@ struct Comment {
     hsched: u32,
     run: String,
     job: String,
+    #[serde(default)]
+    copy: u32,
 }
 
 impl Tag {
@@ -28,14 +32,15 @@ impl Tag {
     pub fn to_comment(&self) -> String {
         let (run, job) =
             (serde_json::Value::from(self.run.as_str()), serde_json::Value::from(self.job.as_str()));
-        format!(r#"{{"hsched":{VERSION},"run":{run},"job":{job}}}"#)
+        let copy = if self.copy == 0 { String::new() } else { format!(r#","copy":{}"#, self.copy) };
+        format!(r#"{{"hsched":{VERSION},"run":{run},"job":{job}{copy}}}"#)
     }
 
     /// Returns the tag that a job's comment carries, or `None` for jobs of other origin.
     #[must_use]
     pub fn from_comment(comment: &str) -> Option<Self> {
-        let Comment { hsched, run, job } = serde_json::from_str(comment.trim()).ok()?;
-        (hsched >= VERSION).then_some(Self { run, job })
+        let Comment { hsched, run, job, copy } = serde_json::from_str(comment.trim()).ok()?;
+        (hsched >= VERSION).then_some(Self { run, job, copy })
     }
 }
 
@@ -47,8 +52,10 @@ mod tests {
 
     #[test]
     fn only_own_comments_carry_a_tag() {
-        let tag = Tag { run: "r1".to_owned(), job: "resnet18".to_owned() };
+        let tag = Tag { run: "r1".to_owned(), job: "resnet18".to_owned(), copy: 0 };
         assert_eq!(tag.to_comment(), r#"{"hsched":1,"run":"r1","job":"resnet18"}"#);
+        let copy = Tag { copy: 2, ..tag.clone() };
+        assert_eq!(copy.to_comment(), r#"{"hsched":1,"run":"r1","job":"resnet18","copy":2}"#);
         let later = r#"{"hsched":2,"run":"r1","job":"resnet18","more":[]} "#;
         assert_eq!(Tag::from_comment(later), Some(tag));
         for other in
@@ -60,8 +67,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_tag_survives_its_comment(run in ".*", job in ".*") {
-            let tag = Tag { run, job };
+        fn a_tag_survives_its_comment(run in ".*", job in ".*", copy: u32) {
+            let tag = Tag { run, job, copy };
             let comment = tag.to_comment();
             prop_assert!(comment.chars().all(|c| c >= ' '));
             prop_assert_eq!(Tag::from_comment(&comment), Some(tag));

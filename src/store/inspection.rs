@@ -7,11 +7,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::engine::{Rules, State};
+use crate::plan_file::PlanFile;
 use crate::store::recovery::Contents;
 use crate::store::snapshot::Snapshot;
 use crate::store::state_dir::{OLDER, chain, unmarked};
 use crate::store::wishes::{FOLDER, Wishes};
-use crate::store::{PlanFile, StateError, run_folder};
+use crate::store::{StateError, run_folder};
 
 /// The result of a check of the files.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl Inspection {
         }));
         let (plans, wrong) = plans(root, &contents.state);
         findings.extend(wrong);
-        let taken = contents.recorded.map(|file| file.taken).unwrap_or_default();
+        let taken = contents.recorded.map(|file| file.head.taken).unwrap_or_default();
         let wishes = Wishes::read(root, &taken);
         let lost = "ask for it again; the next hsched watch, add, submit or cancel sets it aside";
         findings.extend(wishes.damaged.into_iter().map(|(file, what)| finding(&file, what, lost)));
@@ -89,15 +90,18 @@ fn damaged(root: &Path) -> Vec<String> {
 
 /// Returns how many plans of unfinished jobs are intact, and what is wrong with the others.
 fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
-    let attempts = state.jobs.iter().filter_map(|tracked| Some((tracked, tracked.phase.attempt()?)));
+    let submissions = state
+        .jobs
+        .iter()
+        .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| own.attempt.key(&tracked.job.name)));
     let (mut whole, mut findings) = (BTreeSet::new(), Vec::new());
-    for (tracked, attempt) in attempts {
-        match plan(&run_folder(root, &attempt.run), tracked.job.name.as_str()) {
+    for of in submissions {
+        match plan(&run_folder(root, &of.run), &of.name()) {
             Ok(()) => {
-                whole.insert(&attempt.run);
+                whole.insert(of.run);
             }
             Err((file, what)) => findings.push(Finding {
-                file: format!("runs/{}/{file}", attempt.run),
+                file: format!("runs/{}/{file}", of.run),
                 what,
                 advice: "the job keeps running; only hsched report and resubmitting the script by hand need this file",
             }),
@@ -106,16 +110,16 @@ fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
     (whole.len(), findings)
 }
 
-/// Checks a run's plan and the script of one of its jobs, which names the plan's id.
+/// Checks a run's plan and the script of one of its submissions, which names the plan's id.
 ///
 /// # Errors
 /// The file that is damaged, and how.
-fn plan(folder: &Path, job: &str) -> Result<(), (String, String)> {
-    let read = |name: &str| match fs::read_to_string(folder.join(name)) {
+fn plan(folder: &Path, name: &str) -> Result<(), (String, String)> {
+    let read = |file: &str| match fs::read_to_string(folder.join(file)) {
         Ok(text) => Ok(unmarked(&text).to_owned()),
-        Err(error) => Err((name.to_owned(), format!("cannot be read ({error})"))),
+        Err(error) => Err((file.to_owned(), format!("cannot be read ({error})"))),
     };
-    let (text, script) = (read("plan.json")?, format!("{job}.sbatch"));
+    let (text, script) = (read("plan.json")?, format!("{name}.sbatch"));
     let id = PlanFile::parse(&text).and_then(|file| file.id());
     let id = id.map_err(|error| ("plan.json".to_owned(), format!("is damaged ({})", chain(&error))))?;
     // A custom template may leave that line out.

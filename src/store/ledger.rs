@@ -99,8 +99,8 @@ impl<'a> Ledger<'a> {
             journal,
             seq: contents.seq,
             speeds: SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() },
-            cluster: recorded.as_ref().and_then(|file| file.cluster.clone()),
-            taken: recorded.as_ref().map(|file| wishes::remove(root, &file.taken)).unwrap_or_default(),
+            cluster: recorded.as_ref().and_then(|file| file.head.cluster.clone()),
+            taken: recorded.as_ref().map(|file| wishes::remove(root, &file.head.taken)).unwrap_or_default(),
             recorded,
             repaired: Vec::new(),
         };
@@ -276,7 +276,7 @@ impl<'a> Ledger<'a> {
     /// sbatch's answer and its record.
     fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
         let jobs = actions.iter().map(|action| match action {
-            Action::Submit(batch) => batch.submitted.len(),
+            Action::Submit(run) => run.submissions.len(),
             _ => 0,
         });
         let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);

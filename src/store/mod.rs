@@ -1,4 +1,4 @@
-//! Everything on disk: the plan file, and the state directory with its lock, snapshot, journal and runs.
+//! The state directory with its lock, snapshot, journal and runs.
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
@@ -10,9 +10,6 @@ mod last_look;
 mod ledger;
 mod old_runs;
 mod place;
-mod plan_check;
-mod plan_file;
-mod plan_speed;
 mod random;
 mod recovery;
 mod report_file;
@@ -30,8 +27,6 @@ pub use self::inspection::{Finding, Inspection};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::place::Place;
-pub use self::plan_file::{PlanFile, PlanFileError, PlannedJob, Solved};
-pub use self::plan_speed::PlanSpeed;
 pub use self::report_file::{ReportLine, last_report, planned_samples};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};

@@ -20,7 +20,7 @@ pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 pub(super) fn remove(root: &Path, state: &State, now: Time) {
     let attempts = state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
-        tracked.phase.attempt().into_iter().chain(past)
+        tracked.phase.submissions().iter().map(|own| &own.attempt).chain(past)
     });
     let remembered: BTreeSet<&str> = attempts.map(|attempt| attempt.run.as_str()).collect();
     for entry in fs::read_dir(root.join("runs")).into_iter().flatten().flatten() {
@@ -44,7 +44,7 @@ fn made_at(run: &str) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Attempt, Phase, Tracked};
+    use crate::engine::{Attempt, Tracked};
     use crate::model::Seconds;
 
     #[test]
@@ -58,7 +58,8 @@ mod tests {
                     throughput: {t4: 1}, command: x}]";
         let job = crate::spec::jobs::parse(text).expect("a job").remove(0);
         let attempt = Attempt::new(runs[1], Vec::new(), Seconds(1.0), 0, Time(0.0));
-        let tracked = Tracked { phase: Phase::Running(attempt), ..Tracked::new(job, Time(0.0)) };
+        let mut tracked = Tracked::new(job, Time(0.0));
+        tracked.intend(attempt);
         let now = made_at(runs[2]).expect("a time").after(Seconds(3600.0));
         remove(root.path(), &State { jobs: vec![tracked], ..State::default() }, now);
         let left = runs.map(|run| root.path().join("runs").join(run).exists());

@@ -92,7 +92,7 @@ impl Contents {
         text: Option<&[u8]>,
         rules: &Rules,
     ) -> Result<Self, StateError> {
-        let (known, writer) = (file.seq, if file.is_before() { Writer::Before } else { Writer::Own });
+        let (known, writer) = (file.seq, if file.is_unsealed() { Writer::Before } else { Writer::Own });
         let journal = Journal::read(text.unwrap_or_default(), known, writer);
         let mut faults = journal.faults.clone();
         if journal.last < known {

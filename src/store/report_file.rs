@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 use serde::Serialize;
 
 use crate::model::Time;
-use crate::store::PlanFile;
+use crate::plan_file::PlanFile;
 
 /// A rank's line about one epoch; what is not known is left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -48,7 +48,7 @@ impl Snapshot {
             }
             (Err(Unusable::Wrong(what)), _) => Self::Damaged(what),
             (Ok(file), Verdict::Whole) => Self::Sound(file),
-            (Ok(file), _) if file.is_before() || is_by_hand(text) => Self::Unsealed(file),
+            (Ok(file), _) if file.is_unsealed() || is_by_hand(text) => Self::Unsealed(file),
             (Ok(_), _) => Self::Damaged("it has no checksum".into()),
         })
     }

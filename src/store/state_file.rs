@@ -1,4 +1,4 @@
-//! The state as JSON (schema `hsched.state/2`), and back.
+//! The state as JSON (schema `hsched.state/3`), and back.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,12 @@ use crate::store::StateError;
 use crate::store::state_job::StateJob;
 
 /// The schema that this version writes.
-const SCHEMA: &str = "hsched.state/2";
+const SCHEMA: &str = "hsched.state/3";
 
-/// The schema of the previous version, which had no checksum and other fingerprints of decisions.
-const BEFORE: &str = "hsched.state/1";
+/// The schemas of previous versions: one submission a job; the first also had no checksum and other fingerprints of
+/// decisions.
+const ONE_SUBMISSION: &str = "hsched.state/2";
+const UNSEALED: &str = "hsched.state/1";
 
 /// A snapshot of the state. Times are Unix seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,19 +26,28 @@ pub(super) struct StateFile {
     pub(super) schema: String,
     /// The last line of the journal that it takes in.
     pub(super) seq: u64,
+    #[serde(flatten)]
+    pub(super) head: StateHead,
+    pub(super) jobs: Vec<StateJob>,
+}
+
+/// All of a state but its jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct StateHead {
     /// Slurm's name of the cluster that the jobs are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cluster: Option<String>,
     /// The wishes that it takes in and whose files may still be there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) taken: BTreeSet<String>,
-    pub(super) decided: Option<u64>,
+    decided: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) wake: Option<f64>,
+    wake: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) memory: Option<StateMemory>,
-    pub(super) nodes_down: Vec<String>,
-    pub(super) jobs: Vec<StateJob>,
+    memory: Option<StateMemory>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    planned_by: Option<String>,
+    nodes_down: Vec<String>,
 }
 
 /// What a policy remembers.
@@ -74,17 +85,20 @@ impl StateFile {
         Self {
             schema: SCHEMA.to_owned(),
             seq,
-            cluster,
-            taken,
-            decided: state.decided,
-            wake: state.wake.map(|time| time.0),
-            memory: state.memory.as_ref().map(StateMemory::new),
-            nodes_down: state.nodes_down.iter().map(ToString::to_string).collect(),
+            head: StateHead {
+                cluster,
+                taken,
+                decided: state.decided,
+                wake: state.wake.map(|time| time.0),
+                memory: state.memory.as_ref().map(StateMemory::new),
+                planned_by: state.planned_by.clone(),
+                nodes_down: state.nodes_down.iter().map(ToString::to_string).collect(),
+            },
             jobs: state.jobs.iter().map(StateJob::new).collect(),
         }
     }
 
-    /// Reads a snapshot of this version or the previous one.
+    /// Reads a snapshot of this version or a previous one.
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -92,23 +106,21 @@ impl StateFile {
         let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
         let value: Value = serde_json::from_slice(text).map_err(wrong)?;
         let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing");
-        if ![SCHEMA, BEFORE].contains(&schema) {
+        if ![SCHEMA, ONE_SUBMISSION, UNSEALED].contains(&schema) {
             let what = format!("its schema is {schema}, this version reads {SCHEMA}");
             return Err(if is_foreign(schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) });
         }
         // From the text again: its errors name line and column.
-        let file: Self = serde_json::from_slice(text).map_err(wrong)?;
-        Ok(Self { decided: file.decided.filter(|_| !file.is_before()), ..file })
+        let mut file: Self = serde_json::from_slice(text).map_err(wrong)?;
+        if file.is_unsealed() {
+            file.head.decided = None;
+        }
+        Ok(file)
     }
 
-    /// Returns whether this version wrote it.
-    pub(super) fn is_own(&self) -> bool {
-        self.schema == SCHEMA
-    }
-
-    /// Returns whether the previous version wrote it.
-    pub(super) fn is_before(&self) -> bool {
-        self.schema == BEFORE
+    /// Returns whether a version wrote it that knew no checksums.
+    pub(super) fn is_unsealed(&self) -> bool {
+        self.schema == UNSEALED
     }
 
     /// Returns the state, with an empty cache.
@@ -125,10 +137,11 @@ impl StateFile {
                 .map_err(|problems| problems.to_string())?
         };
         Ok(State {
-            nodes_down: self.nodes_down.iter().map(node).collect::<Result<_, _>>()?,
-            decided: self.decided,
-            wake: self.wake.map(Time),
-            memory: self.memory.map(StateMemory::memory),
+            nodes_down: self.head.nodes_down.iter().map(node).collect::<Result<_, _>>()?,
+            decided: self.head.decided,
+            wake: self.head.wake.map(Time),
+            memory: self.head.memory.map(StateMemory::memory),
+            planned_by: self.head.planned_by,
             jobs: self
                 .jobs
                 .into_iter()

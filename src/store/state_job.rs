@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Attempt, End, Gpus, Outcome, PastAttempt, Phase, Request, Then, Tracked, Trial, Trials};
+use crate::engine::{
+    Attempt, End, Gpus, Outcome, PastAttempt, Phase, Request, Stage, Submission, Then, Tracked, Trial, Trials,
+};
 use crate::model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use crate::spec;
 
@@ -39,22 +41,8 @@ enum StatePhase {
         not_before: Option<f64>,
         reason: String,
     },
-    Meant {
-        attempt: StateAttempt,
-    },
-    Pending {
-        attempt: StateAttempt,
-    },
-    Running {
-        attempt: StateAttempt,
-    },
-    Stopping {
-        attempt: StateAttempt,
-        since: f64,
-        cancel: bool,
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        finish: bool,
-        request: StateRequest,
+    Submitted {
+        submissions: Vec<StateSubmission>,
     },
     Completed {
         at: f64,
@@ -66,6 +54,57 @@ enum StatePhase {
     Cancelled {
         at: f64,
     },
+    /// A submission as previous versions wrote it: the only one of its job.
+    #[serde(untagged, skip_serializing)]
+    Only(Box<OnlySubmission>),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct StateSubmission {
+    #[serde(flatten)]
+    stage: StateStage,
+    attempt: StateAttempt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+enum StateStage {
+    Meant,
+    Pending,
+    Running,
+    Stopping { since: f64, then: StateThen, request: StateRequest },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StateThen {
+    GoOn,
+    Cancel,
+    Finish,
+    Done(f64),
+}
+
+/// What previous versions wrote of a job that Slurm had or might have had.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct OnlySubmission {
+    phase: OnlyPhase,
+    attempt: StateAttempt,
+    #[serde(default)]
+    since: f64,
+    #[serde(default)]
+    cancel: bool,
+    #[serde(default)]
+    finish: bool,
+    request: Option<StateRequest>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OnlyPhase {
+    Meant,
+    Pending,
+    Running,
+    Stopping,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,6 +118,8 @@ enum StateRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct StateAttempt {
     run: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    copy: u32,
     job_id: Option<u32>,
     submit_time: Option<String>,
     meant: f64,
@@ -197,21 +238,13 @@ impl StateJob {
 
 impl StatePhase {
     fn new(phase: &Phase) -> Self {
-        let attempt = |attempt: &Attempt| StateAttempt::new(attempt);
         match phase {
             Phase::Waiting { not_before, reason } => {
                 Self::Waiting { not_before: not_before.map(|time| time.0), reason: reason.clone() }
             }
-            Phase::Meant(own) => Self::Meant { attempt: attempt(own) },
-            Phase::Pending(own) => Self::Pending { attempt: attempt(own) },
-            Phase::Running(own) => Self::Running { attempt: attempt(own) },
-            Phase::Stopping { attempt: own, since, then, request } => Self::Stopping {
-                attempt: attempt(own),
-                since: since.0,
-                cancel: *then == Then::Cancel,
-                finish: *then == Then::Finish,
-                request: StateRequest::new(*request),
-            },
+            Phase::Submitted(own) => {
+                Self::Submitted { submissions: own.iter().map(StateSubmission::new).collect() }
+            }
             Phase::Ended { at, outcome } => match outcome {
                 Outcome::Completed => Self::Completed { at: at.0 },
                 Outcome::Failed { reason } => Self::Failed { at: at.0, reason: reason.clone() },
@@ -226,23 +259,87 @@ impl StatePhase {
             Self::Waiting { not_before, reason } => {
                 Phase::Waiting { not_before: not_before.map(Time), reason }
             }
-            Self::Meant { attempt } => Phase::Meant(attempt.attempt()?),
-            Self::Pending { attempt } => Phase::Pending(attempt.attempt()?),
-            Self::Running { attempt } => Phase::Running(attempt.attempt()?),
-            Self::Stopping { attempt, since, cancel, finish, request } => Phase::Stopping {
-                attempt: attempt.attempt()?,
-                since: Time(since),
-                then: match (cancel, finish) {
-                    (true, _) => Then::Cancel,
-                    (false, true) => Then::Finish,
-                    (false, false) => Then::GoOn,
-                },
-                request: request.request(),
-            },
+            Self::Submitted { submissions } if submissions.is_empty() => {
+                return Err("it was submitted and has no submission".to_owned());
+            }
+            Self::Submitted { submissions } => {
+                let own: Result<_, String> =
+                    submissions.into_iter().map(StateSubmission::submission).collect();
+                Phase::Submitted(own?)
+            }
+            Self::Only(own) => Phase::Submitted(vec![own.submission()?]),
             Self::Completed { at } => ended(at, Outcome::Completed),
             Self::Failed { at, reason } => ended(at, Outcome::Failed { reason }),
             Self::Cancelled { at } => ended(at, Outcome::Cancelled),
         })
+    }
+}
+
+impl StateSubmission {
+    fn new(own: &Submission) -> Self {
+        let stage = match own.stage {
+            Stage::Meant => StateStage::Meant,
+            Stage::Pending => StateStage::Pending,
+            Stage::Running => StateStage::Running,
+            Stage::Stopping { since, then, request } => StateStage::Stopping {
+                since: since.0,
+                then: StateThen::new(then),
+                request: StateRequest::new(request),
+            },
+        };
+        Self { stage, attempt: StateAttempt::new(&own.attempt) }
+    }
+
+    fn submission(self) -> Result<Submission, String> {
+        let stage = match self.stage {
+            StateStage::Meant => Stage::Meant,
+            StateStage::Pending => Stage::Pending,
+            StateStage::Running => Stage::Running,
+            StateStage::Stopping { since, then, request } => {
+                Stage::Stopping { since: Time(since), then: then.then(), request: request.request() }
+            }
+        };
+        Ok(Submission { attempt: self.attempt.attempt()?, stage })
+    }
+}
+
+impl OnlySubmission {
+    fn submission(self) -> Result<Submission, String> {
+        let then = match (self.cancel, self.finish) {
+            (true, _) => Then::Cancel,
+            (false, true) => Then::Finish,
+            (false, false) => Then::GoOn,
+        };
+        let stage = match self.phase {
+            OnlyPhase::Meant => Stage::Meant,
+            OnlyPhase::Pending => Stage::Pending,
+            OnlyPhase::Running => Stage::Running,
+            OnlyPhase::Stopping => {
+                let request = self.request.ok_or("it is being stopped, and how is not said")?.request();
+                Stage::Stopping { since: Time(self.since), then, request }
+            }
+        };
+        Ok(Submission { attempt: self.attempt.attempt()?, stage })
+    }
+}
+
+impl StateThen {
+    fn new(then: Then) -> Self {
+        match then {
+            Then::GoOn => Self::GoOn,
+            Then::Cancel => Self::Cancel,
+            Then::Finish => Self::Finish,
+            Then::Done(at) => Self::Done(at.0),
+        }
+    }
+
+    fn then(self) -> Then {
+        match self {
+            Self::GoOn => Then::GoOn,
+            Self::Cancel => Then::Cancel,
+            Self::Finish => Then::Finish,
+            Self::Done(at) => Then::Done(Time(at)),
+        }
     }
 }
 
@@ -262,6 +359,7 @@ impl StateAttempt {
         }
         Self {
             run: attempt.run.clone(),
+            copy: attempt.copy,
             job_id: attempt.job_id.map(|id| id.0),
             submit_time: attempt.submit_time.clone(),
             meant: attempt.meant.0,
@@ -304,6 +402,7 @@ impl StateAttempt {
         let attempt =
             Attempt::new(&self.run, ranks, Seconds(self.epoch_s), self.epochs_before, Time(self.meant));
         Ok(Attempt {
+            copy: self.copy,
             job_id: self.job_id.map(JobId),
             submit_time: self.submit_time,
             started: self.started.map(Time),
@@ -317,6 +416,11 @@ impl StateAttempt {
             ..attempt
         })
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(copy: &u32) -> bool {
+    *copy == 0
 }
 
 fn gpu_type(name: &str) -> Result<GpuType, String> {

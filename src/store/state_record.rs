@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::store::state_file::{StateFile, StateMemory};
+use crate::store::state_file::{StateFile, StateHead};
 use crate::store::state_job::StateJob;
 
 /// An entry of the journal about the state as it was kept at that moment.
@@ -24,16 +24,8 @@ const KEYS: [&str; 2] = ["state", "change"];
 /// The difference between two states.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Change {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cluster: Option<String>,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    taken: BTreeSet<String>,
-    decided: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    wake: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    memory: Option<StateMemory>,
-    nodes_down: Vec<String>,
+    #[serde(flatten)]
+    head: StateHead,
     /// The jobs that are new or different, each in full.
     jobs: Vec<StateJob>,
     /// The names of jobs that are no longer known.
@@ -46,11 +38,7 @@ impl Record {
     pub(super) fn of(file: &StateFile, earlier: Option<&StateFile>) -> Option<Self> {
         let Some(earlier) = earlier else { return Some(Self::State(file.clone())) };
         let change = Change::between(earlier, file);
-        let rest = |file: &StateFile| {
-            let decided = (file.decided, file.wake, file.memory.clone());
-            (file.cluster.clone(), file.taken.clone(), decided, file.nodes_down.clone())
-        };
-        if change.jobs.is_empty() && change.forgotten.is_empty() && rest(earlier) == rest(file) {
+        if change.jobs.is_empty() && change.forgotten.is_empty() && earlier.head == file.head {
             return None;
         }
         // A change cannot express that jobs have changed places.
@@ -67,7 +55,7 @@ impl Record {
         };
         let record = serde_json::from_value(Value::Object(Map::from_iter([(key, value)])));
         match record.map_err(|error| error.to_string())? {
-            Self::State(file) if !file.is_own() => Err(format!("its schema is {}", file.schema)),
+            Self::State(file) if file.is_unsealed() => Err(format!("its schema is {}", file.schema)),
             record => Ok(Some(record)),
         }
     }
@@ -96,12 +84,7 @@ impl Change {
         let names: BTreeSet<&str> = by_name(file).map(|(name, _)| name).collect();
         let is_new = |(name, job): &(&str, &StateJob)| before.get(name) != Some(job);
         Self {
-            cluster: file.cluster.clone(),
-            taken: file.taken.clone(),
-            decided: file.decided,
-            wake: file.wake,
-            memory: file.memory.clone(),
-            nodes_down: file.nodes_down.clone(),
+            head: file.head.clone(),
             jobs: by_name(file).filter(is_new).map(|(_, job)| job.clone()).collect(),
             forgotten: before.keys().filter(|name| !names.contains(*name)).map(ToString::to_string).collect(),
         }
@@ -116,12 +99,7 @@ impl Change {
     }
 
     fn play(self, file: &mut StateFile) {
-        file.cluster = self.cluster;
-        file.taken = self.taken;
-        file.decided = self.decided;
-        file.wake = self.wake;
-        file.memory = self.memory;
-        file.nodes_down = self.nodes_down;
+        file.head = self.head;
         file.jobs.retain(|job| job.name().is_some_and(|name| !self.forgotten.contains(name)));
         let places: BTreeMap<String, usize> =
             by_name(file).enumerate().map(|(place, (name, _))| (name.to_owned(), place)).collect();

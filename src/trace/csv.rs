@@ -20,7 +20,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, TraceError> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let wrong = |error: &csv::Error| TraceError::Csv {
         line: error.position().map_or(1, csv::Position::line),
-        message: error.to_string(),
+        message: match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                format!("it has {len} cells, and the header has {expected_len}")
+            }
+            _ => error.to_string(),
+        },
     };
     let header: Vec<String> =
         reader.headers().map_err(|error| wrong(&error))?.iter().map(str::to_owned).collect();
@@ -110,10 +115,10 @@ b,1h30m,,1000,5,100,1MB,,,,,
     fn problems_name_the_lines_of_the_file() {
         let wrong = |text: &str| parse(text).expect_err("wrong").to_string();
         let line = wrong("name,epochs,samples_per_epoch,global_batch,model_size\na,1,1,1,0\nb,x,1,1,0\n");
-        assert_eq!(line, "line 3: jobs[1].epochs: must be a whole number, got \"x\"");
+        assert_eq!(line, "line 3: jobs[1].epochs: must be a whole number, got the text \"x\"");
         assert_eq!(
             wrong("name,epochs\na,1,2\n"),
-            "line 2: not valid CSV: CSV error: record 1 (line: 2, byte: 12): found record with 3 fields, but the previous record has 2 fields"
+            "line 2: not valid CSV: it has 3 cells, and the header has 2"
         );
         assert!(wrong("name,epoch\na,1\n").contains("did you mean epochs?"));
     }

@@ -148,14 +148,13 @@ impl<'a> Standing<'a> {
     /// Returns what people should know of it beside its state, epochs and times, if there is anything.
     fn note(&self, now: Time) -> Option<String> {
         let note = match &self.tracked.phase {
-            Phase::Waiting { .. } | Phase::Meant(_) | Phase::Pending(_) | Phase::Stopping { .. } => {
-                Some(self.last(now))
-            }
+            Phase::Submitted(_) if self.tracked.phase.running().is_some() => None,
+            Phase::Waiting { .. } | Phase::Submitted(_) => Some(self.last(now)),
             Phase::Ended { outcome: Outcome::Failed { reason }, .. } => Some(reason.clone()),
             Phase::Ended { outcome: Outcome::Completed, .. } => Some(self.tracked.shortfall())
                 .filter(|text| !text.is_empty())
                 .map(|text| format!("completed{text}")),
-            Phase::Running(_) | Phase::Ended { outcome: Outcome::Cancelled, .. } => None,
+            Phase::Ended { outcome: Outcome::Cancelled, .. } => None,
         };
         let odd = self.attempt.and_then(|attempt| attempt.odd.as_ref()).map(|odd| format!("reports: {odd}"));
         let notes: Vec<String> = note.into_iter().chain(odd).collect();
@@ -171,10 +170,10 @@ impl<'a> Standing<'a> {
                 format!("{reason}; retry in {}", duration(moment.since(now)))
             }
             Phase::Waiting { reason, .. } => format!("{reason}, {}", ago(*at, now)),
-            Phase::Pending(Attempt { reason: Some(reason), .. }) => {
-                format!("{what} ({reason}), {}", ago(*at, now))
-            }
-            _ => format!("{what}, {}", ago(*at, now)),
+            phase => match phase.queue_reason() {
+                Some(reason) => format!("{what} ({reason}), {}", ago(*at, now)),
+                None => format!("{what}, {}", ago(*at, now)),
+            },
         }
     }
 }

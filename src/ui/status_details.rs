@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::{Attempt, Phase};
+use crate::engine::{Attempt, Submission};
 use crate::model::{Seconds, Time};
 use crate::ui::quantity::duration;
 use crate::ui::status::{Files, Standing, ago, nodes};
@@ -74,13 +74,9 @@ fn runs(standing: Standing<'_>, now: Time) -> Table {
     for past in &tracked.past {
         row(&past.attempt, past.epochs, past.ended, harmless(&tracked.ending(past)));
     }
-    if let Some(attempt) = tracked.phase.attempt() {
+    for Submission { attempt, stage } in tracked.phase.submissions() {
         let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);
-        let end = match &tracked.phase {
-            Phase::Running(_) => "running",
-            phase => phase.word(),
-        };
-        row(attempt, epochs, now, end.to_owned());
+        row(attempt, epochs, now, stage.word().to_owned());
     }
     table
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::{Attempt, Gpus, Outcome, Phase, State, Tracked};
+use crate::engine::{Attempt, Gpus, Outcome, Phase, State, Submission, Tracked};
 use crate::model::{JobId, Seconds, Time};
 use crate::ui::status::{Files, Standing, Times};
 
@@ -39,14 +39,13 @@ fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files
         Phase::Waiting { not_before: moment, reason: why } => {
             (reason, not_before) = (Some(why), seconds(*moment));
         }
-        Phase::Pending(Attempt { reason: Some(why), .. }) => reason = Some(why),
+        phase @ Phase::Submitted(_) => reason = phase.queue_reason(),
         Phase::Ended { at, outcome } => {
             ended = Some(at.0);
             if let Outcome::Failed { reason: why } = outcome {
                 reason = Some(why);
             }
         }
-        _ => {}
     }
     let mut runs: Vec<Value> = tracked
         .past
@@ -56,7 +55,7 @@ fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files
             run(&past.attempt, past.epochs, Some(end), files(tracked, &past.attempt))
         })
         .collect();
-    if let Some(attempt) = tracked.phase.attempt() {
+    for Submission { attempt, .. } in tracked.phase.submissions() {
         let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);
         runs.push(run(attempt, epochs, None, files(tracked, attempt)));
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{
-    Action, Attempt, Batch, End, Event, News, Outcome, PastAttempt, Phase, State, Tracked, Trials, Update,
+    Action, Answer, Attempt, End, Event, Intent, News, Outcome, PastAttempt, Phase, Run, State,
+    SubmissionKey, Tracked, Trials, Update,
 };
 use crate::model::{Availability, GpuType, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
@@ -127,7 +128,7 @@ impl Story {
     pub fn lines(&mut self, state: &State) -> Vec<StoryLine> {
         let (events, actions) = (std::mem::take(&mut self.events), std::mem::take(&mut self.actions));
         let mut lines = nodes(&events);
-        let is_answer = |event: &&Event| matches!(event, Event::Attempt { news, .. } if is_answer(news));
+        let is_answer = |event: &&Event| matches!(event, Event::Answer { .. });
         let mut seen = Vec::new();
         for event in events.iter().filter(|event| !is_answer(event) && !is_overtaken(event, &events)) {
             seen.extend(tell(event, state));
@@ -149,21 +150,17 @@ impl Story {
 
     fn action(&mut self, action: &Action, state: &State, events: &[Event]) -> Vec<StoryLine> {
         match action {
-            Action::Submit(batch) => {
-                let is_answered = |name: &JobName| {
-                    let own = |event: &Event| {
-                        matches!(event, Event::Attempt { job, run, news }
-                        if job == name && *run == batch.run && is_answer(news))
-                    };
-                    events.iter().any(own)
+            Action::Submit(run) => {
+                let is_answered = |key: &SubmissionKey| {
+                    events.iter().any(|event| matches!(event, Event::Answer { of, .. } if of == key))
                 };
-                let open = batch.submitted.iter().filter(|&&job| !is_answered(&batch.jobs[job].name));
-                open.map(|&job| planned(batch, job)).collect()
+                let open = run.submissions.iter().filter(|intent| !is_answered(&run.key(intent)));
+                open.map(|intent| planned(run, intent)).collect()
             }
-            Action::Stop { job, why, .. } => {
+            Action::Stop { of: SubmissionKey { job, .. }, why, .. } => {
                 vec![line(job, Topic::Stop, format!("stopping to move: {why}"))]
             }
-            Action::Cancel { job, why, .. } => {
+            Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
                 vec![line(job, Topic::Cancel, format!("cancelling its Slurm job: {why}"))]
             }
             Action::Wait { job, why } => {
@@ -182,8 +179,9 @@ impl Story {
 
 /// Returns whether an event says that a submission waits which has ended by now.
 fn is_overtaken(event: &Event, events: &[Event]) -> bool {
-    let Event::Attempt { job, run, news: News::Queued { .. } | News::Waits(_) } = event else { return false };
-    let ended = |other: &Event| matches!(other, Event::Attempt { job: own, run: other, news: News::Ended { .. } } if own == job && other == run);
+    let Event::News { of, news: News::Queued { .. } | News::Waits(_) } = event else { return false };
+    let ended =
+        |other: &Event| matches!(other, Event::News { of: own, news: News::Ended { .. } } if own == of);
     events.iter().any(ended)
 }
 
@@ -191,7 +189,9 @@ fn is_overtaken(event: &Event, events: &[Event]) -> bool {
 /// news, and that another one is before it is none.
 fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
     for event in events {
-        let Event::Attempt { job, news: News::Waits(reason), .. } = event else { continue };
+        let Event::News { of: SubmissionKey { job, .. }, news: News::Waits(reason) } = event else {
+            continue;
+        };
         let stuck = if reason.is_stuck { "; it will not start by itself" } else { "" };
         let own = |line: &&mut StoryLine| line.job.as_ref() == Some(job) && line.topic == Topic::Queue;
         if let Some(line) = lines.iter_mut().find(own) {
@@ -250,30 +250,12 @@ fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
     StoryLine { job: Some(job.clone()), topic, text }
 }
 
-/// Returns whether news are the answer to a request.
-fn is_answer(news: &News) -> bool {
-    matches!(
-        news,
-        News::Submitted { .. }
-            | News::Refused { .. }
-            | News::Deferred { .. }
-            | News::Unreachable { .. }
-            | News::Unclear { .. }
-            | News::Stopped
-            | News::Killed
-            | News::NotStopped { .. }
-    )
-}
-
 /// Returns the line of a job that is about to be submitted.
-fn planned(batch: &Batch, job: usize) -> StoryLine {
-    let name = &batch.jobs[job].name;
-    let placement = batch.plan.verdicts().get(job).and_then(|verdict| verdict.placement());
-    let epoch = placement.map_or(Seconds(0.0), |placement| Seconds(placement.epoch.total()));
-    let gpus = batch.gpus(job).map_or(String::new(), |gpus| gpus.to_string());
-    let clause = placement.map_or_else(String::new, |own| Trials::of(&batch.problem, job, own).clause());
+fn planned(run: &Run, intent: &Intent) -> StoryLine {
+    let (gpus, epoch) = (run.gpus(intent), Seconds(intent.placement.epoch.total()));
+    let clause = Trials::of(&run.problem, intent.job, &intent.placement).clause();
     let text = format!("to be submitted on {gpus}; predicted {} per epoch{clause}", duration(epoch));
-    line(name, Topic::Submission, text)
+    line(&run.jobs[intent.job].name, Topic::Submission, text)
 }
 
 /// Returns a line for all nodes that went away in the same way and for the same reason, and one for all that are back.
@@ -316,28 +298,37 @@ fn tell(event: &Event, state: &State) -> Option<StoryLine> {
             Some(line(&job.name, Topic::Order, text))
         }
         Event::CancelAsked { job } => Some(line(job, Topic::Order, "cancel requested".into())),
-        Event::Attempt { job, run, news } => {
-            let tracked = state.find(job)?;
-            let current = tracked.phase.attempt().filter(|attempt| attempt.run == *run);
-            let past = || tracked.past.iter().map(|past| &past.attempt).find(|attempt| attempt.run == *run);
-            let (topic, text) = tell_news(news, tracked, current.or_else(past))?;
-            Some(line(job, topic, text))
+        Event::Answer { of, answer } => {
+            let tracked = state.find(&of.job)?;
+            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of))?;
+            Some(line(&of.job, topic, text))
+        }
+        Event::News { of, news } => {
+            let tracked = state.find(&of.job)?;
+            let (topic, text) = tell_news(news, tracked, attempt(tracked, of))?;
+            Some(line(&of.job, topic, text))
         }
         Event::Stray { job, job_id } => {
             let id = (*job_id)?;
             let text = format!("waiting: job {id}, an earlier submission, is still in the queue");
             Some(line(job, Topic::Queue, text))
         }
-        Event::Found { job, job_id, .. } => {
+        Event::Found { of: SubmissionKey { job, .. }, job_id, .. } => {
             Some(line(job, Topic::Queue, format!("found in the queue after all as job {job_id}")))
         }
         Event::NodeDown { .. } | Event::NodeBack { .. } => None,
     }
 }
 
-fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
-    let told = match news {
-        News::Submitted { job_id } => {
+/// Returns what is known of a submission, whether it has ended or not.
+fn attempt<'a>(tracked: &'a Tracked, of: &SubmissionKey) -> Option<&'a Attempt> {
+    let past = || tracked.past.iter().map(|past| &past.attempt).find(|own| own.key(&of.job) == *of);
+    tracked.submission(of).map(|own| &own.attempt).or_else(past)
+}
+
+fn tell_answer(answer: &Answer, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
+    let told = match answer {
+        Answer::Submitted { job_id } => {
             let Some(attempt) = attempt else {
                 return Some((Topic::Submission, format!("submitted as job {job_id}")));
             };
@@ -349,14 +340,22 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
                 format!("submitted as job {job_id} on {place}; predicted {epoch} per epoch{clause}"),
             )
         }
-        News::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
-        News::Deferred { message } => {
+        Answer::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
+        Answer::Deferred { message } => {
             (Topic::Queue, format!("Slurm does not accept it now, will retry: {message}"))
         }
-        News::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
-        News::Unclear { message } => {
+        Answer::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
+        Answer::Unclear { message } => {
             (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }
+        Answer::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
+        Answer::Stopped | Answer::Killed => return None,
+    };
+    Some(told)
+}
+
+fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
+    let told = match news {
         News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
         News::Odd { what } => (Topic::Report, format!("reports: {what}")),
         News::NeverSubmitted => (Topic::Queue, "Slurm never received it; submitting again".to_owned()),
@@ -368,15 +367,16 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
         }
         News::Ended { end, .. } => {
             // What the engine made of it: ranks fail for a node that is lost.
-            let same = |past: &&PastAttempt| attempt.is_some_and(|own| own.run == past.attempt.run);
+            let same = |past: &&PastAttempt| {
+                attempt.is_some_and(|own| (&own.run, own.copy) == (&past.attempt.run, past.attempt.copy))
+            };
             let past = tracked.past.iter().rev().find(same);
             let end = past.map_or(end, |past| &past.end);
             let said = past.map_or_else(|| end.to_string(), |past| tracked.ending(past));
             let saved = *end == End::Saved && !tracked.phase.is_over();
             (if saved { Topic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
         }
-        News::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
-        News::Stopped | News::Killed | News::Waits(_) => return None,
+        News::Waits(_) => return None,
     };
     Some(told)
 }

@@ -55,8 +55,7 @@ fn a_damaged_state_is_recovered_and_told_once() {
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "RUNNING"), &line(2, "vgg19", "COMPLETED")]);
     sandbox.run("watch --once").exits(0);
-    let phase = |job: usize| sandbox.snapshot()["jobs"][job]["phase"].clone();
-    assert_eq!((phase(0), phase(1)), ("running".into(), "completed".into()));
+    assert_eq!([0, 1].map(|job| sandbox.phase(job)), ["running", "completed"]);
 }
 
 #[test]

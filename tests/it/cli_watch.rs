@@ -186,3 +186,17 @@ fn one_watch_goes_on_at_a_time() {
     // Single turns share the state with it.
     sandbox.run("watch --once").exits(0);
 }
+
+#[test]
+fn a_watch_with_another_policy_than_the_plans_says_so_once() {
+    let sandbox = sandbox();
+    sandbox.run("add jobs.yaml --policy jps --alpha 0.5 --seed 3").succeeds();
+    let said = sandbox.run("watch --dry-run").exits(0).stderr;
+    assert_snapshot!(said, @"note: the jobs were planned with --policy jps --alpha 0.5 --seed 3; this watch plans with --policy optimal: start it with --policy jps --alpha 0.5 --seed 3 to go on as before");
+    assert_eq!(sandbox.run("watch --once").exits(0).stderr, said);
+    assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
+    assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr.lines().count(), 1);
+    // Who names no policy changes nothing.
+    sandbox.run("add jobs.yaml").fails(1);
+    assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr, "");
+}

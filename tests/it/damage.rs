@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched::engine::{Attempt, End, Event, Keeper, News, PastAttempt, Phase, State, Tracked};
+use hsched::engine::{
+    Answer, Attempt, End, Event, Keeper, PastAttempt, Request, Stage, State, SubmissionKey, Then, Tracked,
+};
 use hsched::model::{GpuType, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use hsched::store::{StateDir, StateError};
 use tempfile::TempDir;
 
+use crate::engine_states::{only, phase};
 use crate::state_round_trip::{anonymous, job, rules};
 
 const RUN: &str = "20260921T100000-0a1b2c";
@@ -26,7 +29,7 @@ fn meant(name: &str) -> Tracked {
     let before = Attempt::new("20260921T090000-0a1b2c", Vec::new(), Seconds(83.75), 0, Time(1.79e9));
     let (ended, end) = (Time(1.7901e9), End::Failed { exit: 1, signal: 0 });
     Tracked {
-        phase: Phase::Meant(Attempt::new(RUN, ranks, Seconds(83.75), 2, Time(1.7902e9))),
+        phase: phase(Attempt::new(RUN, ranks, Seconds(83.75), 2, Time(1.7902e9)), Stage::Meant),
         epochs_done: 2,
         failures: 1,
         past: vec![PastAttempt { attempt: before, ended, end, epochs: 2 }],
@@ -36,7 +39,7 @@ fn meant(name: &str) -> Tracked {
 
 fn submitted(name: &str, id: u32) -> Event {
     let job = JobName::new(name).expect("a name");
-    Event::Attempt { job, run: RUN.into(), news: News::Submitted { job_id: JobId(id) } }
+    Event::Answer { of: SubmissionKey::new(job, RUN), answer: Answer::Submitted { job_id: JobId(id) } }
 }
 
 /// Returns a state directory in the middle of its life: two jobs are known, and both were submitted since.
@@ -218,7 +221,7 @@ fn what_is_not_sure_is_left_as_it_is() {
     check(
         &[("state.json", "{}"), ("state.json.old", "\0\0"), ("journal", "nonsense\n")],
         &[
-            "state.json is damaged (its schema is missing, this version reads hsched.state/2)",
+            "state.json is damaged (its schema is missing, this version reads hsched.state/3)",
             "state.json.old is damaged (expected value at line 1 column 1)",
             "journal is damaged (line 1 does not match its checksum)",
         ],
@@ -354,7 +357,7 @@ fn a_state_of_the_version_before_is_taken_over() {
     let root = folder.path();
     let (state, troubles) = peek(root).expect("reads");
     assert_eq!((troubles, state.decided), (Vec::new(), None));
-    let Phase::Pending(attempt) = &state.jobs[0].phase else { panic!("{:?}", state.jobs[0].phase) };
+    let attempt = only(&state.jobs[0].phase, "pending");
     assert_eq!((attempt.job_id, state.nodes_down.len()), (Some(JobId(17)), 1));
     let text = fs::read(root.join("state.json")).expect("a file");
     // Seen, and not changed, by who only looks.
@@ -382,4 +385,59 @@ fn what_the_version_before_left_damaged_is_refused() {
     fs::write(root.join("state.json"), "{").expect("a file");
     let error = peek(root).expect_err("nothing to go by").to_string();
     assert!(error.contains("\n  journal is damaged (line 1 does not match its checksum, line 2 "), "{error}");
+}
+
+/// A job as the version that knew no copies wrote it.
+fn job_before(name: &str, phase: &str) -> String {
+    format!(
+        r#"{{"spec": {{"name": "{name}", "command": "train", "epochs": 5, "global_batch": 8, "samples_per_epoch": 100, "model_size": "0B",
+                 "throughput": {{"v100": 3.5}}, "workdir": "/home/me"}},
+        {phase},
+        "attempt": {{"run": "r1", "job_id": 17, "submit_time": "2026-09-21T10:00:00", "meant": 1790000000.5, "started": 1790000009.5,
+                    "missing": null, "epoch_s": 28.5, "epochs_before": 0,
+                    "ranks": [{{"node": "v1", "type": "v100", "local_rank": 0, "batch": 8, "samples": 100}}],
+                    "gpus": {{"v1": {{"v100": 1}}}}}},
+        "epochs_done": 1, "failures": 0, "fruitless": 0, "epoch_s": 28.5, "added": 1790000000.5, "last": [1790000009.5, "x"], "past": []}}"#
+    )
+}
+
+#[test]
+fn a_state_with_one_submission_a_job_goes_on() {
+    let stopping = r#""phase": "stopping", "since": 1790000050.5"#;
+    let jobs = [
+        job_before("a", r#""phase": "meant""#),
+        job_before("b", r#""phase": "pending""#),
+        job_before("c", r#""phase": "running""#),
+        job_before("d", &format!(r#"{stopping}, "cancel": true, "request": "killed""#)),
+        job_before("e", &format!(r#"{stopping}, "cancel": false, "request": "asked""#)),
+        job_before("f", &format!(r#"{stopping}, "cancel": false, "finish": true, "request": "meant""#)),
+    ];
+    let jobs = jobs.join(",\n");
+    let folder = tempfile::tempdir().expect("a directory");
+    let text = format!(
+        "{{\"schema\": \"hsched.state/2\", \"seq\": 3, \"decided\": 12, \"nodes_down\": [],\n\"jobs\": [{jobs}],\n\"sha256\": \"edited\"\n}}\n"
+    );
+    fs::write(folder.path().join("state.json"), text).expect("a file");
+    let (state, _) = peek(folder.path()).expect("reads");
+    let stages = state.jobs.iter().map(|job| only(&job.phase, job.phase.word()).job_id.expect("an id"));
+    assert_eq!(stages.collect::<Vec<JobId>>(), [JobId(17); 6]);
+    let since = Time(1_790_000_050.5);
+    let stopping = |then, request| Stage::Stopping { since, then, request };
+    let stages: Vec<Stage> = state.jobs.iter().map(|job| job.phase.submissions()[0].stage).collect();
+    assert_eq!(
+        stages,
+        [
+            Stage::Meant,
+            Stage::Pending,
+            Stage::Running,
+            stopping(Then::Cancel, Request::Killed),
+            stopping(Then::GoOn, Request::Asked),
+            stopping(Then::Finish, Request::Meant),
+        ]
+    );
+    let directory = StateDir::open(folder.path()).expect("opens");
+    let (read, mut ledger) = directory.ledger(&rules(), Time(3.0)).expect("reads");
+    ledger.keep(Time(3.0), &read, &[], &[]).expect("keeps");
+    drop(ledger);
+    assert_eq!(peek(folder.path()).expect("reads").0, state);
 }

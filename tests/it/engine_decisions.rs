@@ -1,16 +1,16 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched::engine::{
-    Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Standing, Step, Then,
-    Tracked, apply, notice,
+    Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
+    Step, Then, Tracked, apply, notice,
 };
-use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time};
+use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time, Usage};
 use hsched::policy::Moves;
 use sha2::{Digest, Sha256};
 
 use crate::engine_states::{
-    attempt, cluster, gpu, how, job, look, name, rules, running, sighting, state, take, take_after, take_by,
-    words,
+    answered, attempt, cluster, gpu, heard, how, job, key, look, name, only, phase, rules, running, sighting,
+    state, stopping, take, take_after, take_by, words,
 };
 
 #[test]
@@ -21,7 +21,7 @@ fn free_gpus_go_to_jobs_that_wait() {
     let Step { state: then, actions, .. } =
         take(state(vec![other, waiting]), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
-    let Phase::Meant(attempt) = &then.jobs[1].phase else { panic!("{:?}", then.jobs[1].phase) };
+    let attempt = only(&then.jobs[1].phase, "submitting");
     assert_eq!((attempt.run.as_str(), attempt.job_id), ("next", None));
     // The same again: what is meant has its GPUs, and nobody else waits.
     assert_eq!(words(&take(then, 2.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
@@ -30,17 +30,15 @@ fn free_gpus_go_to_jobs_that_wait() {
 #[test]
 fn gpus_of_what_is_in_the_queue_are_promised() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
-    let being_cancelled =
-        |attempt| Phase::Stopping { attempt, since: Time(0.0), then: Then::Cancel, request: Request::Killed };
-    for phase in [Phase::Pending, Phase::Meant, being_cancelled] {
+    for stage in [Stage::Pending, Stage::Meant, stopping(0.0, Then::Cancel, Request::Killed)] {
         let first = Tracked {
-            phase: phase(attempt("r", "v1", "v100", 2, 0)),
+            phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
             ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
         };
         let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
         let done = take(state(vec![first, waiting]), 1.0, &cluster, &how(Moves::Never));
         assert_eq!(words(&done.actions), ["submit b on 2 v100"]);
-        let Phase::Meant(attempt) = &done.state.jobs[1].phase else { panic!() };
+        let attempt = only(&done.state.jobs[1].phase, "submitting");
         assert_eq!(attempt.gpus.0.keys().map(NodeName::as_str).collect::<Vec<_>>(), ["v2"]);
     }
 }
@@ -128,13 +126,9 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
 #[test]
 fn jobs_wait_while_another_gives_its_gpus_back() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
+    let stage = stopping(0.0, Then::GoOn, Request::Asked);
     let stopping = Tracked {
-        phase: Phase::Stopping {
-            attempt: attempt("r", "v1", "v100", 2, 0),
-            since: Time(0.0),
-            then: Then::GoOn,
-            request: Request::Asked,
-        },
+        phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
         ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
@@ -150,7 +144,7 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
 fn what_can_never_start_is_taken_back() {
     let up = cluster(&[("v1", "v100", 2, 0, "down*"), ("t1", "t4", 2, 0, "idle")]);
     let pending = Tracked {
-        phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
+        phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Pending),
         ..Tracked::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
     };
     // A node may come back in a moment, and a cluster that shows no node at all was not seen.
@@ -163,11 +157,11 @@ fn what_can_never_start_is_taken_back() {
     assert_eq!(words(&then.actions), ["cancel a"]);
     // The intent is written down: whatever becomes of the request, this end is none for good.
     assert!(matches!(
-        then.state.jobs[0].phase,
-        Phase::Stopping { then: Then::GoOn, request: Request::Meant, .. }
+        then.state.jobs[0].phase.submissions()[0].stage,
+        Stage::Stopping { then: Then::GoOn, request: Request::Meant, .. }
     ));
-    for news in [News::Killed, News::Ended { end: End::Cancelled, at: Time(2.0) }] {
-        let event = Event::Attempt { job: name("a"), run: "r".into(), news };
+    let ended = News::Ended { end: End::Cancelled, at: Time(2.0) };
+    for event in [answered("a", "r", Answer::Killed), heard("a", "r", ended)] {
         apply(&mut then.state, Time(2.0), &event, &rules());
     }
     assert_eq!(words(&take(then.state, 63.0, &up, &how(Moves::Never)).actions), ["submit a on 2 t4"]);
@@ -178,7 +172,7 @@ fn who_waits_long_in_the_queue_takes_what_is_free() {
     let nodes = |used| cluster(&[("v1", "v100", 2, used, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let check = |at: f64, used: u32, t4: &str, expected: &[&str]| {
         let pending = Tracked {
-            phase: Phase::Pending(attempt("r", "v1", "v100", 2, 0)),
+            phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Pending),
             ..Tracked::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
         };
         let done = take(state(vec![pending]), at, &nodes(used), &how(Moves::Never));
@@ -218,7 +212,7 @@ fn a_cancelled_job_is_never_submitted_again() {
     for end in [End::Saved, End::Cancelled, End::NodeFailed, End::Failed { exit: 1, signal: 0 }] {
         let mut over = then.state.clone();
         let news = News::Ended { end, at: Time(3.0) };
-        apply(&mut over, Time(3.0), &Event::Attempt { job: name("a"), run: "r".into(), news }, &rules());
+        apply(&mut over, Time(3.0), &heard("a", "r", news), &rules());
         assert!(over.is_over(), "{:?}", over.jobs[0].phase);
         assert_eq!(words(&take(over, 4.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
     }
@@ -234,7 +228,7 @@ fn gpus_print_by_type() {
 fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
     let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
-        Tracked { phase: Phase::Meant(meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+        Tracked { phase: phase(meant, Stage::Meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let mut state = state(vec![tracked]);
     let mut see = |at: f64, strays: Vec<Sighting>| {
         let seen = Observation { strays, ..look(at, vec![]) };
@@ -246,13 +240,13 @@ fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
     see(0.0, vec![]);
     assert!(matches!(see(61.0, vec![]).jobs[0].phase, Phase::Waiting { .. }));
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
-    let run = |run: &str| Sighting { run: run.into(), ..sighting(9, Standing::Pending) };
+    let run = |run: &str| Sighting { of: key("a", run), ..sighting(9, Standing::Pending) };
     let blocked = see(500.0, vec![run("of-somebody")]);
     assert_eq!(words(&take(blocked, 500.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
     let free = see(501.0, vec![]);
     assert_eq!(words(&take(free, 501.0, &cluster, &how(Moves::Never)).actions), ["submit a on 2 v100"]);
     let found = see(502.0, vec![run("r")]);
-    let Phase::Pending(attempt) = &found.jobs[0].phase else { panic!("{:?}", found.jobs[0].phase) };
+    let attempt = only(&found.jobs[0].phase, "pending");
     assert_eq!((attempt.job_id, attempt.ranks.len(), found.jobs[0].past.len()), (Some(JobId(9)), 1, 0));
 }
 
@@ -268,15 +262,14 @@ fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back(
     assert_eq!(words(&first.actions), ["stop a"]);
     // Cut short before the answer: the next turn asks again.
     assert_eq!(words(&take(first.state.clone(), 2.0, &cluster, &auto).actions), ["stop a"]);
-    let hear = |news| {
+    let hear = |answer| {
         let mut state = first.state.clone();
-        let event = Event::Attempt { job: name("a"), run: "r".into(), news };
-        apply(&mut state, Time(2.0), &event, &auto.rules);
+        apply(&mut state, Time(2.0), &answered("a", "r", answer), &auto.rules);
         state
     };
-    assert_eq!(words(&take(hear(News::Stopped), 3.0, &cluster, &auto).actions), [""; 0]);
-    let refused = hear(News::NotStopped { message: "no".into() });
-    assert!(matches!(refused.jobs[0].phase, Phase::Running(_)) && refused.decided.is_none());
+    assert_eq!(words(&take(hear(Answer::Stopped), 3.0, &cluster, &auto).actions), [""; 0]);
+    let refused = hear(Answer::NotStopped { message: "no".into() });
+    assert!(refused.jobs[0].phase.word() == "running" && refused.decided.is_none());
 }
 
 #[test]
@@ -298,12 +291,8 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     (other.name, other.partitions) = (NodeName::new("v2").expect("a name"), ["short".to_owned()].into());
     cluster.nodes.push(other);
     let job = |own: &str| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0));
-    let stopping = Phase::Stopping {
-        attempt: attempt("r", "v1", "v100", 2, 0),
-        since: Time(0.0),
-        then: Then::GoOn,
-        request: Request::Asked,
-    };
+    let stage = stopping(0.0, Then::GoOn, Request::Asked);
+    let stopping = phase(attempt("r", "v1", "v100", 2, 0), stage);
     let mut jobs = vec![job("long"), job("short"), job("long")];
     jobs[0].job.name = name("stopping");
     jobs[0].phase = stopping;
@@ -314,13 +303,9 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
 #[test]
 fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
+    let own = Attempt { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
     let stuck = Tracked {
-        phase: Phase::Stopping {
-            attempt: Attempt { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) },
-            since: Time(0.0),
-            then: Then::GoOn,
-            request: Request::Killed,
-        },
+        phase: phase(own, stopping(0.0, Then::GoOn, Request::Killed)),
         ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
@@ -386,7 +371,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
     // It fails there before its first epoch: the type is given up, and that is said.
     let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
-    let event = Event::Attempt { job: name("a"), run: "next".into(), news: failed };
+    let event = heard("a", "next", failed);
     apply(&mut then, Time(5.0), &event, &how.rules);
     assert_eq!(
         then.jobs[0].last.1,
@@ -413,4 +398,29 @@ fn a_time_limit_that_cuts_a_job_is_said() {
     );
     let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
     assert_eq!(attempt.pieces.as_deref(), Some("at least 17 pieces of 1 min"));
+}
+
+#[test]
+fn a_job_that_fits_no_node_holds_nobody_up_and_one_that_fits_some_goes_there() {
+    let mut cluster = cluster(&[("v1", "v100", 4, 0, "idle"), ("v2", "v100", 4, 0, "idle")]);
+    for (node, total) in cluster.nodes.iter_mut().zip([16, 128]) {
+        node.cpus = Some(Usage { total, used: 0 });
+    }
+    let own = |name: &str, cpus: u32| {
+        let keys = format!(", max_gpus: 4, cpus_per_gpu: {cpus}");
+        Tracked::new(job(name, "{v100: 100}", &keys), Time(0.0))
+    };
+    let jobs = vec![own("greedy", 200), own("large", 32), own("small", 4)];
+    let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&done.actions), ["greedy waits", "submit large on 4 v100, submit small on 4 v100"]);
+    assert_eq!(
+        done.state.jobs[0].last.1,
+        "cannot use any available GPU type (v100@v1: a rank needs 200 CPUs, more than such a node has; \
+         v100@v2: a rank needs 200 CPUs, more than such a node has)"
+    );
+    let node = |job: usize| only(&done.state.jobs[job].phase, "submitting").gpus.0.keys().next().cloned();
+    assert_eq!(
+        [1, 2].map(|job| node(job).map(|name| name.to_string())),
+        [Some("v2".into()), Some("v1".into())]
+    );
 }

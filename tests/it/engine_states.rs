@@ -1,7 +1,8 @@
 //! Tiny states for the engine's tests: jobs, clusters, attempts, and what a step does in words.
 
 use hsched::engine::{
-    Action, Attempt, Observation, Phase, Planner, Rules, Sighting, Standing, State, Step, Tracked, step,
+    Action, Answer, Attempt, Event, Intent, News, Observation, Phase, Planner, Request, Rules, Sighting,
+    Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
 };
 use hsched::model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
@@ -60,6 +61,7 @@ pub fn rules() -> Rules {
         network: rate,
         intra_node: rate,
         capacity: std::collections::BTreeMap::new(),
+        pinned: false,
         restart_cost: Seconds(5.0),
         retry_delay: Seconds(30.0),
         learning_rate: 0.3,
@@ -81,7 +83,36 @@ pub fn attempt(run: &str, node: &str, gpu_type: &str, count: u32, done: u64) -> 
 
 pub fn running(job: Job, attempt: Attempt, done: u64) -> Tracked {
     let attempt = Attempt { started: Some(Time(0.0)), ..attempt };
-    Tracked { phase: Phase::Running(attempt), epochs_done: done, ..Tracked::new(job, Time(0.0)) }
+    Tracked { phase: phase(attempt, Stage::Running), epochs_done: done, ..Tracked::new(job, Time(0.0)) }
+}
+
+/// The phase of a job with one submission.
+pub fn phase(attempt: Attempt, stage: Stage) -> Phase {
+    Phase::Submitted(vec![Submission { attempt, stage }])
+}
+
+/// A stage of a submission that is being ended.
+pub fn stopping(since: f64, then: Then, request: Request) -> Stage {
+    Stage::Stopping { since: Time(since), then, request }
+}
+
+/// The attempt of a job's only submission, which is at this stage.
+pub fn only<'a>(phase: &'a Phase, stage: &str) -> &'a Attempt {
+    let [Submission { attempt, .. }] = phase.submissions() else { panic!("{phase:?}") };
+    assert_eq!(phase.word(), stage);
+    attempt
+}
+
+pub fn key(job: &str, run: &str) -> SubmissionKey {
+    SubmissionKey::new(name(job), run)
+}
+
+pub fn answered(job: &str, run: &str, answer: Answer) -> Event {
+    Event::Answer { of: key(job, run), answer }
+}
+
+pub fn heard(job: &str, run: &str, news: News) -> Event {
+    Event::News { of: key(job, run), news }
 }
 
 pub fn state(jobs: Vec<Tracked>) -> State {
@@ -141,14 +172,12 @@ pub fn planner(policy: &mut dyn Policy) -> Planner<'_> {
 /// What is done, in words: `submit a on 2 v100`.
 pub fn words(actions: &[Action]) -> Vec<String> {
     let word = |action: &Action| match action {
-        Action::Submit(batch) => {
-            let one = |&job: &usize| {
-                format!("submit {} on {}", batch.jobs[job].name, batch.gpus(job).expect("GPUs"))
-            };
-            batch.submitted.iter().map(one).collect::<Vec<_>>().join(", ")
+        Action::Submit(run) => {
+            let one = |own: &Intent| format!("submit {} on {}", run.jobs[own.job].name, run.gpus(own));
+            run.submissions.iter().map(one).collect::<Vec<_>>().join(", ")
         }
-        Action::Stop { job, .. } => format!("stop {job}"),
-        Action::Cancel { job, .. } => format!("cancel {job}"),
+        Action::Stop { of: SubmissionKey { job, .. }, .. } => format!("stop {job}"),
+        Action::Cancel { of: SubmissionKey { job, .. }, .. } => format!("cancel {job}"),
         Action::Wait { job, .. } => format!("{job} waits"),
         Action::Learn { job, .. } => format!("{job} teaches"),
     };
@@ -169,5 +198,5 @@ pub fn look(at: f64, sightings: Vec<Sighting>) -> Observation {
 
 pub fn sighting(job_id: u32, standing: Standing) -> Sighting {
     let submit_time = Some("2026-11-21T06:13:16".to_owned());
-    Sighting { job: name("a"), run: "r".into(), job_id: JobId(job_id), submit_time, standing, reason: None }
+    Sighting { of: key("a", "r"), job_id: JobId(job_id), submit_time, standing, reason: None }
 }

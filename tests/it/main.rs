@@ -34,6 +34,7 @@ mod cli_wishes;
 mod cold_start;
 mod damage;
 mod docs;
+mod engine_copies;
 mod engine_decisions;
 mod engine_rules;
 mod engine_states;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched::engine::{Action, Event, Outcome, Phase, Tracked, Update};
+use hsched::engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
 use hsched::model::{Job, Seconds, Speed, Time};
 use hsched::policy::{
     Budget, Decision, Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot,
@@ -11,14 +11,14 @@ use hsched::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
 
 use crate::engine_states::{cluster, gpu, job, rules};
 
-/// Plays jobs that arrive at their times on one V100, which does ten epochs of each in 100 s; returns what became of
-/// them and what was done.
-fn play(policy: Box<dyn Policy>, jobs: &[(f64, Job)]) -> (Vec<Tracked>, Vec<String>) {
+/// Plays jobs that arrive at their times on V100, each of which does ten epochs in 100 s; returns what became of them
+/// and what was done.
+fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<Tracked>, Vec<String>) {
     let rate = hsched::model::BitRate::new(10.0).expect("a rate");
     let speed = BTreeMap::from([(gpu("v100"), Speed::rate(100.0).expect("a rate"))]);
     let second = Seconds(1.0);
     let site = Site {
-        cluster: cluster(&[("v1", "v100", 1, 0, "idle")]),
+        cluster: cluster(&[("v1", "v100", gpus, 0, "idle")]),
         network: rate,
         intra_node: rate,
         speeds: jobs.iter().map(|(_, job)| (job.model.clone(), speed.clone())).collect(),
@@ -40,17 +40,21 @@ fn play(policy: Box<dyn Policy>, jobs: &[(f64, Job)]) -> (Vec<Tracked>, Vec<Stri
     while !play.is_over() && play.world.now().0 < 2000.0 {
         let at = play.world.now().0;
         play.turn(&mut |update| match update {
-            Update::Action(Action::Submit(batch)) => {
-                done.extend(
-                    batch.submitted.iter().map(|&own| format!("{at} submit {}", batch.jobs[own].name)),
-                );
+            Update::Action(Action::Submit(run)) => {
+                done.extend(run.submissions.iter().map(|own| format!("{at} submit {}", run.key(own).name())));
             }
-            Update::Action(Action::Stop { job, .. }) => done.push(format!("{at} stop {job}")),
+            Update::Action(Action::Stop { of, .. }) => done.push(format!("{at} stop {}", of.name())),
+            Update::Action(Action::Cancel { of, .. }) => done.push(format!("{at} cancel {}", of.name())),
             _ => {}
         });
         play.world.pass(Seconds(5.0));
     }
     (play.state.jobs, done)
+}
+
+/// What was done, without the times.
+fn deeds(done: &[String]) -> Vec<&str> {
+    done.iter().filter_map(|line| line.split_once(' ')).map(|(_, what)| what).collect()
 }
 
 fn own(name: &str, epochs: u64) -> Job {
@@ -97,7 +101,7 @@ impl Policy for Nothing {
 
 #[test]
 fn a_policy_that_says_nothing_leaves_jobs_where_they_are() {
-    let (jobs, done) = play(Box::new(Nothing), &[(0.0, own("a", 2))]);
+    let (jobs, done) = play(Box::new(Nothing), 1, &[(0.0, own("a", 2))]);
     assert!(matches!(jobs[0].phase, Phase::Waiting { .. }), "{:?}", jobs[0].phase);
     assert!(done.is_empty(), "{done:?}");
 }
@@ -118,12 +122,11 @@ impl Policy for ShortestFirst {
 
 #[test]
 fn one_job_at_a_time_with_preemption() {
-    let (jobs, done) = play(Box::new(ShortestFirst), &[(0.0, own("long", 20)), (50.0, own("short", 3))]);
+    let (jobs, done) = play(Box::new(ShortestFirst), 1, &[(0.0, own("long", 20)), (50.0, own("short", 3))]);
     let (long, short) = (ended(&jobs[0]), ended(&jobs[1]));
     assert_eq!((long.1, short.1), (20, 3));
     assert!(short.0 < 120.0 && long.0 > 230.0 && long.0 < 290.0, "{long:?} {short:?}");
-    let what: Vec<&str> = done.iter().filter_map(|line| line.split_once(' ')).map(|(_, what)| what).collect();
-    assert_eq!(what, ["submit long", "stop long", "submit short", "submit long"], "{done:?}");
+    assert_eq!(deeds(&done), ["submit long", "stop long", "submit short", "submit long"], "{done:?}");
 }
 
 /// Each job has the GPU for a time, in turn; whose turn it is outlives a process.
@@ -159,7 +162,7 @@ impl Policy for RoundRobin {
 
 #[test]
 fn round_robin_wakes_when_its_time_is_over() {
-    let (jobs, done) = play(Box::<RoundRobin>::default(), &[(0.0, own("a", 12)), (0.0, own("b", 12))]);
+    let (jobs, done) = play(Box::<RoundRobin>::default(), 1, &[(0.0, own("a", 12)), (0.0, own("b", 12))]);
     assert_eq!([ended(&jobs[0]).1, ended(&jobs[1]).1], [12, 12]);
     let stops = done.iter().filter(|line| line.contains("stop")).count();
     assert!((3..=8).contains(&stops), "{done:?}");
@@ -186,8 +189,38 @@ impl Policy for Early {
 
 #[test]
 fn a_job_can_be_ended_early() {
-    let (jobs, done) = play(Box::new(Early), &[(0.0, own("a", 10))]);
+    let (jobs, done) = play(Box::new(Early), 1, &[(0.0, own("a", 10))]);
     let (at, epochs) = ended(&jobs[0]);
     assert_eq!(epochs, 8, "{at} {done:?}");
     assert!(jobs[0].last.1.starts_with("done early"), "{:?}", jobs[0].last);
+}
+
+/// A job trains once more, on a second GPU, for its last epochs.
+struct TwoCopies;
+
+impl Policy for TwoCopies {
+    fn name(&self) -> &'static str {
+        "two-copies"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let Decision::Place { placements, .. } = place(problem, 0) else { return Ok(Plan::default()) };
+        let copies = if problem.jobs[0].standing.epochs_left > 5 { 1 } else { 2 };
+        let decision = Decision::Place {
+            placements: placements.into_iter().cycle().take(copies).collect(),
+            queued: false,
+            why: String::new(),
+        };
+        Ok(Plan { changes: vec![(0, decision)], wake: Some(problem.now), ..Plan::default() })
+    }
+}
+
+#[test]
+fn a_job_may_have_two_copies_and_is_done_when_one_is() {
+    let (jobs, done) = play(Box::new(TwoCopies), 2, &[(0.0, own("a", 10))]);
+    let (at, epochs) = ended(&jobs[0]);
+    assert!(epochs == 10 && at < 115.0, "{at} {epochs} {done:?}");
+    assert_eq!(deeds(&done), ["submit a", "submit a.c1", "cancel a.c1"], "{done:?}");
+    let past = jobs[0].past.iter().map(|past| (past.attempt.copy, past.end.clone()));
+    assert_eq!(past.collect::<Vec<_>>(), [(0, End::Completed), (1, End::Cancelled)]);
 }

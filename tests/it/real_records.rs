@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use hsched::model::JobName;
 use hsched::slurm::{
     Forecast, JobId, JobRecord, JobState, QueuedJob, Reply, Runner, System, sacct, sbatch, scancel,
     scontrol_job, site, squeue, time,
@@ -46,13 +45,11 @@ impl Bench<'_> {
     }
 
     fn stop(&self, name: &str, id: JobId) -> Reply {
-        let name = JobName::new(name).expect("a name");
-        scancel::send(&self.system, &scancel::stop(&name, id)).expect("a reply")
+        scancel::send(&self.system, &scancel::stop(name, id)).expect("a reply")
     }
 
     fn cancel(&self, name: &str, id: JobId) -> Reply {
-        let name = JobName::new(name).expect("a name");
-        scancel::send(&self.system, &scancel::cancel(&name, id)).expect("a reply")
+        scancel::send(&self.system, &scancel::cancel(name, id)).expect("a reply")
     }
 
     /// Waits until the ranks of [`RANKS`] are up; returns their process numbers.

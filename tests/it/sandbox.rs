@@ -189,6 +189,13 @@ impl Sandbox {
         text.lines().filter_map(line).collect()
     }
 
+    /// Where a job stands by the snapshot: its phase, and of one that was submitted the stage of its only submission.
+    pub fn phase(&self, job: usize) -> String {
+        let job = &self.snapshot()["jobs"][job];
+        let word = if job["phase"] == "submitted" { &job["submissions"][0]["stage"] } else { &job["phase"] };
+        word.as_str().expect("a word").to_owned()
+    }
+
     /// Returns the snapshot of the state.
     pub fn snapshot(&self) -> Value {
         serde_json::from_str(&self.text(&self.state("state.json"))).expect("JSON")

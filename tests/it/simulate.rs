@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use hsched::engine::{Attempt, Phase};
 use hsched::engine::{
-    Batch, End, EpochReport, Event, News, Observation, Sighting, Standing, State, World as _, apply,
-    named_ranks,
+    Answer, End, EpochReport, Event, Intent, Observation, Phase, Run, Sighting, Standing, State,
+    SubmissionKey, World as _, apply,
 };
 use hsched::model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, Offer, RankNeeds,
     Seconds, Speed, Time,
 };
+use hsched::plan_file::{PlanFile, Solved};
 use hsched::policy::{Budget, Parameters, Placement, Problem, find, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched::spec;
@@ -65,7 +65,7 @@ pub fn site(cluster: Cluster, jobs: &[Job]) -> Site {
 }
 
 /// A plan for all jobs on all of a cluster.
-fn batch(run: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Batch {
+fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
     let offer = Offer::free(cluster, &access, &Holdings::new());
     let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
@@ -74,16 +74,16 @@ fn batch(run: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Batch 
     let mut policy = find("optimal", Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
-    Batch {
-        run: run.to_owned(),
+    let solved = Solved { problem: &problem, plan: &plan, policy: "optimal", solve: None, proven: None };
+    let file = PlanFile::new(solved, jobs, &offer, (cluster, &access), ("free", false));
+    Run {
+        id: id.to_owned(),
         jobs: jobs.to_vec(),
-        submitted: plan.placed(),
         epochs_done: vec![epochs_done; jobs.len()],
+        submissions: Intent::of(&plan, plan.placed()).collect(),
         problem,
         plan,
-        offer,
-        cluster: cluster.clone(),
-        policy: "optimal".into(),
+        file,
     }
 }
 
@@ -103,17 +103,17 @@ impl Desk {
     /// Submits a job, planned as if it was alone; returns its number and its placement.
     fn submit(&mut self, run: &str, job: &Job, epochs_done: u64) -> (JobId, Placement) {
         let rest = Job { epochs: job.epochs - epochs_done, ..job.clone() };
-        let batch = batch(run, &self.cluster, &[rest], epochs_done);
-        let placement = batch.plan.verdicts()[0].placement().expect("a place").clone();
+        let run = planned(run, &self.cluster, &[rest], epochs_done);
+        let intent = run.submissions[0].clone();
         let rules = crate::simulate_stories::rules();
         apply(&mut self.state, FIRST, &Event::Added { job: Box::new(job.clone()), restart: false }, &rules);
         let tracked = self.state.find_mut(&job.name).expect("just added");
         tracked.epochs_done = epochs_done;
-        let ranks = named_ranks(&batch.problem, &placement);
-        let attempt = Attempt::new(run, ranks, Seconds(placement.epoch.total()), epochs_done, FIRST);
-        tracked.phase = Phase::Meant(attempt);
-        match self.world.submit(&batch, 0) {
-            News::Submitted { job_id } => (job_id, placement),
+        // It is looked at alone, whatever was submitted of it before.
+        tracked.phase = Phase::Submitted(Vec::new());
+        tracked.intend(run.attempt(&intent, FIRST));
+        match self.world.submit(&run, &intent) {
+            Answer::Submitted { job_id } => (job_id, intent.placement),
             other => panic!("{other:?}"),
         }
     }
@@ -124,12 +124,12 @@ impl Desk {
     }
 
     fn sighting(&mut self, job: &str) -> Sighting {
-        self.look().sightings.into_iter().find(|own| own.job.as_str() == job).expect("a sighting")
+        self.look().sightings.into_iter().find(|own| own.of.job.as_str() == job).expect("a sighting")
     }
 
     fn reports(&mut self, job: &str) -> Vec<EpochReport> {
-        let epochs = self.look().epochs.into_iter().filter(|(own, _, _)| own.as_str() == job);
-        epochs.map(|(_, _, report)| report).collect()
+        let epochs = self.look().epochs.into_iter().filter(|(own, _)| own.job.as_str() == job);
+        epochs.map(|(_, report)| report).collect()
     }
 
     fn standing(&mut self, job: &str) -> &'static str {
@@ -236,7 +236,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     let epoch = placement.epoch.total();
     // In the fourth of ten steps of the second epoch.
     desk.world.pass(Seconds(1.35 * epoch));
-    assert_eq!(desk.world.stop(&job.name, id), News::Stopped);
+    assert_eq!(desk.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id), Answer::Stopped);
     desk.world.pass(Seconds(0.04 * epoch));
     assert_eq!(desk.standing("a"), "running");
     desk.world.pass(Seconds(0.02 * epoch));
@@ -245,7 +245,10 @@ fn a_stopped_job_goes_on_where_it_was() {
         matches!(saved, Standing::Ended { end: End::Saved, at: Some(at) } if near(at.0, FIRST.0 + 1.4 * epoch))
     );
     assert_eq!(desk.reports("a").len(), 1);
-    assert!(matches!(desk.world.stop(&job.name, id), News::NotStopped { .. }));
+    assert!(matches!(
+        desk.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id),
+        Answer::NotStopped { .. }
+    ));
 
     desk.submit("r2", &job, 1);
     desk.world.pass(Seconds(0.61 * epoch));
@@ -266,7 +269,7 @@ fn jobs_stop_as_their_site_says() {
         let mut desk = Desk::new(site, Vec::new());
         let (id, placement) = desk.submit("r1", &job, 0);
         desk.world.pass(Seconds(0.1));
-        desk.world.stop(&job.name, id);
+        desk.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id);
         desk.world.pass(Seconds(10.0 * placement.epoch.total()));
         let Standing::Ended { end, .. } = desk.sighting("a").standing else { panic!("it ended") };
         (end, desk.reports("a").len())

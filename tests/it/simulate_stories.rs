@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::engine::{Action, End, Event, News, Phase, Rules, State, Update};
+use hsched::engine::{Action, Answer, End, Event, News, Phase, Rules, State, SubmissionKey, Update};
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
@@ -17,6 +17,7 @@ const FIRST: Time = Time(1e6);
 
 pub fn rules() -> Rules {
     Rules {
+        pinned: false,
         defaults: JobDefaults {
             time_margin: 1.5,
             grace: Seconds(20.0),
@@ -160,27 +161,30 @@ struct Watch {
 impl Watch {
     fn hear(&mut self, told: Update<'_>) {
         match told {
-            Update::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
+            Update::Event(Event::News { of: SubmissionKey { job, .. }, news: News::Epoch(report) }) => {
                 let done = self.epochs.entry(job.clone()).or_default();
                 if report.epoch != *done + 1 {
                     self.wrong.push(format!("{job}: epoch {} after {done}", report.epoch));
                 }
                 *done = report.epoch;
             }
-            Update::Event(Event::Attempt { job, news: News::Submitted { .. }, .. })
-                if !self.live.insert(job.clone()) =>
-            {
+            Update::Event(Event::Answer {
+                of: SubmissionKey { job, .. },
+                answer: Answer::Submitted { .. },
+            }) if !self.live.insert(job.clone()) => {
                 self.wrong.push(format!("{job} is submitted twice"));
             }
-            Update::Event(Event::Attempt { job, news: News::Ended { .. }, .. }) => {
+            Update::Event(Event::News { of: SubmissionKey { job, .. }, news: News::Ended { .. } }) => {
                 self.live.remove(job);
             }
             Update::Action(Action::Submit(batch)) => {
-                let names = batch.submitted.iter().map(|&job| batch.jobs[job].name.clone());
+                let names = batch.submissions.iter().map(|own| batch.jobs[own.job].name.clone());
                 self.acted_on.extend(names);
             }
             Update::Action(
-                Action::Stop { job, .. } | Action::Cancel { job, .. } | Action::Wait { job, .. },
+                Action::Stop { of: SubmissionKey { job, .. }, .. }
+                | Action::Cancel { of: SubmissionKey { job, .. }, .. }
+                | Action::Wait { job, .. },
             ) => {
                 self.acted_on.push(job.clone());
             }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use hsched::engine::{
-    Attempt, End, Event, Gpus, Keeper, News, Outcome, PastAttempt, Phase, Request, Rules, State, Then,
-    Tracked, apply,
+    Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
+    Submission, SubmissionKey, Then, Tracked, apply,
 };
 use hsched::model::{
     BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time,
@@ -18,6 +18,7 @@ use proptest::prelude::*;
 pub fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
+        pinned: false,
         defaults: JobDefaults {
             time_margin: 1.3,
             grace: Seconds(120.0),
@@ -107,19 +108,27 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
+fn stage() -> impl Strategy<Value = Stage> {
+    let request = prop::sample::select(vec![Request::Meant, Request::Asked, Request::Killed]);
+    let then =
+        prop_oneof![Just(Then::GoOn), Just(Then::Cancel), Just(Then::Finish), time().prop_map(Then::Done),];
+    prop_oneof![
+        Just(Stage::Meant),
+        Just(Stage::Pending),
+        Just(Stage::Running),
+        (time(), then, request).prop_map(|(since, then, request)| Stage::Stopping { since, then, request }),
+    ]
+}
+
 fn phase() -> impl Strategy<Value = Phase> {
     let waiting = (prop::option::of(time()), "\\PC{0,20}");
-    let request = prop::sample::select(vec![Request::Meant, Request::Asked, Request::Killed]);
-    let stopping = (attempt(), time(), any::<bool>(), request);
+    let submissions = prop::collection::vec((attempt(), stage()), 1..4).prop_map(|own| {
+        let copy = |(copy, (attempt, stage))| Submission { attempt: Attempt { copy, ..attempt }, stage };
+        (0..).zip(own).map(copy).collect()
+    });
     prop_oneof![
         waiting.prop_map(|(not_before, reason)| Phase::Waiting { not_before, reason }),
-        attempt().prop_map(Phase::Meant),
-        attempt().prop_map(Phase::Pending),
-        attempt().prop_map(Phase::Running),
-        stopping.prop_map(|(attempt, since, cancel, request)| {
-            let then = if cancel { Then::Cancel } else { Then::GoOn };
-            Phase::Stopping { attempt, since, then, request }
-        }),
+        submissions.prop_map(Phase::Submitted),
         (time(), outcome()).prop_map(|(at, outcome)| Phase::Ended { at, outcome }),
     ]
 }
@@ -192,28 +201,28 @@ fn state() -> impl Strategy<Value = State> {
 }
 
 /// Answers to what hsched did, as they come after a snapshot.
-fn answer() -> impl Strategy<Value = (usize, News)> {
+fn answer() -> impl Strategy<Value = (usize, Answer)> {
     let message = || "\\PC{0,20}";
-    let news = prop_oneof![
-        any::<u32>().prop_map(|id| News::Submitted { job_id: JobId(id) }),
-        message().prop_map(|message| News::Refused { message }),
-        message().prop_map(|message| News::Unreachable { message }),
-        message().prop_map(|message| News::Unclear { message }),
-        Just(News::Stopped),
-        Just(News::Killed),
-        message().prop_map(|message| News::NotStopped { message }),
+    let answer = prop_oneof![
+        any::<u32>().prop_map(|id| Answer::Submitted { job_id: JobId(id) }),
+        message().prop_map(|message| Answer::Refused { message }),
+        message().prop_map(|message| Answer::Unreachable { message }),
+        message().prop_map(|message| Answer::Unclear { message }),
+        Just(Answer::Stopped),
+        Just(Answer::Killed),
+        message().prop_map(|message| Answer::NotStopped { message }),
     ];
-    (0..4_usize, news)
+    (0..4_usize, answer)
 }
 
-fn event(state: &State, (number, news): (usize, News)) -> Option<Event> {
+fn event(state: &State, (number, answer): (usize, Answer)) -> Option<Event> {
     let tracked = state.jobs.get(number)?;
-    let run = tracked.phase.attempt()?.run.clone();
-    Some(Event::Attempt { job: tracked.job.name.clone(), run, news })
+    let of = tracked.phase.submissions().last()?.attempt.key(&tracked.job.name);
+    Some(Event::Answer { of, answer })
 }
 
 /// A state that is kept, answers after it, and whether another hsched keeps it.
-type Round = (State, Vec<(Time, (usize, News))>, bool);
+type Round = (State, Vec<(Time, (usize, Answer))>, bool);
 
 /// A round with the state's jobs in any order.
 fn round() -> impl Strategy<Value = Round> {
@@ -271,7 +280,7 @@ proptest! {
         prop_assert_eq!(&peek(root), &before);
         let (read, mut ledger) = directory.ledger(&rules, Time(0.0)).expect("opens again");
         prop_assert_eq!((&anonymous(read), ledger.repaired()), (&before, &[] as &[String]));
-        let Some(event) = event(&before, (0, News::Unclear { message: "lost".into() })) else { return Ok(()) };
+        let Some(event) = event(&before, (0, Answer::Unclear { message: "lost".into() })) else { return Ok(()) };
         ledger.add(Time(2.0), &event).expect("adds");
         apply(&mut before, Time(2.0), &event, &rules);
         prop_assert_eq!(&peek(root), &before);
@@ -292,7 +301,7 @@ fn a_snapshot_of_another_version_is_left_alone() {
     };
     check(
         "{\"schema\": \"hsched.state/9\"}",
-        "its schema is hsched.state/9, this version reads hsched.state/2",
+        "its schema is hsched.state/9, this version reads hsched.state/3",
     );
     check(
         "{\"schema\": \"hsched.state/1\", \"seq\": 0, \"decided\": null, \"nodes_down\": [\"a b\"], \"jobs\": []}",
@@ -304,7 +313,7 @@ fn a_snapshot_of_another_version_is_left_alone() {
 fn news_of_another_run_change_nothing() {
     let name = JobName::new("job-0").expect("a name");
     let mut state = State { jobs: vec![Tracked::new(job("job-0", 3, 0), Time(0.0))], ..State::default() };
-    let event = Event::Attempt { job: name, run: "old".into(), news: News::Killed };
+    let event = Event::Answer { of: SubmissionKey::new(name, "old"), answer: Answer::Killed };
     let before = state.clone();
     apply(&mut state, Time(1.0), &event, &rules());
     assert_eq!(state, before);

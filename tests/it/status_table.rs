@@ -1,10 +1,12 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
-use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, State, Tracked};
+use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Tracked};
 use hsched::model::{GpuType, Job, JobId, NodeName, PlacedRank, Seconds, Time};
 use hsched::spec;
 use hsched::ui::{Standing, Terminal, TerminalKind, status_details, status_table};
 use insta::assert_snapshot;
+
+use crate::engine_states::phase;
 
 /// A terminal of 80 columns without colour.
 fn plain() -> Terminal {
@@ -50,7 +52,7 @@ fn running() -> Tracked {
         epochs_done: 10,
         epoch: Some(Seconds(180.0)),
         epoch_at: Some(Time(NOW.0 - 50.0)),
-        ..tracked("runs", Phase::Running(attempt()), said)
+        ..tracked("runs", phase(attempt(), Stage::Running), said)
     }
 }
 
@@ -102,7 +104,7 @@ fn a_job_in_full_has_all_its_submissions() {
     let first = Attempt { run: "r6".into(), started: Some(Time(NOW.0 - 3000.0)), ..attempt() };
     let past = vec![PastAttempt { attempt: first, ended: Time(NOW.0 - 2400.0), end: End::Saved, epochs: 4 }];
     let now = Attempt { epochs_before: 4, ..attempt() };
-    let own = Tracked { past, phase: Phase::Running(now), failures: 1, ..running() };
+    let own = Tracked { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
     assert_snapshot!(status_details(Standing::new(&own), &files, NOW, plain()), @r"
     runs: running

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched::engine::{Action, End, Event, News, Rules, Update};
+use hsched::engine::{Action, Answer, End, Event, Intent, News, Rules, SubmissionKey, Update};
 use hsched::model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
@@ -185,13 +185,19 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
     while !play.is_over() && play.world.now().0 < 300.0 {
         play.turn(&mut |told| match told {
             Update::Action(action) => actions.extend(in_words(action)),
-            Update::Event(Event::Attempt { job, news: News::Ended { end: End::Completed, at }, .. }) => {
+            Update::Event(Event::News {
+                of: SubmissionKey { job, .. },
+                news: News::Ended { end: End::Completed, at },
+            }) => {
                 ends.insert(job.to_string(), at.0);
             }
-            Update::Event(Event::Attempt { job, news: News::Submitted { .. }, .. }) => {
+            Update::Event(Event::Answer {
+                of: SubmissionKey { job, .. },
+                answer: Answer::Submitted { .. },
+            }) => {
                 *number.entry(job.to_string()).or_insert(0) += 1;
             }
-            Update::Event(Event::Attempt { job, news: News::Epoch(report), .. }) => {
+            Update::Event(Event::News { of: SubmissionKey { job, .. }, news: News::Epoch(report) }) => {
                 let job = job.to_string();
                 let length = report.length.expect("a length").0;
                 epochs.entry((job.clone(), number[&job])).or_default().push(length);
@@ -205,13 +211,12 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
 
 fn in_words(action: &Action) -> Vec<String> {
     match action {
-        Action::Submit(batch) => {
-            let gpus = |&job: &usize| batch.gpus(job).expect("GPUs");
-            let word = |job: &usize| format!("submit {} on {}", batch.jobs[*job].name, gpus(job));
-            batch.submitted.iter().map(word).collect()
+        Action::Submit(run) => {
+            let word = |own: &Intent| format!("submit {} on {}", run.jobs[own.job].name, run.gpus(own));
+            run.submissions.iter().map(word).collect()
         }
-        Action::Stop { job, .. } => vec![format!("stop {job}")],
-        Action::Cancel { job, .. } => vec![format!("cancel {job}")],
+        Action::Stop { of: SubmissionKey { job, .. }, .. } => vec![format!("stop {job}")],
+        Action::Cancel { of: SubmissionKey { job, .. }, .. } => vec![format!("cancel {job}")],
         Action::Wait { .. } | Action::Learn { .. } => Vec::new(),
     }
 }

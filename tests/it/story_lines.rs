@@ -1,14 +1,14 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
 use hsched::engine::{
-    Action, Attempt, End, EpochReport, Observation, PastAttempt, Phase, QueueReason, Sighting, Standing,
-    State, Tracked, Trial, Update, apply, notice,
+    Action, Attempt, End, EpochReport, Observation, PastAttempt, Phase, QueueReason, Sighting, Stage,
+    Standing, State, Tracked, Trial, Update, apply, notice,
 };
 use hsched::model::{Job, Seconds, Time};
 use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 use hsched::ui::{Standing as Shown, Story};
 
-use crate::engine_states::{attempt, gpu, job, look, name, rules, running, sighting, state};
+use crate::engine_states::{attempt, gpu, job, key, look, name, phase, rules, running, sighting, state};
 
 /// A state that knows one job, which waits.
 fn knowing(job: Job) -> State {
@@ -76,7 +76,7 @@ fn ends(end: End, at: f64) -> Observation {
 
 fn reports(at: f64, epochs: impl Iterator<Item = u64>) -> Observation {
     let report = |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new() };
-    let epochs = epochs.map(|epoch| (name("a"), "r".to_owned(), report(epoch))).collect();
+    let epochs = epochs.map(|epoch| (key("a", "r"), report(epoch))).collect();
     let standing = Standing::Running { since: Some(Time(0.0)), gpus: None };
     Observation { epochs, ..look(at, vec![sighting(7, standing)]) }
 }
@@ -89,7 +89,7 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     };
     let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
-        Tracked { phase: Phase::Meant(meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+        Tracked { phase: phase(meant, Stage::Meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let looks = [("Priority", false), ("Resources", false), ("JobHeldUser", true), ("JobHeldUser", true)];
     let looks = looks.into_iter().map(|(reason, is_stuck)| pending(reason, is_stuck)).collect();
     let (lines, tracked) = seen(tracked, looks);
@@ -141,7 +141,7 @@ fn what_reports_leave_unsaid_is_said() {
     assert_eq!(told(9), "completed, but its ranks reported only 9 of 10 epochs: epochs count from 1");
     assert_eq!(told(10), "completed");
     let beyond = |at| {
-        let odd = vec![(name("a"), "r".to_owned(), "line 3 is about epoch 11".to_owned())];
+        let odd = vec![(key("a", "r"), "line 3 is about epoch 11".to_owned())];
         Observation { odd, ..reports(at, 11..=11) }
     };
     let (lines, tracked) = seen(runs(""), vec![reports(4.0, 1..=10), beyond(5.0), beyond(6.0)]);
@@ -176,8 +176,8 @@ fn a_job_that_slurm_does_not_show_is_waited_for() {
 #[test]
 fn a_type_on_which_the_first_run_failed_is_named() {
     let mut tracked = runs(", retries: 1");
-    let Phase::Running(attempt) = &mut tracked.phase else { panic!("{:?}", tracked.phase) };
-    attempt.trials.0.insert(gpu("v100"), Trial::Estimated);
+    let Phase::Submitted(own) = &mut tracked.phase else { panic!("{:?}", tracked.phase) };
+    own[0].attempt.trials.0.insert(gpu("v100"), Trial::Estimated);
     let failed = End::Failed { exit: 7, signal: 0 };
     let (_, tracked) = seen(tracked, vec![reports(1.0, std::iter::empty())]);
     let (lines, _) = seen(tracked, vec![ends(failed, 5.0)]);

@@ -36,14 +36,14 @@ pub(super) fn chapters(
     };
     add(WELCOME, Some("hsched inventory"), inventory(scene, terminal));
     let (submitted, watched): (Vec<_>, Vec<_>) = played.lines.iter().partition(|(at, _)| at.0 == 0.0);
-    if let Some(batch) = &played.first {
-        let bound = batch.plan.plan().bound.as_ref();
-        let table = plan_table(&batch.problem, &batch.plan, &batch.policy, bound, &[], terminal);
+    if let Some(first) = &played.first {
+        let bound = first.plan.plan().bound.as_ref();
+        let table = plan_table(&first.problem, &first.plan, &first.file.policy, bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
         let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
         add(SUBMIT, Some("hsched submit jobs.yaml"), submitted);
-        if let Some(Excerpt { job, lines }) = excerpt(scene, batch)? {
+        if let Some(Excerpt { job, lines }) = excerpt(scene, first)? {
             let command = format!("hsched submit jobs.yaml -j {job} --dry-run | grep ...");
             add(SCRIPT, Some(&command), lines);
         }

@@ -1,7 +1,7 @@
 //! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
-use crate::engine::{Action, Batch, Outcome, Phase, Rules, State, Tracked, Update};
+use crate::engine::{Action, Outcome, Phase, Rules, Run, State, Tracked, Update};
 use crate::model::Seconds;
 use crate::policy::{
     Assignment, Moves, Objective, Placement, Placer, PolicyError, Problem, Replan, Replanning, Sharing,
@@ -13,7 +13,7 @@ use crate::ui::{Story, StoryLine};
 /// A story that has been played.
 pub(super) struct Performance {
     /// What was submitted first.
-    pub first: Option<Batch>,
+    pub first: Option<Run>,
     /// Each line with the time since the beginning.
     pub lines: Vec<(Seconds, StoryLine)>,
     pub state: State,
@@ -41,8 +41,8 @@ pub(super) fn perform(scene: &Scene, placer: Box<dyn Placer>) -> Performance {
     loop {
         let now = play.world.now();
         play.turn(&mut |told| {
-            if let (None, Update::Action(Action::Submit(batch))) = (&first, told) {
-                first = Some((**batch).clone());
+            if let (None, Update::Action(Action::Submit(run))) = (&first, told) {
+                first = Some((**run).clone());
             }
             story.hear(told);
         });

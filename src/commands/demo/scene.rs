@@ -96,6 +96,7 @@ impl Scene {
     /// Returns the rules of the engine.
     pub(super) fn rules(&self) -> Rules {
         Rules {
+            pinned: true,
             defaults: self.defaults.clone(),
             network: self.network,
             intra_node: self.intra_node,

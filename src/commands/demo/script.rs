@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::commands::demo::scene::Scene;
-use crate::engine::{Batch, named_ranks};
+use crate::engine::{Run, named_ranks};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{GpuType, PlacedRank};
-use crate::policy::Verdict;
 use crate::render::{self, Facts, Template, render};
 use crate::slurm::Tag;
 
@@ -21,28 +20,24 @@ pub(super) struct Excerpt {
 ///
 /// # Errors
 /// Never, unless the template is wrong.
-pub(super) fn excerpt(scene: &Scene, batch: &Batch) -> Result<Option<Excerpt>, Failure> {
+pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Failure> {
     let kinds = |ranks: &[PlacedRank]| {
         let mut types: Vec<&GpuType> = ranks.iter().map(|rank| &rank.gpu_type).collect();
         types.dedup();
         types.len()
     };
-    let placed = batch.plan.verdicts().iter().enumerate().filter_map(|(job, verdict)| match verdict {
-        Verdict::Place(placement) => Some((job, placement, named_ranks(&batch.problem, placement))),
-        _ => None,
-    });
-    let Some((number, placement, ranks)) = placed.max_by_key(|(_, _, ranks)| kinds(ranks)) else {
-        return Ok(None);
-    };
-    let job = &batch.jobs[number];
+    let ranks = first.submissions.iter().map(|own| (own, named_ranks(&first.problem, &own.placement)));
+    let Some((intent, ranks)) = ranks.max_by_key(|(_, ranks)| kinds(ranks)) else { return Ok(None) };
+    let job = &first.jobs[intent.job];
     let defaults = scene.rules().defaults;
     let facts = Facts {
-        run: &batch.run,
+        name: job.name.to_string(),
+        run: &first.id,
         plan: "demo",
-        comment: Tag { run: batch.run.clone(), job: job.name.to_string() }.to_comment(),
+        comment: Tag { run: first.id.clone(), job: job.name.to_string(), copy: 0 }.to_comment(),
         ranks: &ranks,
         pinned: false,
-        walltime: defaults.walltime(job, placement.jct(job.epochs), None),
+        walltime: defaults.walltime(job, intent.placement.jct(job.epochs), None),
         epochs_done: 0,
         workdir: "/home/you".to_owned(),
         checkpoint_dir: "/home/you/checkpoints".to_owned(),

@@ -91,8 +91,8 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
     let mut checks: Vec<Check> =
         findings.into_iter().map(|own| note(own.file, &own.what).advise(own.advice)).collect();
     let Reported { odd, notes, .. } = reported(directory, &state, state::now(context));
-    checks.extend(odd.into_iter().map(|(job, _, what)| {
-        Check::note(NAME, format!("{job}: {what}"))
+    checks.extend(odd.into_iter().map(|(of, what)| {
+        Check::note(NAME, format!("{}: {what}", of.name()))
             .advise("fix what writes the reports; such lines are ignored")
     }));
     checks.extend(notes.into_iter().map(|what| Check::note(NAME, what)));

@@ -14,13 +14,14 @@ use crate::commands::sbatch_options::refuse_options;
 use crate::commands::state::{self, Opened, live_failure};
 use crate::commands::{speeds, submission};
 use crate::engine::{
-    Action, Batch, Event, Keeper, News, Outcome, Phase, State, Timed, Tracked, Update, World, apply,
-    carry_out, notice,
+    Action, Event, Intent, Keeper, News, Outcome, Phase, Run, State, SubmissionKey, Timed, Tracked, Update,
+    World, apply, carry_out, notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Interrupts, SlurmWorld};
 use crate::model::{Access, Cluster, Estimates, Job, JobId, JobName, Offer, Seconds};
+use crate::plan_file::{PlanFile, Solved};
 use crate::policy::{self, Budget, CheckedPlan, Parameters, Problem};
 use crate::store::{StateDir, report_folder, reports, run_folder};
 use crate::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
@@ -81,9 +82,9 @@ impl Prober<'_> {
         let probe = |own: &Wanted| own.probe(own.batches[0], self.limit, &checkpoints);
         let jobs = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
         let keys = jobs.iter().map(|job| job.name.clone()).zip(wanted.iter().map(Wanted::key)).collect();
-        let batch = self.batch(&run, jobs)?;
+        let submitted = self.run(&run, jobs)?;
         let state = State {
-            jobs: batch.jobs.iter().map(|job| Tracked::new(job.clone(), state::now(context))).collect(),
+            jobs: submitted.jobs.iter().map(|job| Tracked::new(job.clone(), state::now(context))).collect(),
             ..State::default()
         };
         let mut round = Round {
@@ -95,7 +96,7 @@ impl Prober<'_> {
             found: BTreeMap::new(),
             story: Story::default(),
         };
-        self.submit(&mut round, batch)?;
+        self.submit(&mut round, submitted)?;
         if let Err(failure) = self.follow(&mut round) {
             return Err(self.give_up(&mut round, failure));
         }
@@ -107,8 +108,8 @@ impl Prober<'_> {
         Ok(found)
     }
 
-    /// Returns a batch that places as many of the probes as there are GPUs, whoever holds these now.
-    fn batch(&self, run: &str, jobs: Vec<Job>) -> Result<Batch, Failure> {
+    /// Returns a run that places as many of the probes as there are GPUs, whoever holds these now.
+    fn run(&self, id: &str, jobs: Vec<Job>) -> Result<Run, Failure> {
         let settings = &self.context.settings;
         let own = jobs.iter().flat_map(|job| &job.launch.sbatch);
         refuse_options(settings.jobs.sbatch.iter().chain(own))?;
@@ -120,15 +121,17 @@ impl Prober<'_> {
         let problem = Problem::new((self.cluster, &access), &offer, &jobs, &speeds, rates)
             .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
         let plan = self.plan(&problem)?;
-        let submitted = plan.placed();
-        if submitted.is_empty() {
+        let placed = plan.placed();
+        if placed.is_empty() {
             let reason = plan.verdicts().iter().find_map(policy::Verdict::reason).unwrap_or("no GPU is up");
             return Err(Failure::new(Exit::Unplaced, format!("nothing can be measured: {reason}")));
         }
-        let epochs_done = vec![0; jobs.len()];
-        let policy = policy::names()[0].to_owned();
-        let (run, cluster) = (run.to_owned(), self.cluster.clone());
-        Ok(Batch { run, jobs, submitted, epochs_done, problem, plan, offer, cluster, policy })
+        let policy = policy::names()[0];
+        let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
+        let file = PlanFile::new(solved, &jobs, &offer, (self.cluster, &access), ("free", false));
+        let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
+        let submissions = Intent::of(&plan, placed).collect();
+        Ok(Run { id, jobs, epochs_done, problem, plan, file, submissions })
     }
 
     fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {
@@ -142,7 +145,7 @@ impl Prober<'_> {
     }
 
     /// Submits the probes, each written down before and after.
-    fn submit(&self, round: &mut Round, mut batch: Batch) -> Result<(), Failure> {
+    fn submit(&self, round: &mut Round, mut run: Run) -> Result<(), Failure> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
@@ -150,16 +153,16 @@ impl Prober<'_> {
         self.with_world(&directory, |world| {
             let (seen, queue) =
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
-            let names: Vec<&JobName> = batch.submitted.iter().map(|&index| &batch.jobs[index].name).collect();
+            let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
             if let Some(twice) = submission::in_queue(&names, &queue, &State::default()) {
                 let message = format!("already in the queue: {}", twice.jobs);
                 return Err(Failure::new(Exit::Failed, message)
                     .hint("cancel them with scancel, or wait for them to end"));
             }
-            submission::mark_submitted(&mut round.state, &mut batch, seen.at);
+            submission::mark_submitted(&mut round.state, &mut run, seen.at);
             // Those without a GPU have their turn in the next round.
-            round.state.jobs.retain(|tracked| tracked.phase.attempt().is_some());
-            let action = Action::Submit(Box::new(batch));
+            round.state.jobs.retain(|tracked| tracked.phase.is_submitted());
+            let action = Action::Submit(Box::new(run));
             let failure = |error| state::failure(&error);
             ledger.keep(seen.at, &kept, &[], std::slice::from_ref(&action)).map_err(failure)?;
             carry_out(&action, seen.at, (world, &mut ledger), &mut round.state, &rules, &mut |_| ())
@@ -205,7 +208,7 @@ impl Prober<'_> {
             for event in notice(&round.state, &seen) {
                 round.story.hear(Update::Event(&event));
                 // The length of a whole probe is no measure: it may end after a few steps.
-                let is_epoch = matches!(event, Event::Attempt { news: News::Epoch(_), .. });
+                let is_epoch = matches!(event, Event::News { news: News::Epoch(_), .. });
                 if let Some(Action::Learn { job, samples, .. }) =
                     apply(&mut round.state, seen.at, &event, &rules)
                     && is_epoch
@@ -213,16 +216,14 @@ impl Prober<'_> {
                     round.learnt.push((job, samples));
                 }
             }
-            let running = |tracked: &&Tracked| matches!(tracked.phase, Phase::Running(_));
-            for tracked in round.state.jobs.iter().filter(running) {
+            for tracked in &round.state.jobs {
                 let name = &tracked.job.name;
-                let Some(job_id) = tracked.phase.attempt().and_then(|attempt| attempt.job_id) else {
-                    continue;
-                };
+                let Some(attempt) = tracked.phase.running() else { continue };
+                let Some(job_id) = attempt.job_id else { continue };
                 let shown = tracked.epochs_done > 0 || !self.trials(round, name)?.is_empty();
                 // A program that ends by itself is given a look's time for it.
                 if shown && !round.stopped.insert(name.clone()) {
-                    world.stop(name, job_id);
+                    world.stop(&attempt.key(name), job_id);
                 }
             }
             for line in round.story.lines(&round.state) {
@@ -309,14 +310,17 @@ impl Prober<'_> {
             Ok(()) => failure.hint(format!("the measurements are stored: {}", measured.join(", "))),
         };
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
-        let own = |tracked: &Tracked| Some((tracked.job.name.clone(), tracked.phase.attempt()?.job_id?));
-        let jobs: Vec<(JobName, JobId)> = left.filter_map(own).collect();
+        let own = |tracked: &Tracked| {
+            let attempt = tracked.phase.attempt()?;
+            Some((attempt.key(&tracked.job.name), attempt.job_id?))
+        };
+        let jobs: Vec<(SubmissionKey, JobId)> = left.filter_map(own).collect();
         let list = jobs.iter().map(|(_, id)| id.to_string()).collect::<Vec<_>>().join(" ");
         let cancelled = state::open(self.context).and_then(|directory| {
             self.with_world(&directory, |world| {
-                for (name, id) in &jobs {
+                for (of, id) in &jobs {
                     // One that cannot be cancelled ends with its walltime.
-                    world.cancel(name, *id);
+                    world.cancel(of, *id);
                 }
                 Ok(())
             })

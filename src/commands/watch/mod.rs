@@ -12,6 +12,7 @@ use crate::commands::policy_args::PolicyArgs;
 use crate::commands::speeds::EstimateArgs;
 use crate::commands::state;
 use crate::commands::watch::turns::Watch;
+use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy::{Moves, Replanning};
@@ -84,7 +85,8 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let watch = Watch::new(self, context, state::rules(context));
+        let rules = Rules { pinned: self.pin, ..state::rules(context) };
+        let watch = Watch::new(self, context, rules);
         if self.dry_run {
             return watch.preview();
         }

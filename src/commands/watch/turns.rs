@@ -12,7 +12,7 @@ use crate::commands::cli::print;
 use crate::commands::context::{Context, Format};
 use crate::commands::state::{self, Opened, live_failure};
 use crate::commands::watch::Args;
-use crate::engine::{self, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
+use crate::engine::{self, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
@@ -133,6 +133,9 @@ impl<'a> Watch<'a> {
     /// The same as [`Self::once`].
     pub(super) fn preview(&self) -> Result<Exit, Failure> {
         self.with_world(|world, state, _, planner| {
+            if let Some(note) = self.change_policy(state) {
+                self.context.note(&note);
+            }
             let turn = engine::look(world, state, (&self.rules, planner))?;
             let mut story = self.story.borrow_mut();
             turn.events.iter().for_each(|event| story.hear(Update::Event(event)));
@@ -197,8 +200,23 @@ impl<'a> Watch<'a> {
         !wishes.is_subset(&known)
     }
 
+    /// Takes note of another policy that planned the jobs before; returns what to say of it.
+    fn change_policy(&self, state: &mut State) -> Option<String> {
+        let own = self.args.policy.words();
+        let before = state.planned_by.replace(own.clone());
+        let before = before.filter(|before| *before != own)?;
+        Some(format!(
+            "the jobs were planned with {before}; this watch plans with {own}: start it with {before} to go on as before"
+        ))
+    }
+
     fn turn(&self) -> Result<Left, Failure> {
         self.with_world(|world, state, ledger, planner| {
+            let changed = self.change_policy(state);
+            if let Some(note) = &changed {
+                self.context.note(note);
+                ledger.keep(world.now(), state, &[], &[])?;
+            }
             let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
             let mut hear = |told: Update<'_>| self.story.borrow_mut().hear(told);
@@ -244,7 +262,6 @@ impl<'a> Watch<'a> {
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        world.pinned = self.args.pin;
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
         let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.replanning())?;

@@ -146,7 +146,7 @@ fn steps(most: u32, limits: &Limits, coarseness: u32) -> Vec<u32> {
         let wide = match count {
             _ if is_fixed && limits.most > SMALL => (limits.most / 16).max(4),
             _ if is_fixed || count < 6 || most <= 12 => 1,
-            0..16 => 2,
+            6..16 => 2,
             16..32 => 4,
             _ => (count / 8).max(8),
         };

@@ -206,8 +206,7 @@ fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
             };
         }
         Decision::Defer { why } => {
-            let text = if before.is_some() { GIVES_WAY } else { OTHERS_FIRST };
-            text.clone_into(why);
+            if before.is_some() { GIVES_WAY } else { OTHERS_FIRST }.clone_into(why);
         }
         Decision::Finish { .. } | Decision::Reject { .. } => {}
     }

@@ -38,9 +38,7 @@ impl Roster {
             for &job in left {
                 self.set(job, None);
             }
-            for &job in came.iter().chain(other) {
-                self.put(problem, job);
-            }
+            came.iter().chain(other).for_each(|&job| self.put(problem, job));
         }
     }
 

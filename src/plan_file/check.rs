@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::plan_file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
 use crate::model::{
     Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, Offer,
     OfferedNode,
 };
+use crate::plan_file::file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
 use crate::policy::{Assignment, CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
 use crate::throughput::{Cache, ThroughputMatrix};
 

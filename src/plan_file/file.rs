@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use super::plan_speed::PlanSpeed;
-use crate::model::{Access, Cluster, GpuType, NodeName, Offer, OfferedNode, Partition, Seconds, Selector};
+use crate::model::{
+    Access, Cluster, GpuType, Job, NodeName, Offer, OfferedNode, Partition, Seconds, Selector,
+};
+use crate::plan_file::PlanSpeed;
 use crate::policy::{Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, heterogeneity};
+use crate::spec;
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";
@@ -171,11 +174,11 @@ pub enum PlanFileError {
 impl PlanFile {
     /// Returns the file of a solved problem.
     ///
-    /// `specs` are the jobs as a job file would say them, in the problem's order.
+    /// `own` are the jobs, in the problem's order.
     #[must_use]
     pub fn new(
         solved: Solved<'_>,
-        specs: Vec<Value>,
+        own: &[Job],
         offer: &Offer,
         (cluster, access): (&Cluster, &Access),
         (capacity, pinned): (&str, bool),
@@ -184,7 +187,7 @@ impl PlanFile {
         let outcome = Outcome::of(problem, plan);
         let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();
-        let jobs = plan.verdicts().iter().zip(specs).enumerate();
+        let jobs = plan.verdicts().iter().zip(own.iter().map(spec::jobs::to_json)).enumerate();
         let partition = |job: usize| access.partition(job).map(str::to_owned);
         let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob {
             partition: partition(job),

@@ -1,0 +1,182 @@
+//! What answers and news make of a job: its submissions come along, its epochs are counted.
+
+use crate::engine::{
+    Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
+    SubmissionKey, Then, Tracked, teach,
+};
+use crate::model::{NodeName, Time, hostlist};
+use crate::throughput::{Cache, Sample};
+
+impl Tracked {
+    /// Takes in what came of a request about one of its submissions.
+    pub(super) fn answered(&mut self, at: Time, of: &SubmissionKey, answer: &Answer, rules: &Rules) {
+        match answer {
+            Answer::Submitted { job_id } => {
+                let Some(attempt) = self.attempt_mut(of) else { return };
+                attempt.job_id = Some(*job_id);
+                attempt.missing = None;
+                let said = format!("submitted as job {job_id} on {}", attempt.gpus);
+                self.advance(at, of, Stage::Pending, said);
+            }
+            Answer::Refused { message } => {
+                let why = format!("refused by Slurm: {message}");
+                self.never_ran(at, of, &why, |own| own.fail(at, None, &why, rules));
+            }
+            Answer::Unreachable { message } => {
+                let why = format!("could not be submitted: {message}");
+                self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
+            }
+            Answer::Deferred { message } => {
+                let why = format!("Slurm does not accept it now: {message}");
+                self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
+            }
+            Answer::Unclear { message } => {
+                self.last = (at, format!("unclear whether Slurm received the request ({message})"));
+            }
+            Answer::Stopped => self.asked(at, of, Request::Asked, "asked to save a checkpoint and exit"),
+            Answer::Killed => self.asked(at, of, Request::Killed, "being cancelled by Slurm"),
+            Answer::NotStopped { message } => self.not_asked(at, of, message),
+        }
+    }
+
+    /// Takes in news of one of its submissions; returns what they teach about speeds.
+    pub(super) fn hear(
+        &mut self,
+        at: Time,
+        of: &SubmissionKey,
+        news: &News,
+        rules: &Rules,
+        cache: &Cache,
+    ) -> Vec<Sample> {
+        match news {
+            News::Epoch(report) => return self.count(of, report, cache),
+            News::Ended { end, at: ended } => {
+                let samples = teach::by_the_whole(self, of, end, *ended, cache);
+                self.end(*ended, at, of, end, rules);
+                return samples;
+            }
+            News::Queued { job_id, submit_time } => {
+                let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return Vec::new() };
+                let new = attempt.job_id != Some(*job_id) || attempt.missing.is_some();
+                attempt.identify(*job_id, submit_time.as_ref());
+                // One that ran is back in the queue where Slurm starts it again.
+                attempt.started = None;
+                if new || matches!(stage, Stage::Meant | Stage::Running) {
+                    self.advance(at, of, Stage::Pending, format!("pending as job {job_id}"));
+                }
+            }
+            News::Started { job_id, submit_time, at: since, gpus } => {
+                let Some(attempt) = self.attempt_mut(of) else { return Vec::new() };
+                attempt.identify(*job_id, submit_time.as_ref());
+                attempt.started = Some(*since);
+                attempt.reason = None;
+                if let Some(gpus) = gpus {
+                    attempt.gpus = gpus.clone();
+                }
+                let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
+                let said = format!("running as job {job_id} on {} ({nodes})", attempt.gpus);
+                self.advance(*since, of, Stage::Running, said);
+            }
+            News::Waits(reason) => {
+                if let Some(attempt) = self.attempt_mut(of) {
+                    attempt.reason = Some(reason.text.clone());
+                }
+            }
+            News::Odd { what } => {
+                if let Some(attempt) = self.attempt_mut(of) {
+                    attempt.odd = Some(what.clone());
+                }
+            }
+            News::NeverSubmitted => {
+                let why = "Slurm never received it; submitting again";
+                // Should it appear after all, it is known.
+                if let Some(attempt) = self.submission(of).map(|own| own.attempt.clone()) {
+                    self.past.push(PastAttempt { attempt, ended: at, end: End::Vanished, epochs: 0 });
+                }
+                self.never_ran(at, of, why, |own| own.put_off(at, why, rules));
+            }
+            News::Missing => {
+                if let Some(attempt) = self.attempt_mut(of) {
+                    attempt.missing = Some(at);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut Attempt> {
+        self.submission_mut(of).map(|own| &mut own.attempt)
+    }
+
+    /// Takes a submission out of the job; returns it where it was the only one, so that the job needs another phase.
+    pub(super) fn take_out(&mut self, at: Time, of: &SubmissionKey, why: &str) -> Option<Submission> {
+        let Phase::Submitted(own) = &mut self.phase else { return None };
+        let place = own.iter().position(|own| own.is(of))?;
+        let submission = own.remove(place);
+        if own.is_empty() {
+            return Some(submission);
+        }
+        self.last = (at, format!("one of its copies {why}"));
+        None
+    }
+
+    /// Takes in that Slurm heard a request to end a submission.
+    fn asked(&mut self, at: Time, of: &SubmissionKey, heard: Request, said: &str) {
+        self.last = (at, said.to_owned());
+        let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
+        *stage = match *stage {
+            // The time since the first such request counts.
+            Stage::Stopping { since, then, request } => {
+                let since = if request == heard { since } else { at };
+                Stage::Stopping { since, then, request: heard }
+            }
+            _ => Stage::Stopping { since: at, then: Then::GoOn, request: heard },
+        };
+    }
+
+    /// Takes in that Slurm did not hear a request, or said no: what was to go on elsewhere goes on where it is.
+    fn not_asked(&mut self, at: Time, of: &SubmissionKey, message: &str) {
+        self.last = (at, format!("could not be stopped: {message}"));
+        let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return };
+        if let Stage::Stopping { then: Then::GoOn, request: Request::Meant, .. } = stage {
+            *stage = if attempt.started.is_some() { Stage::Running } else { Stage::Pending };
+        }
+    }
+
+    /// Brings a submission to its next stage; one that is being stopped stays so.
+    fn advance(&mut self, at: Time, of: &SubmissionKey, next: Stage, said: String) {
+        self.last = (at, said);
+        let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
+        if !matches!(stage, Stage::Stopping { .. }) {
+            *stage = next;
+        }
+    }
+
+    /// Counts an epoch that is done for the first time.
+    fn count(&mut self, of: &SubmissionKey, report: &EpochReport, cache: &Cache) -> Vec<Sample> {
+        let Some(Submission { attempt, .. }) = self.submission(of) else { return Vec::new() };
+        if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
+            return Vec::new();
+        }
+        let samples = teach::by_epoch(self, attempt, report, cache);
+        let before = attempt.epochs_before;
+        self.epochs_done = report.epoch;
+        self.fruitless = 0;
+        // The first one after a stop may have begun before it.
+        let whole = report.epoch > before + 1 || !self.may_have_saved();
+        self.epoch = report.length.filter(|_| whole).or(self.epoch);
+        self.epoch_at = Some(report.at);
+        self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
+        samples
+    }
+}
+
+impl Submission {
+    /// Marks it as about to be ended; a request that is under way stays so, and what comes after is what was said last.
+    pub(super) fn end(&mut self, at: Time, then: Then) {
+        self.stage = match self.stage {
+            Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },
+            _ => Stage::Stopping { since: at, then, request: Request::Meant },
+        };
+    }
+}

@@ -1,0 +1,70 @@
+//! Runs: what is submitted together, by one plan, with that plan as it is written down.
+
+use crate::engine::{Attempt, Gpus, SubmissionKey, named_ranks};
+use crate::model::{Job, Time};
+use crate::plan_file::PlanFile;
+use crate::policy::{CheckedPlan, Placement, Problem};
+
+/// Jobs that are submitted together, by one plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Unique.
+    pub id: String,
+    /// The jobs of the plan as they are still to be trained.
+    pub jobs: Vec<Job>,
+    /// The epochs of each that are done, by job.
+    pub epochs_done: Vec<u64>,
+    pub problem: Problem,
+    pub plan: CheckedPlan,
+    /// The plan as it is written down; what scripts need to know of the nodes stands there.
+    pub file: PlanFile,
+    /// What is submitted, in this order.
+    pub submissions: Vec<Intent>,
+}
+
+/// A submission of a run as it is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intent {
+    /// The job's place in the run.
+    pub job: usize,
+    /// Its number among the job's copies; 0 where there is one.
+    pub copy: u32,
+    pub placement: Placement,
+}
+
+impl Intent {
+    /// Returns what a checked plan submits of these jobs: those that it gives GPUs, each once.
+    pub fn of<'a>(
+        plan: &'a CheckedPlan,
+        jobs: impl IntoIterator<Item = usize> + 'a,
+    ) -> impl Iterator<Item = Self> + 'a {
+        let intent = |job: usize| {
+            let placement = plan.verdicts().get(job)?.placement()?.clone();
+            Some(Self { job, copy: 0, placement })
+        };
+        jobs.into_iter().filter_map(intent)
+    }
+}
+
+impl Run {
+    /// Returns what tells a submission of this run from every other one.
+    #[must_use]
+    pub fn key(&self, intent: &Intent) -> SubmissionKey {
+        let job = self.jobs[intent.job].name.clone();
+        SubmissionKey { job, run: self.id.clone(), copy: intent.copy }
+    }
+
+    /// Returns the GPUs on which a submission is planned.
+    #[must_use]
+    pub fn gpus(&self, intent: &Intent) -> Gpus {
+        Gpus::of(&named_ranks(&self.problem, &intent.placement))
+    }
+
+    /// Returns a submission as what is known of it when it is about to be made.
+    #[must_use]
+    pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
+        let Intent { job, copy, ref placement } = *intent;
+        let planned = (&self.problem, job, placement);
+        Attempt { copy, ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant) }
+    }
+}

@@ -1,0 +1,202 @@
+//! Submissions of a job: what was meant, what Slurm made of it, and how far it has come.
+
+use crate::engine::{Gpus, Trials, named_ranks};
+use crate::model::{JobId, JobName, PlacedRank, Seconds, Time};
+use crate::policy::{Placement, Problem};
+
+/// What tells a submission from every other one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubmissionKey {
+    pub job: JobName,
+    /// Unique id of the run.
+    pub run: String,
+    /// Its number among the copies of the job; 0 where there is one.
+    pub copy: u32,
+}
+
+/// A submission that has not ended, as far as is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submission {
+    pub attempt: Attempt,
+    pub stage: Stage,
+}
+
+/// How far a submission has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stage {
+    /// About to be submitted, or submitted with no clear answer.
+    Meant,
+    /// In Slurm's queue.
+    Pending,
+    Running,
+    /// Asked to save and end.
+    Stopping {
+        since: Time,
+        then: Then,
+        request: Request,
+    },
+}
+
+/// How far a request to end a submission has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// It is about to be made, or nobody knows whether it was heard.
+    Meant,
+    /// The job was asked to save and end.
+    Asked,
+    /// Slurm was told to end it.
+    Killed,
+}
+
+/// What comes after a submission was stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Then {
+    /// The job goes on elsewhere.
+    GoOn,
+    /// It is over, for its owner said so.
+    Cancel,
+    /// It is done, for the policy said so before all its epochs were.
+    Finish,
+    /// It is done, for another copy completed it then.
+    Done(Time),
+}
+
+/// What was submitted and what is known of it; its run's id, the job's name and the copy tell it from every other one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Unique id of the run, which Slurm carries in the job's comment.
+    pub run: String,
+    /// Its number among the copies of the job; 0 where there is one.
+    pub copy: u32,
+    /// The ranks as planned, rank 0 first.
+    pub ranks: Vec<PlacedRank>,
+    /// Predicted time of an epoch.
+    pub epoch: Seconds,
+    /// What of that is communication.
+    pub communication: Seconds,
+    /// Epochs that were done before it.
+    pub epochs_before: u64,
+    /// When it was decided on.
+    pub meant: Time,
+    /// Slurm's number; with the time of submission and the run it identifies the job.
+    pub job_id: Option<JobId>,
+    /// In Slurm's spelling.
+    pub submit_time: Option<String>,
+    pub started: Option<Time>,
+    /// The GPUs that it got; before its start those that it was planned on.
+    pub gpus: Gpus,
+    /// Since when Slurm has not known of it although it should.
+    pub missing: Option<Time>,
+    /// Why it waits in the queue, in Slurm's words.
+    pub reason: Option<String>,
+    /// What is odd about rank 0's reports.
+    pub odd: Option<String>,
+    /// The GPU types that the job's file does not list.
+    pub trials: Trials,
+    /// That a time limit cuts what is left of the job into pieces, for people.
+    pub pieces: Option<String>,
+}
+
+impl SubmissionKey {
+    /// Returns the key of a job's only submission in a run.
+    #[must_use]
+    pub fn new(job: JobName, run: &str) -> Self {
+        Self { job, run: run.to_owned(), copy: 0 }
+    }
+
+    /// Returns the name of its script, its reports and its Slurm job: the job's, and of a copy `JOB.cN`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.copy == 0 { self.job.to_string() } else { format!("{}.c{}", self.job, self.copy) }
+    }
+}
+
+impl Submission {
+    /// Returns whether it is the one of this key, of the same job.
+    #[must_use]
+    pub fn is(&self, key: &SubmissionKey) -> bool {
+        self.attempt.run == key.run && self.attempt.copy == key.copy
+    }
+
+    /// Returns whether it has its GPUs and is not being ended.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.stage == Stage::Running
+    }
+}
+
+impl Stage {
+    /// Returns the stage in one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Meant => "submitting",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Stopping { .. } => "stopping",
+        }
+    }
+
+    /// Returns how far it has come, as a number that grows: of several copies the one that is farthest stands for all.
+    pub(super) fn rank(self) -> u8 {
+        match self {
+            Self::Meant => 0,
+            Self::Pending => 1,
+            Self::Stopping { .. } => 2,
+            Self::Running => 3,
+        }
+    }
+}
+
+impl Attempt {
+    /// Returns what tells it from every other submission; `job` is its job's name.
+    #[must_use]
+    pub fn key(&self, job: &JobName) -> SubmissionKey {
+        SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }
+    }
+
+    /// Takes in by which number Slurm knows it.
+    pub(super) fn identify(&mut self, job_id: JobId, submit_time: Option<&String>) {
+        self.job_id = Some(job_id);
+        self.submit_time = submit_time.cloned().or(self.submit_time.take());
+        self.missing = None;
+    }
+
+    /// Returns an attempt on the GPUs of a placement that is about to be submitted.
+    #[must_use]
+    pub fn planned(
+        run: &str,
+        (problem, job, placement): (&Problem, usize, &Placement),
+        epochs_before: u64,
+        meant: Time,
+    ) -> Self {
+        let (ranks, epoch) = (named_ranks(problem, placement), Seconds(placement.epoch.total()));
+        let communication = Seconds(placement.epoch.comm);
+        let trials = Trials::of(problem, job, placement);
+        Self { communication, trials, ..Self::new(run, ranks, epoch, epochs_before, meant) }
+    }
+
+    /// Returns an attempt that is about to be submitted, without communication.
+    #[must_use]
+    pub fn new(run: &str, ranks: Vec<PlacedRank>, epoch: Seconds, epochs_before: u64, meant: Time) -> Self {
+        let gpus = Gpus::of(&ranks);
+        Self {
+            run: run.to_owned(),
+            copy: 0,
+            ranks,
+            epoch,
+            communication: Seconds(0.0),
+            epochs_before,
+            meant,
+            job_id: None,
+            submit_time: None,
+            started: None,
+            gpus,
+            missing: None,
+            reason: None,
+            odd: None,
+            trials: Trials::default(),
+            pieces: None,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Copies of a job: what a plan of several placements makes of the submissions that there are, and what their ends mean.
+
+use hsched::engine::{
+    Answer, Attempt, End, Event, News, Outcome, Phase, Request, Stage, State, Step, Submission,
+    SubmissionKey, Then, Tracked, apply, step,
+};
+use hsched::model::Time;
+use hsched::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
+
+use crate::engine_states::{attempt, cluster, job, name, planner, rules, state, words};
+
+/// Gives the only job a copy on each of these nodes, with so many GPUs.
+struct On(Vec<(usize, u32)>);
+
+impl Policy for On {
+    fn name(&self) -> &'static str {
+        "on"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let placement = |&(node, count): &(usize, u32)| {
+            let slot = Slot { node, gpu_type: 0, count };
+            Placement::new(problem, 0, &[slot], Sharing::Balanced).expect("a legal one")
+        };
+        let placements = self.0.iter().map(placement).collect();
+        let decision = Decision::Place { placements, queued: false, why: "so it shall be".to_owned() };
+        Ok(Plan { changes: vec![(0, decision)], ..Plan::default() })
+    }
+}
+
+/// A job with a copy that runs on each of these nodes, on one V100.
+fn copies(nodes: &[&str]) -> State {
+    let copy = |(copy, node): (u32, &&str)| {
+        let attempt = Attempt { copy, started: Some(Time(0.0)), ..attempt("r", node, "v100", 1, 0) };
+        Submission { attempt, stage: Stage::Running }
+    };
+    let phase = Phase::Submitted((0..).zip(nodes).map(copy).collect());
+    state(vec![Tracked { phase, epochs_done: 2, ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) }])
+}
+
+fn of(copy: u32) -> SubmissionKey {
+    SubmissionKey { copy, ..SubmissionKey::new(name("a"), "r") }
+}
+
+fn ends(state: &mut State, copy: u32, end: End) {
+    let news = News::Ended { end, at: Time(50.0) };
+    apply(state, Time(50.0), &Event::News { of: of(copy), news }, &rules());
+}
+
+fn take(state: State, nodes: &[(usize, u32)]) -> Step {
+    let cluster = cluster(&[
+        ("v1", "v100", 4, 1, "mixed"),
+        ("v2", "v100", 4, 1, "mixed"),
+        ("v3", "v100", 4, 0, "idle"),
+    ]);
+    let mut policy = On(nodes.to_vec());
+    step(state, Time(60.0), &[], &cluster, (&rules(), &mut planner(&mut policy)))
+}
+
+fn stages(state: &State) -> Vec<(u32, &'static str)> {
+    let own = state.jobs[0].phase.submissions().iter();
+    own.map(|own| (own.attempt.copy, own.stage.word())).collect()
+}
+
+#[test]
+fn what_runs_where_it_shall_stays_and_what_is_new_is_submitted_beside_it() {
+    let then = take(copies(&["v1", "v2"]), &[(2, 1), (0, 1), (1, 1)]);
+    assert_eq!(words(&then.actions), ["submit a on 1 v100"]);
+    assert_eq!(stages(&then.state), [(0, "running"), (1, "running"), (2, "submitting")]);
+    assert_eq!(words(&take(copies(&["v1", "v2"]), &[(1, 1), (0, 1)]).actions), [""; 0]);
+}
+
+#[test]
+fn a_copy_too_many_is_stopped_and_a_move_waits_for_the_end() {
+    let fewer = take(copies(&["v1", "v2"]), &[(1, 1)]);
+    assert_eq!(words(&fewer.actions), ["stop a"]);
+    assert_eq!(stages(&fewer.state), [(0, "stopping"), (1, "running")]);
+    let mut moved = take(copies(&["v1", "v2"]), &[(1, 1), (2, 2)]);
+    assert_eq!(words(&moved.actions), ["stop a"]);
+    ends(&mut moved.state, 0, End::Saved);
+    assert_eq!(stages(&moved.state), [(1, "running")]);
+    // The number that is free again is given again: the run is another one.
+    let then = take(moved.state, &[(1, 1), (2, 2)]);
+    assert_eq!(words(&then.actions), ["submit a on 2 v100"]);
+    assert_eq!(stages(&then.state), [(1, "running"), (0, "submitting")]);
+}
+
+#[test]
+fn a_copy_that_fails_costs_no_retry_while_others_are_left() {
+    let mut state = copies(&["v1", "v2"]);
+    ends(&mut state, 0, End::Failed { exit: 1, signal: 0 });
+    assert_eq!((stages(&state), state.jobs[0].failures), (vec![(1, "running")], 0));
+    assert_eq!(state.jobs[0].last.1, "one of its copies failed with exit status 1");
+    ends(&mut state, 1, End::Failed { exit: 1, signal: 0 });
+    assert!(matches!(state.jobs[0].phase, Phase::Waiting { .. }), "{:?}", state.jobs[0].phase);
+    assert_eq!((state.jobs[0].failures, state.jobs[0].past.len()), (1, 2));
+}
+
+#[test]
+fn the_first_copy_to_complete_ends_the_job_once_the_others_are_gone() {
+    let mut state = copies(&["v1", "v2"]);
+    ends(&mut state, 1, End::Completed);
+    let left = state.jobs[0].phase.submissions();
+    let done = Stage::Stopping { since: Time(50.0), then: Then::Done(Time(50.0)), request: Request::Meant };
+    assert_eq!(left.iter().map(|own| own.stage).collect::<Vec<_>>(), [done]);
+    // Whatever the policy wants, the others are cancelled.
+    let then = take(state, &[(0, 1), (1, 1)]);
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    let mut state = then.state;
+    apply(&mut state, Time(61.0), &Event::Answer { of: of(0), answer: Answer::Killed }, &rules());
+    ends(&mut state, 0, End::Failed { exit: 1, signal: 0 });
+    let completed = Phase::Ended { at: Time(50.0), outcome: Outcome::Completed };
+    assert_eq!((&state.jobs[0].phase, state.jobs[0].failures), (&completed, 0));
+}
+
+#[test]
+fn all_copies_are_cancelled_with_their_job() {
+    let mut state = copies(&["v1", "v2"]);
+    apply(&mut state, Time(55.0), &Event::CancelAsked { job: name("a") }, &rules());
+    let mut then = take(state, &[(0, 1), (1, 1)]);
+    assert_eq!(words(&then.actions), ["cancel a", "cancel a"]);
+    ends(&mut then.state, 0, End::Cancelled);
+    assert_eq!(then.state.jobs[0].phase.word(), "stopping");
+    ends(&mut then.state, 1, End::Cancelled);
+    assert!(matches!(then.state.jobs[0].phase, Phase::Ended { outcome: Outcome::Cancelled, .. }));
+}
