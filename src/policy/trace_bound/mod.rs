@@ -9,6 +9,8 @@
 //! even where moves are free and GPUs can be divided in time (Lagrangian relaxation of what the GPUs can hold). Prices are
 //! constant on intervals; each job's minimum is exact. The prices begin as those that `horizon` itself sees, and climb
 //! by subgradients. They are the certificate: with them anybody can compute the bound again ([`bound_of_prices`]).
+//!
+//! The speeds `s(n)` are those of batches balanced by speed. Equal batches are slower wherever balanced ones are legal.
 
 mod climb;
 mod least;
