@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
-use hsched::model::{Access, BitRate, Estimates, Offer, RankNeeds};
-use hsched::policy::{self, Budget, Outcome, Parameters, Plan, Policy, Problem};
+use hsched::model::{Access, BitRate, Estimates, Holdings, RankNeeds};
+use hsched::policy::{self, Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};
 use hsched::throughput::{Cache, ThroughputMatrix};
 
 const SEEDS: u64 = 10;
@@ -144,8 +144,10 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
     let speeds =
         ThroughputMatrix::new(&jobs, &Problem::types_of(&cluster), &Cache::default(), Estimates::Off);
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
-    let offer = Offer::up(&cluster, &access);
-    Problem::new((&cluster, &access), &offer, &jobs, &speeds, (network, intra_node)).expect("a problem")
+    let rates = (network, intra_node);
+    let grounds = Grounds { cluster: &cluster, access: &access, held: &Holdings::new(), rates };
+    let all: Vec<usize> = (0..jobs.len()).collect();
+    Problem::live(grounds, &jobs, &speeds).expect("a problem").extract(&all, Basis::Queue).problem
 }
 
 fn solve(name: &str, size: Size, problem: &Problem) -> Solved {

@@ -1,14 +1,18 @@
 //! What a plan may use: the nodes of the jobs' partitions, and on them what is free, up or allowed.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
 
 use crate::commands::context::Context;
 use crate::commands::input;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Access, Cluster, Holdings, Job, Offer};
+use crate::model::{Access, Availability, Cluster, GpuType, Holdings, Job, NodeName};
+use crate::policy::{Basis, Grounds, Problem};
 use crate::slurm::holdings;
 use crate::spec;
+use crate::throughput::ThroughputMatrix;
 
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,34 +35,66 @@ impl Capacity {
     }
 }
 
-/// Returns what the plan may use, with notes on what it may not.
+/// What a plan is made on.
+pub(super) struct Offered {
+    pub capacity: Capacity,
+    pub problem: Problem,
+    /// Whether others hold GPUs that the jobs could use.
+    pub is_in_use: bool,
+}
+
+/// Returns the problem of placing all of the jobs on what they may use; adds notes on what they may not.
 pub(super) fn offer(
     wanted: Option<Capacity>,
-    live: bool,
+    is_live: bool,
     context: &Context,
     (cluster, access): (&Cluster, &Access),
-    jobs: &[Job],
-    notes: Vec<String>,
-) -> Result<(Capacity, Offer), Failure> {
+    (jobs, speeds): (&[Job], &ThroughputMatrix),
+    notes: &mut Vec<String>,
+) -> Result<Offered, Failure> {
     let settings = &context.settings;
     let usual = if settings.capacity.is_empty() { Capacity::Free } else { Capacity::Limits };
     let capacity = wanted.unwrap_or(usual);
-    let mut notes = notes;
-    let mut offer = match capacity {
-        Capacity::Free => {
-            let mine = held_by(jobs, context, cluster, live, &mut notes)?;
-            Offer::free(cluster, access, &mine)
-        }
-        Capacity::Up => Offer::up(cluster, access),
+    let held = match capacity {
+        Capacity::Free => held_by(jobs, context, cluster, is_live, notes)?,
         Capacity::Limits if settings.capacity.is_empty() => {
             let message = "--capacity limits needs a [capacity] table in the settings";
             return Err(Failure::new(Exit::BadInput, message).hint("or set it here: --set capacity.v100=8"));
         }
-        Capacity::Limits => Offer::limits(cluster, access, &settings.capacity),
+        Capacity::Up | Capacity::Limits => Holdings::new(),
     };
-    notes.append(&mut offer.notes);
-    offer.notes = notes;
-    Ok((capacity, offer))
+    let grounds = Grounds { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
+    let mut problem =
+        Problem::live(grounds, jobs, speeds).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    let all: Vec<usize> = (0..jobs.len()).collect();
+    let up = by_type(&problem, &problem.offered_to(&all, Basis::Queue));
+    let basis = if capacity == Capacity::Free { Basis::Free } else { Basis::Queue };
+    notes.extend(problem.stranded(&all, basis));
+    if capacity == Capacity::Limits {
+        notes.extend(missing(&up, &settings.capacity));
+        problem.limit(&settings.capacity);
+    }
+    let problem = problem.extract(&all, basis).problem;
+    let is_in_use = capacity == Capacity::Free && problem.offered().iter().sum::<u32>() < up.values().sum();
+    Ok(Offered { capacity, problem, is_in_use })
+}
+
+/// Returns a note for each type of which fewer GPUs are up than an account may expect.
+fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<String> {
+    let note = |(gpu_type, limit): (&GpuType, &u32)| {
+        let up = up.get(gpu_type).copied().unwrap_or(0);
+        (up < *limit).then(|| format!("capacity {gpu_type}: {limit} expected, {up} are up"))
+    };
+    limits.iter().filter_map(note).collect()
+}
+
+/// Returns GPUs by node and number of type as GPUs by type.
+fn by_type(problem: &Problem, gpus: &[Vec<u32>]) -> BTreeMap<GpuType, u32> {
+    let mut sums = BTreeMap::new();
+    for (gpu_type, count) in gpus.iter().flat_map(|own| problem.gpu_types.iter().zip(own)) {
+        *sums.entry(gpu_type.clone()).or_insert(0) += count;
+    }
+    sums
 }
 
 /// Returns what running jobs of this plan hold: planned anew, they would give it back.
@@ -83,8 +119,13 @@ fn held_by(
         let (id, name) = (&queued.shown_id, &queued.name);
         notes.push(format!("job {id} ({name}) is running: its GPUs count as free for this plan"));
     }
-    let (held, unclear) = holdings(own.iter().copied(), cluster);
+    let (mut held, unclear) = holdings(own.iter().copied(), cluster);
     notes.extend(unclear);
+    // What is down gives nothing to a new plan, whoever is there still.
+    let is_up = |name: &NodeName| {
+        cluster.node(name).is_some_and(|node| node.state.availability() == Availability::Up)
+    };
+    held.retain(|name, _| is_up(name));
     Ok(held)
 }
 

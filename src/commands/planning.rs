@@ -12,12 +12,12 @@ use crate::clock::Clock;
 use crate::commands::context::Context;
 use crate::commands::guesses;
 use crate::commands::input::{self, Seen};
-use crate::commands::offer::{Capacity, keep_partitions, offer};
+use crate::commands::offer::{Capacity, Offered, keep_partitions, offer};
 use crate::commands::policy_args::PolicyArgs;
 use crate::commands::speeds::{self, SpeedArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Access, Cluster, GpuType, Job, Offer, Seconds};
+use crate::model::{Access, Cluster, GpuType, Job, Seconds};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{self, Bound, Budget, CheckedPlan, PolicyError, Problem, Replanning, Verdict};
 use crate::settings::Flag;
@@ -103,7 +103,10 @@ pub(super) struct Desk {
     cluster: Cluster,
     capacity: Capacity,
     access: Access,
-    offer: Offer,
+    /// Whether others hold GPUs that the jobs could use.
+    is_in_use: bool,
+    /// What was left out and why, for people.
+    notes: Vec<String>,
     pub problem: Problem,
 }
 
@@ -117,18 +120,18 @@ pub(super) fn plan(
     text: &str,
     path: &Path,
 ) -> Result<Planned, Failure> {
-    let Desk { jobs, cluster, capacity, access, mut offer, problem } = prepare(args, context, text, path)?;
+    let Desk { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
+        prepare(args, context, text, path)?;
     let name = &args.policy.policy;
     let (plan, solve) = solve(name, args, context, &problem)?;
     let other = |problem: &Problem| Ok(self::solve(name, args, context, problem)?.0);
-    offer.notes.extend(guesses::warning(&problem, &plan, other)?);
-    offer.notes.extend(pieces(context, &cluster, &jobs, &plan));
-    let in_use = capacity == Capacity::Free && offer.gpu_total() < Offer::up(&cluster, &access).gpu_total();
-    offer.notes.extend(in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
+    notes.extend(guesses::warning(&problem, &plan, other)?);
+    notes.extend(pieces(context, &cluster, &jobs, &plan));
+    notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let solved =
         Solved { problem: &problem, plan: &plan, policy: name, solve: Some(solve), proven: proven.as_ref() };
-    let file = PlanFile::new(solved, &jobs, &offer, (&cluster, &access), (capacity.name(), args.pin));
+    let file = PlanFile::new(solved, &jobs, notes, (&cluster, &access), (capacity.name(), args.pin));
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 
@@ -212,16 +215,14 @@ pub(super) fn prepare(
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     note_misspelt_types(&cluster, &jobs, &mut notes);
     let live = args.source.is_live();
-    let (capacity, mut offer) = offer(args.capacity, live, context, (&cluster, &access), &jobs, notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = args.speeds.matrix(context, &jobs, &types)?;
-    let rates = (context.settings.network, context.settings.intra_node);
-    let mut problem = Problem::new((&cluster, &access), &offer, &jobs, &speeds, rates)
-        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
-    offer.notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
+    let Offered { capacity, mut problem, is_in_use } =
+        offer(args.capacity, live, context, (&cluster, &access), (&jobs, &speeds), &mut notes)?;
+    notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
     problem.seed = args.policy.seed;
     problem.objective = args.policy.objective();
-    Ok(Desk { jobs, cluster, capacity, access, offer, problem })
+    Ok(Desk { jobs, cluster, capacity, access, is_in_use, notes, problem })
 }
 
 /// Returns a policy's plan, checked, and the time that it took.

@@ -7,11 +7,10 @@ use crate::engine::view::View;
 use crate::engine::{
     Action, Attempt, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked, Trials,
 };
-use crate::model::{Access, Cluster, Job, Offer, OfferedNode, Time};
+use crate::model::{Access, Cluster, Job, Time};
 use crate::plan_file::{PlanFile, Solved};
 use crate::policy::{
-    self, Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot,
-    WorkerNode, verify,
+    self, Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
 };
 
 /// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.
@@ -263,7 +262,7 @@ impl Carrier<'_> {
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
         let solved = Solved { problem, plan, policy: self.policy, solve: None, proven: None };
         let cluster = (self.cluster, &access);
-        let file = PlanFile::new(solved, &jobs, &self.offer(problem), cluster, ("free", self.rules.pinned));
+        let file = PlanFile::new(solved, &jobs, Vec::new(), cluster, ("free", self.rules.pinned));
         Run {
             id: self.run.to_owned(),
             jobs,
@@ -273,22 +272,6 @@ impl Carrier<'_> {
             file,
             submissions,
         }
-    }
-
-    /// Returns the GPUs of a problem by name, in the order of the nodes' devices.
-    fn offer(&self, problem: &Problem) -> Offer {
-        let node = |own: &WorkerNode| {
-            let node = self.cluster.node(&own.name)?;
-            let mut counts = BTreeMap::new();
-            for (gpu_type, count) in problem.gpu_types.iter().zip(&own.gpus) {
-                *counts.entry(gpu_type).or_insert(0) += count;
-            }
-            let count = |gpu_type| Some((gpu_type, *counts.get(gpu_type)?)).filter(|(_, count)| *count > 0);
-            let gpus = node.gpus.iter().filter_map(|stock| count(&stock.gpu_type));
-            let gpus = gpus.map(|(gpu_type, count)| (gpu_type.clone(), count)).collect();
-            Some(OfferedNode { name: own.name.clone(), gpus, intra_node: node.intra_node })
-        };
-        Offer { nodes: problem.nodes.iter().filter_map(node).collect(), notes: Vec::new() }
     }
 
     /// Writes down that a job is about to be submitted.

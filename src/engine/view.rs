@@ -1,7 +1,7 @@
 //! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
 
 use crate::engine::{Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked};
-use crate::model::{Access, Cluster, GpuType, Held, Holdings, Job, JobName, RankNeeds, Time};
+use crate::model::{Access, Cluster, GpuType, Held, Holdings, Job, JobName, Time};
 use crate::policy::{
     self, Forecast, Grounds, Hold, Objective, Problem, Slot, Standing, Waits, epoch_as_shared,
 };
@@ -34,22 +34,16 @@ impl View {
         let open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
         let jobs: Vec<Job> = open.iter().map(|tracked| tracked.rest()).collect();
         let access = Access::new(cluster, &jobs, &rules.defaults);
-        let needs: Vec<RankNeeds> = jobs.iter().map(|job| rules.defaults.rank_needs(job)).collect();
         let types = Problem::types_of(cluster);
         let mut speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, rules.defaults.estimate);
         for (number, tracked) in open.iter().enumerate() {
             tracked.avoids.iter().for_each(|gpu_type| speeds.leave_out(number, gpu_type));
         }
-        let held = held(&open, &needs);
-        let grounds = Grounds {
-            cluster,
-            access: &access,
-            held: &held,
-            needs: &needs,
-            capacity: &rules.capacity,
-            rates: (rules.network, rules.intra_node),
-        };
+        let held = held(&open, &access);
+        let grounds =
+            Grounds { cluster, access: &access, held: &held, rates: (rules.network, rules.intra_node) };
         let mut problem = Problem::live(grounds, &jobs, &speeds).ok()?;
+        problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
         problem.forecasts = aims.forecasts.to_vec();
         for (number, tracked) in open.iter().enumerate() {
@@ -61,9 +55,10 @@ impl View {
 }
 
 /// Returns what running jobs hold. Where others are or wait to be they hold nothing, but the nodes are named.
-fn held(open: &[&Tracked], needs: &[RankNeeds]) -> Holdings {
+fn held(open: &[&Tracked], access: &Access) -> Holdings {
     let mut held = Holdings::new();
-    for (tracked, needs) in open.iter().zip(needs) {
+    for (number, tracked) in open.iter().enumerate() {
+        let needs = access.needs(number);
         for submission in tracked.phase.submissions() {
             for (node, gpu_type, count) in submission.attempt.gpus.iter() {
                 let own: &mut Held = held.entry(node.clone()).or_default();

@@ -80,12 +80,11 @@ impl Access {
         self.groups.iter().any(is_in).then(|| self.groups.iter().map(reach).collect())
     }
 
-    /// Returns what a rank needs on a node, whichever of the jobs that may run there it is of; `None` where none may.
+    /// Returns what each rank of a job, by its number, needs beside its GPU.
     #[must_use]
-    pub fn needs(&self, node: &Node) -> Option<RankNeeds> {
-        let reach = self.reach(node)?;
-        let groups = self.groups.iter().zip(reach).filter(|(_, allowed)| *allowed);
-        groups.map(|(group, _)| group.needs).reduce(RankNeeds::max)
+    pub fn needs(&self, job: usize) -> RankNeeds {
+        let group = self.of_job.get(job).copied().unwrap_or_default();
+        self.groups.get(group).map(|group| group.needs).unwrap_or_default()
     }
 
     /// Returns the partitions of the jobs that may run on nodes with this reach, for people.
@@ -126,12 +125,6 @@ impl Group {
 }
 
 impl RankNeeds {
-    /// Returns what suffices for either.
-    #[must_use]
-    pub fn max(self, other: Self) -> Self {
-        Self { cpus: self.cpus.max(other.cpus), memory: self.memory.max(other.memory) }
-    }
-
     /// Returns what a rank needs and a node does not have even where it is idle, in words.
     fn missing_on(self, node: &Node) -> Option<String> {
         if node.cpus.is_some_and(|own| own.total < self.cpus) {

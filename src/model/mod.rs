@@ -26,7 +26,7 @@ pub use self::job_defaults::JobDefaults;
 pub use self::job_id::JobId;
 pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
-pub use self::offer::{Held, Holdings, Offer, OfferedNode, RankNeeds};
+pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
 pub use self::placed_rank::PlacedRank;
 pub use self::speed::Speed;
 pub use self::summary::TypeSummary;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::offer::within_host;
-use crate::model::{Availability, Cluster, GpuType, Node, RankNeeds, Usage};
+use crate::model::{Availability, Cluster, GpuStock, GpuType, Node, RankNeeds, Usage, keep_to_ranks};
 
 /// GPUs of one type over all nodes; the parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,10 +29,12 @@ impl Node {
         if self.state.availability() != Availability::Up {
             return vec![0; self.gpus.len()];
         }
-        let free = self.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.free())).collect();
-        let (cpus, memory) = (self.cpus.map(Usage::free), self.memory.map(Usage::free));
-        let (usable, _) = within_host(free, needs, cpus, memory);
-        usable.into_iter().map(|(_, count)| count).collect()
+        let ranks = needs.ranks(self.cpus.map(Usage::free), self.memory.map(Usage::free));
+        let mut usable: Vec<u32> = self.gpus.iter().map(GpuStock::free).collect();
+        let mut by_name: Vec<_> = self.gpus.iter().zip(&mut usable).collect();
+        by_name.sort_by(|(a, _), (b, _)| a.gpu_type.cmp(&b.gpu_type));
+        keep_to_ranks(by_name.into_iter().map(|(_, count)| count), ranks);
+        usable
     }
 }
 

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::model::{
-    Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, Offer,
-    OfferedNode,
+    Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, OfferedNode,
 };
 use crate::plan_file::file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
 use crate::policy::{Assignment, CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
@@ -26,7 +25,7 @@ impl PlanFile {
     /// # Errors
     /// When a name or a number in the file is impossible.
     pub fn problem(&self, jobs: &[Job]) -> Result<Problem, PlanFileError> {
-        let offer = self.offer()?;
+        let nodes = self.offered()?;
         let network = BitRate::new(self.network_gbps);
         let network = network.ok_or_else(|| wrong("network_gbps".into(), "must be above 0"))?;
         for (index, partition) in self.partitions.iter().enumerate() {
@@ -34,13 +33,13 @@ impl PlanFile {
                 return Err(wrong(format!("partitions[{index}].max_time_s"), "must be above 0"));
             }
         }
-        let types = offer.nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
+        let types = nodes.iter().flat_map(|node| &node.gpus).map(|(ty, _)| ty.clone());
         let types: Vec<GpuType> = types.collect::<BTreeSet<_>>().into_iter().collect();
         let jobs = self.as_planned(jobs)?;
         let speeds = ThroughputMatrix::new(&jobs, &types, &Cache::default(), Estimates::Off);
-        let cluster = self.cluster(&offer);
+        let cluster = self.cluster(&nodes);
         let access = Access::new(&cluster, &jobs, &JobDefaults::default());
-        let problem = Problem::new((&cluster, &access), &offer, &jobs, &speeds, (network, network));
+        let problem = Problem::on((&cluster, &access), &nodes, &jobs, &speeds, (network, network));
         problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
     }
 
@@ -90,7 +89,7 @@ impl PlanFile {
     }
 
     /// Returns the nodes on offer as a cluster of their own.
-    fn cluster(&self, offer: &Offer) -> Cluster {
+    fn cluster(&self, nodes: &[OfferedNode]) -> Cluster {
         let node = |(own, offered): (&PlanNode, &OfferedNode)| {
             let stock = |(gpu_type, total): &(GpuType, u32)| GpuStock {
                 gpu_type: gpu_type.clone(),
@@ -101,11 +100,11 @@ impl PlanFile {
             let gpus = offered.gpus.iter().map(stock).collect();
             Node { gpus, partitions: own.partitions.clone(), ..Node::new(offered.name.clone()) }
         };
-        Cluster { nodes: self.nodes.iter().zip(&offer.nodes).map(node).collect(), ..Cluster::default() }
+        Cluster { nodes: self.nodes.iter().zip(nodes).map(node).collect(), ..Cluster::default() }
     }
 
-    fn offer(&self) -> Result<Offer, PlanFileError> {
-        let mut offer = Offer::default();
+    fn offered(&self) -> Result<Vec<OfferedNode>, PlanFileError> {
+        let mut nodes = Vec::new();
         let (mut names, mut gpus) = (BTreeSet::new(), 0_u64);
         for (index, node) in self.nodes.iter().enumerate() {
             let place = || format!("nodes[{index}]");
@@ -120,9 +119,9 @@ impl PlanFile {
                 let message = format!("takes the plan to {gpus} GPUs; at most {GPU_LIMIT} are taken");
                 return Err(wrong(place(), &message));
             }
-            offer.nodes.push(own);
+            nodes.push(own);
         }
-        Ok(offer)
+        Ok(nodes)
     }
 }
 

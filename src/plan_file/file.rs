@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::model::{
-    Access, Cluster, GpuType, Job, NodeName, Offer, OfferedNode, Partition, Seconds, Selector,
-};
+use crate::model::{Access, Cluster, GpuType, Job, NodeName, Partition, Seconds, Selector};
 use crate::plan_file::PlanSpeed;
-use crate::policy::{Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, heterogeneity};
+use crate::policy::{
+    Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, WorkerNode, heterogeneity,
+};
 use crate::spec;
 
 /// The schema that this version writes and reads.
@@ -174,12 +174,12 @@ pub enum PlanFileError {
 impl PlanFile {
     /// Returns the file of a solved problem.
     ///
-    /// `own` are the jobs, in the problem's order.
+    /// `own` are the jobs, in the problem's order; `notes` say what was left out and why, and what else people should know.
     #[must_use]
     pub fn new(
         solved: Solved<'_>,
         own: &[Job],
-        offer: &Offer,
+        notes: Vec<String>,
         (cluster, access): (&Cluster, &Access),
         (capacity, pinned): (&str, bool),
     ) -> Self {
@@ -193,9 +193,8 @@ impl PlanFile {
             partition: partition(job),
             ..PlannedJob::new(problem, job, verdict, spec)
         });
-        let rate = |node: usize| problem.nodes[node].intra_node.gigabits_per_second();
-        let nodes = offer.nodes.iter().enumerate();
-        let nodes = nodes.map(|(index, node)| PlanNode::new(node, cluster, rate(index))).collect();
+        let nodes =
+            problem.nodes.iter().map(|node| PlanNode::new(node, &problem.gpu_types, cluster)).collect();
         Self {
             schema: SCHEMA.to_owned(),
             policy: policy.to_owned(),
@@ -219,7 +218,7 @@ impl PlanFile {
             network_gbps: problem.network.gigabits_per_second(),
             nodes,
             partitions: cluster.partitions.iter().map(PlanPartition::new).collect(),
-            notes: offer.notes.clone(),
+            notes,
         }
     }
 
@@ -357,8 +356,13 @@ impl PlannedJob {
 }
 
 impl PlanNode {
-    fn new(node: &OfferedNode, cluster: &Cluster, intra_node_gbps: f64) -> Self {
+    fn new(node: &WorkerNode, gpu_types: &[GpuType], cluster: &Cluster) -> Self {
         let count = |gpu_type: &GpuType, count| TypeCount { gpu_type: gpu_type.to_string(), count };
+        let mut offered: BTreeMap<&GpuType, u32> = BTreeMap::new();
+        for (gpu_type, count) in gpu_types.iter().zip(&node.gpus) {
+            *offered.entry(gpu_type).or_default() += count;
+        }
+        offered.retain(|_, count| *count > 0);
         let own = cluster.node(&node.name);
         let stocks = own.map_or(&[][..], |node| &node.gpus);
         let selector = |selector: &Selector| match selector {
@@ -367,11 +371,15 @@ impl PlanNode {
         };
         Self {
             name: node.name.to_string(),
-            gpus: node.gpus.iter().map(|(gpu_type, offered)| count(gpu_type, *offered)).collect(),
+            // In the order of the devices.
+            gpus: stocks
+                .iter()
+                .filter_map(|stock| Some(count(&stock.gpu_type, *offered.get(&stock.gpu_type)?)))
+                .collect(),
             devices: stocks.iter().map(|stock| count(&stock.gpu_type, stock.total)).collect(),
             untyped: own.and_then(|node| node.untyped.as_ref()).map(selector),
             partitions: own.map(|node| node.partitions.clone()).unwrap_or_default(),
-            intra_node_gbps,
+            intra_node_gbps: node.intra_node.gigabits_per_second(),
         }
     }
 }

@@ -168,7 +168,8 @@ impl View<'_> {
         }
         let reason = self.job.unusable.iter().find(|(other, _)| *other == ty);
         let unusable = self.job.types[ty].is_none();
-        unusable.then(|| Obstacle::Unusable(reason.map_or_else(String::new, |(_, reason)| reason.clone())))
+        unusable
+            .then(|| Obstacle::Unusable(reason.map_or_else(String::new, |(_, reason)| reason.to_string())))
     }
 
     /// Returns why no number of GPUs of a type alone is legal.

@@ -1,7 +1,9 @@
 //! A problem cut down to some of its jobs and what they may use: what placers, which know no running jobs, get.
 
 use crate::model::GpuType;
-use crate::policy::{Basis, Bound, Changed, JobModel, Placement, Problem, Rank, Slot, Standing, WorkerNode};
+use crate::policy::{
+    Basis, Bound, Changed, JobModel, Misfit, Placement, Problem, Rank, Slot, Standing, WorkerNode,
+};
 
 /// Some jobs of a problem as if none held GPUs, with the GPUs that they may use together.
 #[derive(Clone, Debug)]
@@ -26,8 +28,12 @@ impl Problem {
     #[must_use]
     pub fn extract_on(&self, jobs: &[usize], gpus: &[Vec<u32>]) -> Extract {
         let types = self.classes(jobs);
+        // GPUs that none of these jobs may use are there to say why.
+        let is_of_use: Vec<bool> =
+            types.iter().map(|own| jobs.iter().any(|&job| self.jobs[job].may_use[own[0]])).collect();
         let count = |node: usize| -> Vec<u32> {
-            types.iter().map(|own| own.iter().map(|&gpu_type| gpus[node][gpu_type]).sum()).collect()
+            let sum = |own: &Vec<usize>| own.iter().map(|&gpu_type| gpus[node][gpu_type]).sum::<u32>();
+            types.iter().zip(&is_of_use).map(|(own, &is)| if is { sum(own) } else { 0 }).collect()
         };
         let (mut nodes, mut workers) = (Vec::new(), Vec::new());
         for (number, node) in self.nodes.iter().enumerate() {
@@ -57,14 +63,16 @@ impl Problem {
         Extract { problem, jobs: jobs.to_vec(), nodes, types }
     }
 
-    /// Returns the types that some of these jobs may use; those of one name that the same of them may use are one.
+    /// Returns the types that some of these jobs may use, or would be if a rank fitted there; those of one name that the same
+    /// of them may use are one.
     fn classes(&self, jobs: &[usize]) -> Vec<Vec<usize>> {
         let reach =
             |gpu_type: usize| jobs.iter().map(|&job| self.jobs[job].may_use[gpu_type]).collect::<Vec<bool>>();
         let mut classes: Vec<(&GpuType, Vec<bool>, Vec<usize>)> = Vec::new();
         for (number, gpu_type) in self.gpu_types.iter().enumerate() {
             let reach = reach(number);
-            if !reach.contains(&true) {
+            let is_too_small = || jobs.iter().any(|&job| self.jobs[job].is_too_large_for(number));
+            if !reach.contains(&true) && !is_too_small() {
                 continue;
             }
             match classes.iter_mut().find(|(name, own, _)| *name == gpu_type && *own == reach) {
@@ -87,17 +95,25 @@ impl Problem {
 }
 
 impl JobModel {
+    /// Returns whether its ranks need more than the nodes have that have a type.
+    fn is_too_large_for(&self, gpu_type: usize) -> bool {
+        self.unusable.iter().any(|(own, why)| *own == gpu_type && matches!(why, Misfit::Needs(_)))
+    }
+
     /// Returns the job as one that holds nothing, with these classes of types, of which so many GPUs are on offer.
     fn for_types(&self, types: &[Vec<usize>], offered: &[u32]) -> Self {
-        let class = |gpu_type: usize| {
-            types.iter().position(|own| own.contains(&gpu_type)).filter(|&own| offered[own] > 0)
+        let any_class = |gpu_type: usize| types.iter().position(|own| own.contains(&gpu_type));
+        let class = |gpu_type: usize| any_class(gpu_type).filter(|&own| offered[own] > 0);
+        let why_not = |gpu_type: usize| match self.is_too_large_for(gpu_type) {
+            true => any_class(gpu_type),
+            false => class(gpu_type),
         };
         let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
         unlisted.dedup();
         Self {
             types: types.iter().map(|own| self.types[own[0]]).collect(),
             may_use: types.iter().map(|own| self.may_use[own[0]]).collect(),
-            unusable: first(&self.unusable, class),
+            unusable: first(&self.unusable, why_not),
             sources: first(&self.sources, class),
             remarks: first(&self.remarks, class),
             unlisted,

@@ -19,10 +19,10 @@ mod extract;
 mod fairness;
 mod fixed;
 mod floor;
+mod grounds;
 mod has;
 mod horizon;
 mod jps;
-mod live;
 mod market;
 mod offered;
 mod optimal;
@@ -52,14 +52,14 @@ pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, 
 pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::floor::Repacking;
+pub use self::grounds::Grounds;
 pub use self::horizon::{Horizon, HorizonParameters};
-pub use self::live::Grounds;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, JobModel, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,
+    Changed, Forecast, Host, JobModel, Misfit, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,
     WorkerNode,
 };
 pub use self::registry::{

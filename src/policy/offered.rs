@@ -1,8 +1,9 @@
 //! Which GPUs some jobs of a problem may use together: the one answer to "what is there?".
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::model::{GpuType, RankNeeds};
+use crate::model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
 use crate::policy::{Hold, Problem, Slot, WorkerNode};
 
 /// Which GPUs count as on offer.
@@ -21,6 +22,14 @@ pub struct Unclaimed {
     left: Vec<Left>,
 }
 
+/// The most ranks that a node has CPUs and memory for.
+#[derive(Clone, Copy, Debug)]
+struct Most {
+    ranks: u64,
+    /// What there is too little of for more.
+    scarce: &'static str,
+}
+
 /// What CPUs and memory are left on a node.
 #[derive(Clone, Copy, Debug)]
 struct Left {
@@ -34,30 +43,64 @@ impl Problem {
     /// A node gives no more GPUs than it has CPUs and memory for the neediest job that may run there.
     #[must_use]
     pub fn offered_to(&self, jobs: &[usize], basis: Basis) -> Vec<Vec<u32>> {
+        let others = self.others(jobs, basis);
+        let (mut gpus, left) = self.not_held(&others, basis);
+        let most = self.ranks_by_host(&gpus, &left);
+        for (gpus, most) in gpus.iter_mut().zip(most) {
+            keep_to_ranks(gpus.iter_mut(), most.map_or(u64::MAX, |most| most.ranks));
+        }
+        for &job in &others {
+            let promised = |hold: &&Hold| basis == Basis::Queue || hold.is_promised();
+            for hold in self.jobs[job].standing.holds.iter().filter(promised) {
+                self.take_promised(job, hold, &mut gpus);
+            }
+        }
+        self.keep_to_limits(&others, &mut gpus);
+        gpus
+    }
+
+    /// Returns where `jobs` may use fewer GPUs than there are, because ranks on them would have no CPUs or memory: a
+    /// sentence each for people.
+    #[must_use]
+    pub fn stranded(&self, jobs: &[usize], basis: Basis) -> Vec<String> {
+        let (gpus, left) = self.not_held(&self.others(jobs, basis), basis);
+        let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+        for ((node, gpus), most) in self.nodes.iter().zip(&gpus).zip(self.ranks_by_host(&gpus, &left)) {
+            let wanted: u64 = gpus.iter().map(|&count| u64::from(count)).sum();
+            let Some(Most { ranks, scarce }) = most.filter(|most| most.ranks < wanted) else { continue };
+            let reason = format!(
+                "only {ranks} of {wanted} GPUs per node are usable: not enough {scarce} for more ranks (the largest cpus_per_gpu and memory_per_gpu of all jobs count)"
+            );
+            match found.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, nodes)) => nodes.push(node.name.as_str()),
+                None => found.push((reason, vec![node.name.as_str()])),
+            }
+        }
+        found.into_iter().map(|(reason, nodes)| format!("{}: {reason}", hostlist::compress(nodes))).collect()
+    }
+
+    /// Returns the jobs that keep what they have while `jobs` are placed.
+    fn others(&self, jobs: &[usize], basis: Basis) -> Vec<usize> {
         let mut is_in = vec![false; self.jobs.len()];
         if basis == Basis::Free {
             for &job in jobs {
                 is_in[job] = true;
             }
         }
-        let others = || (0..self.jobs.len()).filter(|&job| !is_in[job]);
+        (0..self.jobs.len()).filter(|&job| !is_in[job]).collect()
+    }
+
+    /// Returns the GPUs by node and type that are there beside what `others` hold, and what else the nodes have then.
+    fn not_held(&self, others: &[usize], basis: Basis) -> (Vec<Vec<u32>>, Vec<Left>) {
         let start = |node: &WorkerNode| match basis {
             Basis::Free => (node.gpus.clone(), Left::free(node)),
             Basis::Queue => (node.up.clone(), Left::whole(node)),
         };
         let (mut gpus, mut left): (Vec<Vec<u32>>, Vec<Left>) = self.nodes.iter().map(start).unzip();
         if basis == Basis::Free {
-            others().for_each(|job| self.take_running(job, &mut gpus, &mut left));
+            others.iter().for_each(|&job| self.take_running(job, &mut gpus, &mut left));
         }
-        self.keep_to_hosts(&mut gpus, &left);
-        for job in others() {
-            let promised = |hold: &&Hold| basis == Basis::Queue || hold.is_promised();
-            for hold in self.jobs[job].standing.holds.iter().filter(promised) {
-                self.take_promised(job, hold, &mut gpus);
-            }
-        }
-        self.keep_to_limits(others(), &mut gpus);
-        gpus
+        (gpus, left)
     }
 
     /// Returns what nobody has or is promised.
@@ -85,22 +128,21 @@ impl Problem {
         }
     }
 
-    /// Lowers the GPUs of each node to the ranks for which it has CPUs and memory; later types lose first.
-    fn keep_to_hosts(&self, gpus: &mut [Vec<u32>], left: &[Left]) {
+    /// Returns for how many ranks each node has CPUs and memory beside these GPUs; `None` where nobody knows.
+    fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[Left]) -> Vec<Option<Most>> {
         if self.nodes.iter().all(|node| node.host.is_none()) {
-            return;
+            return vec![None; self.nodes.len()];
         }
         let needs: Vec<RankNeeds> =
             (0..self.gpu_types.len()).map(|gpu_type| self.most_needed(gpu_type)).collect();
-        for (gpus, left) in gpus.iter_mut().zip(left) {
+        let most = |(gpus, left): (&Vec<u32>, &Left)| {
             let own = gpus.iter().zip(&needs).filter(|(count, _)| **count > 0).map(|(_, needs)| *needs);
-            let Some(needs) = own.reduce(RankNeeds::max) else { continue };
-            let mut ranks = left.ranks(needs);
-            for count in gpus {
-                *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);
-                ranks -= u64::from(*count);
-            }
-        }
+            let needs = own.reduce(RankNeeds::max)?;
+            let by_cpus = needs.ranks(left.cpus, None);
+            let ranks = left.ranks(needs);
+            Some(Most { ranks, scarce: if by_cpus == ranks { "CPUs" } else { "memory" } })
+        };
+        gpus.iter().zip(left).map(most).collect()
     }
 
     /// Returns the most that a rank of any job that may use a type needs.
@@ -132,23 +174,27 @@ impl Problem {
         }
     }
 
-    /// Lowers the GPUs to what the limits leave beside those of other jobs.
-    fn keep_to_limits(&self, others: impl Iterator<Item = usize>, gpus: &mut [Vec<u32>]) {
+    /// Lowers the GPUs to what the limits leave beside those of other jobs. Nodes with many GPUs of a type come first: that is
+    /// how an account that may expect eight V100 would like to get them.
+    fn keep_to_limits(&self, others: &[usize], gpus: &mut [Vec<u32>]) {
         if self.limits.is_empty() {
             return;
         }
         let mut left: Vec<u32> = self.limits.iter().map(|limit| limit.most).collect();
         let limit = |gpu_type| self.limits.iter().position(|limit| limit.gpu_types.contains(&gpu_type));
-        for slot in others.flat_map(|job| &self.jobs[job].standing.holds).flat_map(|hold| &hold.slots) {
+        for slot in others.iter().flat_map(|&job| &self.jobs[job].standing.holds).flat_map(|hold| &hold.slots)
+        {
             if let Some(limit) = limit(slot.gpu_type) {
                 left[limit] = left[limit].saturating_sub(slot.count);
             }
         }
-        let limits: Vec<Option<usize>> = (0..self.gpu_types.len()).map(limit).collect();
-        for gpus in gpus {
-            for (count, limit) in gpus.iter_mut().zip(&limits) {
-                if let Some(limit) = *limit {
-                    *count = take(&mut left[limit], *count);
+        for (limit, mut left) in self.limits.iter().zip(left) {
+            let count = |gpus: &[u32]| limit.gpu_types.iter().map(|&gpu_type| gpus[gpu_type]).sum::<u32>();
+            let mut order: Vec<usize> = (0..gpus.len()).collect();
+            order.sort_by_key(|&node| Reverse(count(&gpus[node])));
+            for node in order {
+                for &gpu_type in &limit.gpu_types {
+                    gpus[node][gpu_type] = take(&mut left, gpus[node][gpu_type]);
                 }
             }
         }
@@ -193,11 +239,7 @@ impl Left {
 
     /// Returns for how many ranks there is room.
     fn ranks(self, needs: RankNeeds) -> u64 {
-        let ranks = |room: Option<u64>, need: u64| match room {
-            Some(room) if need > 0 => room / need,
-            _ => u64::MAX,
-        };
-        ranks(self.cpus, needs.cpus).min(ranks(self.memory, needs.memory))
+        needs.ranks(self.cpus, self.memory)
     }
 }
 

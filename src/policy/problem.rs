@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::model::{
-    Access, BitRate, Cluster, GpuType, Job, JobName, NodeName, Offer, OfferedNode, RankNeeds, Refusal,
-    Seconds, Speed, Time,
+    BitRate, Cluster, GpuType, Job, JobName, NodeName, RankNeeds, Refusal, Seconds, Speed, Time,
 };
 use crate::policy::parts::{Part, Parts};
 use crate::policy::{Slot, Standing, Waits};
-use crate::throughput::{Cell, Known, Source, ThroughputMatrix, Unusable};
+use crate::throughput::{Cell, Known, Source, Unusable};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
 ///
@@ -136,8 +135,9 @@ pub struct JobModel {
     pub accumulate: bool,
     /// Speed by GPU type; `None` where the job cannot run or its speed is not known.
     pub types: Vec<Option<TypeModel>>,
-    /// Types on offer that the job cannot use, by index, each with the reason.
-    pub unusable: Vec<(usize, String)>,
+    /// Types on offer that the job cannot use, by index, each with the reason; also those not on offer on whose nodes no
+    /// rank of it fits.
+    pub unusable: Vec<(usize, Misfit)>,
     /// Where the speeds on types on offer come from, by index, if not simply from the job file.
     pub sources: Vec<(usize, Source)>,
     /// Types on offer that it can use and that its file does not list, by index.
@@ -149,6 +149,18 @@ pub struct JobModel {
     /// What each of its ranks needs beside a GPU.
     pub needs: RankNeeds,
     pub standing: Standing,
+}
+
+/// Why a job cannot use a GPU type.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Misfit {
+    #[error("not in the job's partition")]
+    Partition,
+    /// What a rank needs, in words.
+    #[error("a rank needs {0}, more than such a node has")]
+    Needs(String),
+    #[error("{0}")]
+    Speed(Unusable),
 }
 
 /// How a job runs on one GPU type.
@@ -181,70 +193,6 @@ pub enum ProblemError {
 }
 
 impl Problem {
-    /// Returns the problem of placing `jobs`, none of which holds GPUs, on the GPUs of `offer`, which are nodes of
-    /// `cluster`.
-    ///
-    /// `access` is that of these jobs. `network` and `intra_node` serve where the cluster does not say its own rates.
-    ///
-    /// # Errors
-    /// When there are no jobs.
-    pub fn new(
-        (cluster, access): (&Cluster, &Access),
-        offer: &Offer,
-        jobs: &[Job],
-        speeds: &ThroughputMatrix,
-        (network, intra_node): (BitRate, BitRate),
-    ) -> Result<Self, ProblemError> {
-        let intra_node = cluster.intra_node.unwrap_or(intra_node);
-        let workers = |parts: &Parts| {
-            let worker = |node: &OfferedNode| {
-                let gpus = parts.counts(&node.name, node.gpus.iter().map(|(ty, count)| (ty, *count)));
-                WorkerNode::on_offer(node.name.clone(), gpus, node.intra_node.unwrap_or(intra_node))
-            };
-            offer.nodes.iter().map(worker).collect()
-        };
-        Self::with_workers((cluster, access), workers, jobs, speeds, network)
-    }
-
-    /// Returns the problem of `jobs` on nodes of `cluster`, where the GPUs of each are known by type.
-    ///
-    /// # Errors
-    /// When there are no jobs.
-    pub(super) fn with_workers(
-        (cluster, access): (&Cluster, &Access),
-        workers: impl FnOnce(&Parts) -> Vec<WorkerNode>,
-        jobs: &[Job],
-        speeds: &ThroughputMatrix,
-        network: BitRate,
-    ) -> Result<Self, ProblemError> {
-        if jobs.is_empty() {
-            return Err(ProblemError::NoJobs);
-        }
-        let parts = Parts::new(cluster, access, speeds.columns());
-        let nodes = workers(&parts);
-        // What somebody holds may be waited for.
-        let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
-        let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
-        let model = |(index, job)| {
-            let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
-            JobModel::new(job, &parts, &refusal, &offered, speeds.row(index))
-        };
-        Ok(Self {
-            nodes,
-            ceiling: parts.ceiling(cluster),
-            network: cluster.network.unwrap_or(network),
-            jobs: jobs.iter().enumerate().map(model).collect(),
-            objective: Objective::default(),
-            seed: 0,
-            gpu_types: parts.list.iter().map(|part| part.gpu_type.clone()).collect(),
-            labels: parts.labels(cluster, access),
-            now: Time::default(),
-            limits: Vec::new(),
-            forecasts: Vec::new(),
-            changed: Changed::All,
-        })
-    }
-
     /// Returns the GPU types of a cluster, by name: the columns of its throughput matrix.
     #[must_use]
     pub fn types_of(cluster: &Cluster) -> Vec<GpuType> {
@@ -292,11 +240,7 @@ impl Problem {
 impl Host {
     /// Returns for how many ranks with these needs there is room, when no job of the problem has any.
     pub(super) fn ranks(self, needs: RankNeeds) -> u64 {
-        let ranks = |room: Option<Room>, need: u64| match room {
-            Some(room) if need > 0 => room.free / need,
-            _ => u64::MAX,
-        };
-        ranks(self.cpus, needs.cpus).min(ranks(self.memory, needs.memory))
+        needs.ranks(self.cpus.map(|room| room.free), self.memory.map(|room| room.free))
     }
 }
 
@@ -336,7 +280,7 @@ impl JobModel {
         epochs * epoch
     }
 
-    fn new(
+    pub(super) fn new(
         job: &Job,
         parts: &Parts,
         refusal: &dyn Fn(&Part) -> Option<Refusal>,
@@ -349,12 +293,12 @@ impl JobModel {
             match refusal(part) {
                 Some(Refusal::Partition) => {
                     if offered[number] > 0 {
-                        unusable.push((number, "not in the job's partition".to_owned()));
+                        unusable.push((number, Misfit::Partition));
                     }
                     return None;
                 }
                 Some(Refusal::Needs(what)) => {
-                    unusable.push((number, format!("a rank needs {what}, more than such a node has")));
+                    unusable.push((number, Misfit::Needs(what)));
                     return None;
                 }
                 None => {}
@@ -375,7 +319,7 @@ impl JobModel {
                     return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
                 }
                 Cell::Unusable(reason) if offered[number] > 0 => {
-                    unusable.push((number, reason.to_string()));
+                    unusable.push((number, Misfit::Speed(reason.clone())));
                     // What the job file itself leaves out is no news to its reader.
                     if *reason != Unusable::NotAllowed {
                         remarks.push((number, format!("{ty} not used: {reason}")));

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing, SubmissionKey};
 use crate::model::{
-    Access, Cluster, Estimates, GpuType, Job, JobId, Offer, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
+    Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
 };
 use crate::policy::{Problem, Slot, WorkerNode, epoch_as_shared};
 use crate::simulate::fit::Request;
@@ -153,12 +153,12 @@ impl Submission {
                 intra_node: site.cluster.node(name)?.intra_node,
             })
         };
-        let offer = Offer { nodes: gpus.0.iter().filter_map(node).collect(), notes: Vec::new() };
+        let nodes: Vec<OfferedNode> = gpus.0.iter().filter_map(node).collect();
         let types = Problem::types_of(&site.cluster);
         let speeds = ThroughputMatrix::new(&job, &types, &Cache::default(), Estimates::Off);
         let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
         let rates = (site.network, site.intra_node);
-        Problem::new((&site.cluster, &access), &offer, &job, &speeds, rates).ok()
+        Problem::on((&site.cluster, &access), &nodes, &job, &speeds, rates).ok()
     }
 
     /// Writes down what the ranks report of the epoch that has just ended.

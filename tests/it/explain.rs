@@ -1,9 +1,11 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
 use hsched::policy::{
-    Bound, Budget, Change, Explanation, JobModel, Limit, Obstacle, Parameters, Problem, bound, explain, find,
-    verify,
+    Bound, Budget, Change, Explanation, JobModel, Limit, Misfit, Obstacle, Parameters, Problem, bound,
+    explain, find, verify,
 };
+
+use hsched::throughput::Unusable;
 
 use crate::bundle_cost::{fastest_link, time};
 use crate::problems::{fifteen_gpus, job, problem, worked_example};
@@ -143,7 +145,7 @@ fn what_is_free_costs_nothing() {
 fn jobs_without_gpus_are_told_why_by_type() {
     let mut problem = worked_example();
     problem.jobs[1].types[1] = None;
-    problem.jobs[1].unusable = vec![(1, "no throughput known".into())];
+    problem.jobs[1].unusable = vec![(1, Misfit::Speed(Unusable::NoThroughput))];
     problem.jobs[1].min_gpus = 3;
     let (explanation, _) = explained("jps", &problem);
     let own = &explanation.jobs[1];

@@ -44,6 +44,7 @@ mod layers;
 mod micro_policies;
 mod modules;
 
+mod offered;
 mod optimal;
 mod oracle;
 mod oracle_checks;

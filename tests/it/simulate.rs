@@ -7,11 +7,11 @@ use hsched::engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched::model::{
-    Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, Offer, RankNeeds,
+    Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, RankNeeds,
     Seconds, Speed, Time,
 };
 use hsched::plan_file::{PlanFile, Solved};
-use hsched::policy::{Budget, Parameters, Placement, Problem, find, verify};
+use hsched::policy::{Basis, Budget, Grounds, Parameters, Placement, Problem, find, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched::spec;
 use hsched::throughput::{Cache, ThroughputMatrix};
@@ -67,15 +67,17 @@ pub fn site(cluster: Cluster, jobs: &[Job]) -> Site {
 /// A plan for all jobs on all of a cluster.
 fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
-    let offer = Offer::free(cluster, &access, &Holdings::new());
     let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
     let rates: (BitRate, BitRate) = (rate(10.0), rate(300.0));
-    let problem = Problem::new((cluster, &access), &offer, jobs, &speeds, rates).expect("a problem");
+    let grounds = Grounds { cluster, access: &access, held: &Holdings::new(), rates };
+    let all: Vec<usize> = (0..jobs.len()).collect();
+    let problem =
+        Problem::live(grounds, jobs, &speeds).expect("a problem").extract(&all, Basis::Free).problem;
     let mut policy = find("optimal", Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
     let solved = Solved { problem: &problem, plan: &plan, policy: "optimal", solve: None, proven: None };
-    let file = PlanFile::new(solved, jobs, &offer, (cluster, &access), ("free", false));
+    let file = PlanFile::new(solved, jobs, Vec::new(), (cluster, &access), ("free", false));
     Run {
         id: id.to_owned(),
         jobs: jobs.to_vec(),

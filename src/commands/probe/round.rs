@@ -20,9 +20,9 @@ use crate::engine::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Interrupts, SlurmWorld};
-use crate::model::{Access, Cluster, Estimates, Job, JobId, JobName, Offer, Seconds};
+use crate::model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use crate::plan_file::{PlanFile, Solved};
-use crate::policy::{self, Budget, CheckedPlan, Parameters, Problem};
+use crate::policy::{self, Basis, Budget, CheckedPlan, Grounds, Parameters, Problem};
 use crate::store::{StateDir, report_folder, reports, run_folder};
 use crate::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use crate::ui::{Progress, Story};
@@ -114,12 +114,15 @@ impl Prober<'_> {
         let own = jobs.iter().flat_map(|job| &job.launch.sbatch);
         refuse_options(settings.jobs.sbatch.iter().chain(own))?;
         let access = Access::new(self.cluster, &jobs, &settings.jobs);
-        let offer = Offer::up(self.cluster, &access);
         let speeds =
             ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default(), Estimates::Off);
         let rates = (settings.network, settings.intra_node);
-        let problem = Problem::new((self.cluster, &access), &offer, &jobs, &speeds, rates)
+        let grounds = Grounds { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
+        let problem = Problem::live(grounds, &jobs, &speeds)
             .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+        let all: Vec<usize> = (0..jobs.len()).collect();
+        let notes = problem.stranded(&all, Basis::Queue);
+        let problem = problem.extract(&all, Basis::Queue).problem;
         let plan = self.plan(&problem)?;
         let placed = plan.placed();
         if placed.is_empty() {
@@ -128,7 +131,7 @@ impl Prober<'_> {
         }
         let policy = policy::names()[0];
         let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
-        let file = PlanFile::new(solved, &jobs, &offer, (self.cluster, &access), ("free", false));
+        let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
         let submissions = Intent::of(&plan, placed).collect();
         Ok(Run { id, jobs, epochs_done, problem, plan, file, submissions })

@@ -1,6 +1,5 @@
 //! What is simulated: the trace's jobs with their speeds, on a cluster that nobody else uses.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::commands::context::Context;
@@ -9,7 +8,7 @@ use crate::commands::offer::keep_partitions;
 use crate::commands::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, Holdings, RankNeeds};
+use crate::model::{Cluster, Holdings};
 use crate::policy::{Grounds, Problem};
 use crate::replay::Trace;
 use crate::trace;
@@ -38,14 +37,10 @@ pub(super) fn ground(
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = speeds.matrix(context, &jobs, &types)?;
-    let defaults = &context.settings.jobs;
-    let needs: Vec<RankNeeds> = jobs.iter().map(|job| defaults.rank_needs(job)).collect();
     let grounds = Grounds {
         cluster: &cluster,
         access: &access,
         held: &Holdings::new(),
-        needs: &needs,
-        capacity: &BTreeMap::new(),
         rates: (context.settings.network, context.settings.intra_node),
     };
     let problem = Problem::live(grounds, &jobs, &speeds)

@@ -1,12 +1,14 @@
-//! The problem of jobs some of which hold GPUs, on a cluster as it was seen.
+//! The problem of some jobs on a cluster as it was seen.
 
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, RankNeeds, Usage,
+    Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, OfferedNode, Time, Usage,
 };
-use crate::policy::parts::Parts;
-use crate::policy::{Host, Problem, ProblemError, Room, Slot, TypeLimit, WorkerNode};
+use crate::policy::parts::{Part, Parts};
+use crate::policy::{
+    Changed, Host, JobModel, Objective, Problem, ProblemError, Room, Slot, TypeLimit, WorkerNode,
+};
 use crate::throughput::ThroughputMatrix;
 
 /// What jobs run on, and who may use what.
@@ -16,10 +18,6 @@ pub struct Grounds<'a> {
     pub access: &'a Access,
     /// What running jobs hold; nodes where any job of ours is or waits to be are kept though they are down.
     pub held: &'a Holdings,
-    /// What one rank of each job needs beside its GPU.
-    pub needs: &'a [RankNeeds],
-    /// The most GPUs of each type that all jobs may hold together; empty is no limit.
-    pub capacity: &'a BTreeMap<GpuType, u32>,
     /// Rates between nodes and inside them where the cluster does not say its own.
     pub rates: (BitRate, BitRate),
 }
@@ -30,18 +28,80 @@ impl Problem {
     /// # Errors
     /// When there are no jobs.
     pub fn live(grounds: Grounds<'_>, jobs: &[Job], speeds: &ThroughputMatrix) -> Result<Self, ProblemError> {
-        let Grounds { cluster, access, held, needs, capacity, rates: (network, intra_node) } = grounds;
+        let Grounds { cluster, access, held, rates: (network, intra_node) } = grounds;
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let workers = |parts: &Parts| {
             let nodes = cluster.nodes.iter().filter(|node| access.reach(node).is_some());
             nodes.filter_map(|node| worker(node, parts, held, intra_node)).collect()
         };
-        let mut problem = Self::with_workers((cluster, access), workers, jobs, speeds, network)?;
-        for (job, needs) in problem.jobs.iter_mut().zip(needs) {
-            job.needs = *needs;
+        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+    }
+
+    /// Returns the problem of placing jobs, none of which holds GPUs, on just these GPUs of a cluster's nodes.
+    ///
+    /// `access` is that of these jobs. `network` and `intra_node` serve where the cluster does not say its own rates.
+    ///
+    /// # Errors
+    /// When there are no jobs.
+    pub fn on(
+        (cluster, access): (&Cluster, &Access),
+        nodes: &[OfferedNode],
+        jobs: &[Job],
+        speeds: &ThroughputMatrix,
+        (network, intra_node): (BitRate, BitRate),
+    ) -> Result<Self, ProblemError> {
+        let intra_node = cluster.intra_node.unwrap_or(intra_node);
+        let workers = |parts: &Parts| {
+            let worker = |node: &OfferedNode| {
+                let gpus = parts.counts(&node.name, node.gpus.iter().map(|(ty, count)| (ty, *count)));
+                WorkerNode::on_offer(node.name.clone(), gpus, node.intra_node.unwrap_or(intra_node))
+            };
+            nodes.iter().map(worker).collect()
+        };
+        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+    }
+
+    /// Returns the problem of `jobs` on nodes of `cluster`, where the GPUs of each are known by type.
+    fn with_workers(
+        (cluster, access): (&Cluster, &Access),
+        workers: impl FnOnce(&Parts) -> Vec<WorkerNode>,
+        jobs: &[Job],
+        speeds: &ThroughputMatrix,
+        network: BitRate,
+    ) -> Result<Self, ProblemError> {
+        if jobs.is_empty() {
+            return Err(ProblemError::NoJobs);
         }
-        problem.limits = limits(&problem.gpu_types, capacity);
-        Ok(problem)
+        let parts = Parts::new(cluster, access, speeds.columns());
+        let nodes = workers(&parts);
+        // What somebody holds may be waited for.
+        let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
+        let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
+        let model = |(index, job)| {
+            let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
+            let needs = access.needs(index);
+            JobModel { needs, ..JobModel::new(job, &parts, &refusal, &offered, speeds.row(index)) }
+        };
+        Ok(Self {
+            nodes,
+            ceiling: parts.ceiling(cluster),
+            network: cluster.network.unwrap_or(network),
+            jobs: jobs.iter().enumerate().map(model).collect(),
+            objective: Objective::default(),
+            seed: 0,
+            gpu_types: parts.list.iter().map(|part| part.gpu_type.clone()).collect(),
+            labels: parts.labels(cluster, access),
+            now: Time::default(),
+            limits: Vec::new(),
+            forecasts: Vec::new(),
+            changed: Changed::All,
+        })
+    }
+
+    /// Lets all jobs together hold no more GPUs of each type than this; one that is not named may not be held at all.
+    /// Empty is no limit.
+    pub fn limit(&mut self, capacity: &BTreeMap<GpuType, u32>) {
+        self.limits = limits(&self.gpu_types, capacity);
     }
 
     /// Returns GPUs by node and type as numbers; what is on no node of the problem is left out.
