@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::{Gpus, QueueReason, SubmissionKey};
 use crate::model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 
@@ -128,7 +130,8 @@ pub struct Timed {
 }
 
 /// How a submission ended: every end that Slurm knows, those unheard of included.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum End {
     /// Exit status 0.
     Completed,

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{GpuType, NodeName, PlacedRank};
 
 /// Numbers of GPUs by node and type, all above zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpus(pub BTreeMap<NodeName, BTreeMap<GpuType, u32>>);
 
 impl Gpus {

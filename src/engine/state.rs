@@ -3,35 +3,43 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::{Attempt, End, Stage, Submission, SubmissionKey};
 use crate::model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use crate::policy::Memory;
 use crate::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// In the order in which they were added.
-    pub jobs: Vec<Tracked>,
     /// Nodes that were down or drained when last looked at.
     pub nodes_down: BTreeSet<NodeName>,
     /// What the last decision was about; the same again needs no new one.
     pub decided: Option<u64>,
     /// When the policy wants to be asked again, though it be about the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wake: Option<Time>,
     /// What the policy remembers of its last decisions.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// The policy that planned last, as the command line says it; `None` where nobody chose one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_by: Option<String>,
-    /// What is known of speeds.
+    /// In the order in which they were added.
+    pub jobs: Vec<Tracked>,
+    /// What is known of speeds; kept in a file of its own.
+    #[serde(skip)]
     pub cache: Cache,
     /// Who adds to it here, among those whose speeds are merged.
+    #[serde(skip)]
     pub contributor: String,
 }
 
 /// A job and its story.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tracked {
+    #[serde(rename = "spec")]
     pub job: Job,
     pub phase: Phase,
     pub epochs_done: u64,
@@ -40,6 +48,7 @@ pub struct Tracked {
     /// Ends in a row without finishing an epoch.
     pub fruitless: u32,
     /// Length of the last whole epoch that was reported.
+    #[serde(rename = "epoch_s")]
     pub epoch: Option<Seconds>,
     /// When the last epoch was seen to be done.
     pub epoch_at: Option<Time>,
@@ -49,12 +58,14 @@ pub struct Tracked {
     /// An earlier submission that Slurm still has, or has after all: nothing else may be submitted.
     pub stray: Option<JobId>,
     /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
     pub past: Vec<PastAttempt>,
 }
 
 /// Where a job stands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// In no queue: waits for GPUs, not before the moment given.
     Waiting {
@@ -70,7 +81,8 @@ pub enum Phase {
 }
 
 /// How a job ended for good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Completed,
     Failed { reason: String },
@@ -78,7 +90,7 @@ pub enum Outcome {
 }
 
 /// An attempt that has ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastAttempt {
     pub attempt: Attempt,
     pub ended: Time,

@@ -1,5 +1,7 @@
 //! Submissions of a job: what was meant, what Slurm made of it, and how far it has come.
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::{Gpus, Trials, named_ranks};
 use crate::model::{JobId, JobName, PlacedRank, Seconds, Time};
 use crate::policy::{Placement, Problem};
@@ -15,14 +17,15 @@ pub struct SubmissionKey {
 }
 
 /// A submission that has not ended, as far as is known.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Submission {
     pub attempt: Attempt,
     pub stage: Stage,
 }
 
 /// How far a submission has come.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// About to be submitted, or submitted with no clear answer.
     Meant,
@@ -38,7 +41,8 @@ pub enum Stage {
 }
 
 /// How far a request to end a submission has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Request {
     /// It is about to be made, or nobody knows whether it was heard.
     Meant,
@@ -49,7 +53,8 @@ pub enum Request {
 }
 
 /// What comes after a submission was stopped.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Then {
     /// The job goes on elsewhere.
     GoOn,
@@ -62,17 +67,20 @@ pub enum Then {
 }
 
 /// What was submitted and what is known of it; its run's id, the job's name and the copy tell it from every other one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Unique id of the run, which Slurm carries in the job's comment.
     pub run: String,
     /// Its number among the copies of the job; 0 where there is one.
+    #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
     /// The ranks as planned, rank 0 first.
     pub ranks: Vec<PlacedRank>,
     /// Predicted time of an epoch.
+    #[serde(rename = "epoch_s")]
     pub epoch: Seconds,
     /// What of that is communication.
+    #[serde(rename = "communication_s", default)]
     pub communication: Seconds,
     /// Epochs that were done before it.
     pub epochs_before: u64,
@@ -92,8 +100,10 @@ pub struct Attempt {
     /// What is odd about rank 0's reports.
     pub odd: Option<String>,
     /// The GPU types that the job's file does not list.
+    #[serde(default, skip_serializing_if = "Trials::is_empty")]
     pub trials: Trials,
     /// That a time limit cuts what is left of the job into pieces, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
 }
 
@@ -199,4 +209,9 @@ impl Attempt {
             pieces: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first(copy: &u32) -> bool {
+    *copy == 0
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::GpuType;
 use crate::policy::{Placement, Problem};
 
 /// Why a GPU type is on trial for a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Trial {
     /// Nobody has measured the job's model there: its speed is an estimate.
     Estimated,
@@ -15,7 +18,7 @@ pub enum Trial {
 }
 
 /// The types on trial of one attempt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trials(pub BTreeMap<GpuType, Trial>);
 
 impl Trials {
@@ -32,6 +35,12 @@ impl Trials {
             Some((problem.gpu_types[number].clone(), trial))
         };
         Self(placement.slots.iter().filter_map(|slot| trial(slot.gpu_type)).collect())
+    }
+
+    /// Returns whether no type is on trial.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns which speeds are estimated, as the end of a sentence about the attempt; nothing where none is.

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// A GPU type such as `v100` or `a100_3g.20gb`, spelled as in the cluster's GRES.
 ///
 /// Cheap to clone: plans hold one per rank.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct GpuType(Arc<str>);
 
 impl GpuType {
@@ -38,6 +41,20 @@ impl GpuType {
     #[must_use]
     pub fn is_mig_slice(&self) -> bool {
         split_mig(&self.0).is_some()
+    }
+}
+
+impl TryFrom<String> for GpuType {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::new(&name).ok_or_else(|| format!("{name:?} is no GPU type"))
+    }
+}
+
+impl From<GpuType> for String {
+    fn from(gpu_type: GpuType) -> Self {
+        gpu_type.0.as_ref().to_owned()
     }
 }
 

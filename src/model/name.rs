@@ -2,14 +2,17 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// A job's name: letters, digits, `-`, `_` and `.`, unique within a plan.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct JobName(String);
 
 /// A Slurm node name: letters, digits, `-`, `_` and `.`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct NodeName(String);
 
 /// Why a text is not a name.
@@ -57,6 +60,22 @@ impl NodeName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for JobName {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        Self::new(&name)
+    }
+}
+
+impl TryFrom<String> for NodeName {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        Self::new(&name)
     }
 }
 

@@ -1,11 +1,14 @@
 //! One process of a job on a GPU of a named node: what a plan file records and a job script carries out.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{GpuType, Job, NodeName};
 
 /// A rank with its GPU and its share; its number is its place among the job's ranks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedRank {
     pub node: NodeName,
+    #[serde(rename = "type")]
     pub gpu_type: GpuType,
     /// Number among the job's ranks on the node.
     pub local_rank: u32,

@@ -1,5 +1,6 @@
 //! What a policy decides, and the interfaces of policies and placers.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::model::Time;
@@ -73,7 +74,7 @@ pub struct Budget<'a> {
 }
 
 /// What a policy remembers between two decisions, in its own words: its caller keeps it and does not read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// The policy that wrote it.
     pub policy: String,

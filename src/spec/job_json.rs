@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
 
 use super::duration::duration_text;
@@ -45,6 +46,22 @@ pub fn to_json(job: &Job) -> Value {
     put(&mut map, "target", job.target.as_ref().map(target_json));
     put_launch(&mut map, &job.launch);
     Value::Object(map)
+}
+
+impl Serialize for Job {
+    /// Writes the entry of a job file.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to_json(self).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Job {
+    /// Reads the entry of a job file.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let file = json!({ "jobs": [Value::deserialize(from)?] });
+        let jobs = super::jobs::parse(&file.to_string()).map_err(de::Error::custom)?;
+        jobs.into_iter().next().ok_or_else(|| de::Error::custom("no job"))
+    }
 }
 
 fn put(map: &mut Map<String, Value>, key: &str, value: Option<Value>) {
@@ -216,7 +233,7 @@ jobs:
                 "target": {"metric": "m", "value": target, "mode": "max"},
                 "checkpoint": {"grace": format!("{seconds}s"), "dir": value},
             }]});
-            let jobs = jobs::parse(&file.to_string()).map_err(|e| TestCaseError::fail(format!("{e}\n{file}")))?;
+            let jobs = super::jobs::parse(&file.to_string()).map_err(|e| TestCaseError::fail(format!("{e}\n{file}")))?;
             prop_assert_eq!(&again(&jobs, false), &jobs);
             prop_assert_eq!(&again(&jobs, true), &jobs);
             prop_assert_eq!(jobs[0].launch.workdir.as_deref(), Some(value.as_str()));

@@ -67,7 +67,7 @@ impl Inspection {
         }));
         let (plans, wrong) = plans(root, &contents.state);
         findings.extend(wrong);
-        let taken = contents.recorded.map(|file| file.head.taken).unwrap_or_default();
+        let taken = contents.recorded.map(|file| file.claim.taken).unwrap_or_default();
         let wishes = Wishes::read(root, &taken);
         let lost = "ask for it again; the next hsched watch, add, submit or cancel sets it aside";
         findings.extend(wishes.damaged.into_iter().map(|(file, what)| finding(&file, what, lost)));

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::model::Time;
 use crate::store::files::{aside, private, replace, sweep, write_error};
 use crate::store::recovery::{Condition, Contents};
 use crate::store::state_dir::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
-use crate::store::state_file::StateFile;
+use crate::store::state_file::{Claim, StateFile};
 use crate::store::state_record::Record;
 use crate::store::wishes::{self, Wishes};
 use crate::store::{SpeedFile, StateDir, StateError, Wish, journal, journal_file, old_runs, snapshot};
@@ -31,10 +31,8 @@ pub struct Ledger<'a> {
     recorded: Option<StateFile>,
     /// The speeds as they are on disk.
     speeds: SpeedFile,
-    /// Slurm's name of the cluster that the jobs are on, once one is known.
-    cluster: Option<String>,
-    /// The wishes that the state takes in and whose files may still be there.
-    taken: BTreeSet<String>,
+    /// What is known beside the state.
+    claim: Claim,
     /// What was damaged and has been repaired, for people.
     repaired: Vec<String>,
 }
@@ -59,7 +57,7 @@ impl Keeper for Ledger<'_> {
         actions: &[Action],
     ) -> Result<(), StateError> {
         self.keep_speeds(state)?;
-        let known = self.recorded.as_ref().map_or(0, |file| file.jobs.len());
+        let known = self.recorded.as_ref().map_or(0, |file| file.state.jobs.len());
         let entries = events.iter().map(journal::event_line);
         let entries = entries.chain(actions.iter().flat_map(journal::action_lines)).collect();
         self.record(at, state, (entries, actions), Some(&self.path(OLDER)))?;
@@ -99,11 +97,11 @@ impl<'a> Ledger<'a> {
             journal,
             seq: contents.seq,
             speeds: SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() },
-            cluster: recorded.as_ref().and_then(|file| file.head.cluster.clone()),
-            taken: recorded.as_ref().map(|file| wishes::remove(root, &file.head.taken)).unwrap_or_default(),
+            claim: recorded.as_ref().map(|file| file.claim.clone()).unwrap_or_default(),
             recorded,
             repaired: Vec::new(),
         };
+        ledger.claim.taken = wishes::remove(root, &ledger.claim.taken);
         ledger.repair(&contents, &BTreeMap::from(asides), at)?;
         Ok((contents.state, ledger))
     }
@@ -118,7 +116,7 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn wishes(&self) -> (Vec<Wish>, Vec<String>) {
         let root = &self.directory.root;
-        let wishes = Wishes::read(root, &self.taken);
+        let wishes = Wishes::read(root, &self.claim.taken);
         let troubles = wishes.set_aside(root);
         (wishes.whole, troubles)
     }
@@ -137,11 +135,12 @@ impl<'a> Ledger<'a> {
         self.keep_speeds(state)?;
         let wish = |(wish, impossible): &(&Wish, Option<String>)| json!({ "event": "wish", "id": wish.id, "asked_at": wish.at.0, "impossible": impossible });
         let entries = events.iter().map(journal::event_line).chain(taken.iter().map(wish)).collect();
-        let before = self.taken.clone();
-        self.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));
+        let before = self.claim.taken.clone();
+        self.claim.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));
         let kept = self.record(at, state, (entries, &[]), Some(&self.path(OLDER)));
         // Killed from here on, the next hsched finds their ids in the state.
-        self.taken = if kept.is_ok() { wishes::remove(&self.directory.root, &self.taken) } else { before };
+        self.claim.taken =
+            if kept.is_ok() { wishes::remove(&self.directory.root, &self.claim.taken) } else { before };
         kept
     }
 
@@ -150,7 +149,7 @@ impl<'a> Ledger<'a> {
     /// # Errors
     /// When jobs that have not ended are on another cluster, or the name cannot be written down.
     pub fn claim(&mut self, at: Time, state: &State, cluster: &str) -> Result<(), StateError> {
-        match &self.cluster {
+        match &self.claim.cluster {
             Some(own) if own.eq_ignore_ascii_case(cluster) => Ok(()),
             Some(own) if !state.is_over() => Err(StateError::OtherCluster {
                 path: self.directory.root.clone(),
@@ -158,7 +157,7 @@ impl<'a> Ledger<'a> {
                 here: cluster.to_owned(),
             }),
             _ => {
-                self.cluster = Some(cluster.to_owned());
+                self.claim.cluster = Some(cluster.to_owned());
                 // Known before the queue is looked at: what is missing there would count as gone.
                 if state.is_over() {
                     return Ok(());
@@ -189,7 +188,7 @@ impl<'a> Ledger<'a> {
         (entries, actions): (Vec<Value>, &[Action]),
         older: Option<&Path>,
     ) -> Result<(), StateError> {
-        let mut file = StateFile::new(state, self.seq, self.cluster.clone(), self.taken.clone());
+        let mut file = StateFile::new(state, self.seq, self.claim.clone());
         let record = Record::of(&file, self.recorded.as_ref());
         let path = self.path(JOURNAL);
         let length = self.journal.metadata().map_err(write_error(&path))?.len();
@@ -215,7 +214,7 @@ impl<'a> Ledger<'a> {
     /// Begins a new journal with the whole state. The previous one is kept under the name `older`, if there is one.
     fn begin_journal(&mut self, at: Time, state: &State, older: Option<&Path>) -> Result<(), StateError> {
         let path = self.path(JOURNAL);
-        let file = StateFile::new(state, self.seq + 1, self.cluster.clone(), self.taken.clone());
+        let file = StateFile::new(state, self.seq + 1, self.claim.clone());
         let (text, seq) =
             journal_file::text(self.seq, at, Record::of(&file, None)).map_err(write_error(&path))?;
         replace(&path, &text, older)?;

@@ -17,9 +17,9 @@ pub mod reports;
 mod seal;
 mod snapshot;
 mod speeds;
+mod state_before;
 mod state_dir;
 mod state_file;
-mod state_job;
 mod state_record;
 mod wishes;
 

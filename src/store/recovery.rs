@@ -172,8 +172,7 @@ impl Contents {
                 None => answers.extend(answer.map(|answer| (Time(at), answer))),
             }
         }
-        let state = recorded.clone().map(StateFile::into_state).transpose();
-        let mut state = state.map_err(|what| wrong(SNAPSHOT, what))?.unwrap_or_default();
+        let mut state = recorded.as_ref().map(|file| file.state.clone()).unwrap_or_default();
         for (at, answer) in &answers {
             apply(&mut state, *at, answer, rules);
         }
@@ -200,7 +199,7 @@ fn lost(
     known.extend(snapshot.trouble().map(|what| format!("{SNAPSHOT} {what}")));
     known.push(match older {
         Snapshot::Sound(file) => {
-            let (jobs, plural) = (file.jobs.len(), if file.jobs.len() == 1 { "" } else { "s" });
+            let (jobs, plural) = (file.state.jobs.len(), if file.state.jobs.len() == 1 { "" } else { "s" });
             format!(
                 "{OLDER} is intact and knows {jobs} job{plural}, but some of what happened since is missing"
             )

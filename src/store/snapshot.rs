@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::store::StateError;
 use crate::store::files::read;
 use crate::store::seal::{FILE, Verdict};
 use crate::store::state_file::{StateFile, Unusable};
+use crate::store::{StateError, state_before};
 
 /// A snapshot as it was found.
 pub(super) enum Snapshot {
@@ -23,7 +23,8 @@ pub(super) enum Snapshot {
 pub const BY_HAND: &str = "edited";
 
 #[derive(Deserialize)]
-struct Checksum {
+struct Seal {
+    schema: String,
     sha256: Option<String>,
 }
 
@@ -46,9 +47,10 @@ impl Snapshot {
             (Err(Unusable::Foreign(what)), _) | (Err(Unusable::Wrong(what)), Verdict::Whole) => {
                 return Err(unusable(what));
             }
+            (Err(Unusable::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
             (Err(Unusable::Wrong(what)), _) => Self::Damaged(what),
             (Ok(file), Verdict::Whole) => Self::Sound(file),
-            (Ok(file), _) if file.is_unsealed() || is_by_hand(text) => Self::Unsealed(file),
+            (Ok(file), _) if is_unsealed(text) => Self::Unsealed(file),
             (Ok(_), _) => Self::Damaged("it has no checksum".into()),
         })
     }
@@ -72,7 +74,8 @@ pub(super) fn text(file: &StateFile) -> Result<String, StateError> {
     file.to_json().map(|text| FILE.put(text))
 }
 
-fn is_by_hand(text: &[u8]) -> bool {
-    let checksum = serde_json::from_slice::<Checksum>(text);
-    checksum.is_ok_and(|own| own.sha256.as_deref() == Some(BY_HAND))
+/// Returns whether a text is right without a checksum: a version wrote it that knew none, or a person changed it.
+fn is_unsealed(text: &[u8]) -> bool {
+    let seal = serde_json::from_slice::<Seal>(text);
+    seal.is_ok_and(|own| own.sha256.as_deref() == Some(BY_HAND) || own.schema == state_before::UNSEALED)
 }

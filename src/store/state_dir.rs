@@ -156,7 +156,7 @@ impl StateDir {
         let troubles = contents.troubles().into_iter().map(trouble).collect();
         let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
         let lost = lost.collect();
-        let taken = contents.recorded.map(|file| file.head.taken).unwrap_or_default();
+        let taken = contents.recorded.map(|file| file.claim.taken).unwrap_or_default();
         let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
         Ok(Peeked { state: contents.state, wishes, troubles, lost })
     }

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::store::state_file::{StateFile, StateHead};
-use crate::store::state_job::StateJob;
+use crate::engine::{State, Tracked};
+use crate::model::JobName;
+use crate::store::state_before;
+use crate::store::state_file::{Claim, StateFile};
 
 /// An entry of the journal about the state as it was kept at that moment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,22 +27,23 @@ const KEYS: [&str; 2] = ["state", "change"];
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Change {
     #[serde(flatten)]
-    head: StateHead,
-    /// The jobs that are new or different, each in full.
-    jobs: Vec<StateJob>,
+    claim: Claim,
+    /// The state, of whose jobs those that are new or different.
+    #[serde(flatten)]
+    state: State,
     /// The names of jobs that are no longer known.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    forgotten: BTreeSet<String>,
+    forgotten: BTreeSet<JobName>,
 }
 
 impl Record {
     /// Returns the record of a state that follows an earlier one; `None` when they are equal.
     pub(super) fn of(file: &StateFile, earlier: Option<&StateFile>) -> Option<Self> {
         let Some(earlier) = earlier else { return Some(Self::State(file.clone())) };
-        let change = Change::between(earlier, file);
-        if change.jobs.is_empty() && change.forgotten.is_empty() && earlier.head == file.head {
+        if earlier.state == file.state && earlier.claim == file.claim {
             return None;
         }
+        let change = Change::between(earlier, file);
         // A change cannot express that jobs have changed places.
         Some(if change.keeps_order(earlier, file) { Self::Change(change) } else { Self::State(file.clone()) })
     }
@@ -50,12 +53,19 @@ impl Record {
     /// # Errors
     /// When this version cannot read it.
     pub(super) fn read(mut what: Map<String, Value>) -> Result<Option<Self>, String> {
-        let Some((key, value)) = KEYS.into_iter().find_map(|key| what.remove_entry(key)) else {
+        let Some((key, mut value)) = KEYS.into_iter().find_map(|key| what.remove_entry(key)) else {
             return Ok(None);
         };
+        // A change does not say which version wrote it.
+        if key == KEYS[1] {
+            state_before::upgrade_jobs(&mut value);
+        } else {
+            state_before::upgrade(&mut value);
+        }
         let record = serde_json::from_value(Value::Object(Map::from_iter([(key, value)])));
         match record.map_err(|error| error.to_string())? {
             Self::State(file) if file.is_unsealed() => Err(format!("its schema is {}", file.schema)),
+            Self::State(file) => file.check().map(|()| Some(Self::State(file))),
             record => Ok(Some(record)),
         }
     }
@@ -80,38 +90,44 @@ impl Record {
 
 impl Change {
     fn between(earlier: &StateFile, file: &StateFile) -> Self {
-        let before: BTreeMap<&str, &StateJob> = by_name(earlier).collect();
-        let names: BTreeSet<&str> = by_name(file).map(|(name, _)| name).collect();
-        let is_new = |(name, job): &(&str, &StateJob)| before.get(name) != Some(job);
+        let before: BTreeMap<&JobName, &Tracked> = by_name(&earlier.state).collect();
+        let names: BTreeSet<&JobName> = by_name(&file.state).map(|(name, _)| name).collect();
+        let is_new = |(name, job): &(&JobName, &Tracked)| before.get(name) != Some(job);
+        let jobs = by_name(&file.state).filter(is_new).map(|(_, job)| job.clone()).collect();
+        let forgotten = before.keys().filter(|name| !names.contains(*name));
         Self {
-            head: file.head.clone(),
-            jobs: by_name(file).filter(is_new).map(|(_, job)| job.clone()).collect(),
-            forgotten: before.keys().filter(|name| !names.contains(*name)).map(ToString::to_string).collect(),
+            claim: file.claim.clone(),
+            forgotten: forgotten.map(|name| (*name).clone()).collect(),
+            state: State { jobs, ..file.state.clone() },
         }
     }
 
     /// Returns whether the remaining jobs keep their order and new ones follow them.
     fn keeps_order(&self, earlier: &StateFile, file: &StateFile) -> bool {
-        let before: BTreeSet<&str> = by_name(earlier).map(|(name, _)| name).collect();
-        let names = || by_name(file).map(|(name, _)| name);
-        let stay = by_name(earlier).map(|(name, _)| name).filter(|name| !self.forgotten.contains(*name));
+        let before: BTreeSet<&JobName> = by_name(&earlier.state).map(|(name, _)| name).collect();
+        let names = || by_name(&file.state).map(|(name, _)| name);
+        let known = by_name(&earlier.state).map(|(name, _)| name);
+        let stay = known.filter(|name| !self.forgotten.contains(*name));
         stay.chain(names().filter(|name| !before.contains(name))).eq(names())
     }
 
     fn play(self, file: &mut StateFile) {
-        file.head = self.head;
-        file.jobs.retain(|job| job.name().is_some_and(|name| !self.forgotten.contains(name)));
-        let places: BTreeMap<String, usize> =
-            by_name(file).enumerate().map(|(place, (name, _))| (name.to_owned(), place)).collect();
-        for job in self.jobs {
-            match job.name().and_then(|name| places.get(name)) {
-                Some(&place) => file.jobs[place] = job,
-                None => file.jobs.push(job),
+        let Self { claim, mut state, forgotten } = self;
+        let changed = std::mem::take(&mut state.jobs);
+        let mut jobs = std::mem::take(&mut file.state.jobs);
+        jobs.retain(|job| !forgotten.contains(&job.job.name));
+        let places: BTreeMap<JobName, usize> =
+            jobs.iter().enumerate().map(|(place, job)| (job.job.name.clone(), place)).collect();
+        for job in changed {
+            match places.get(&job.job.name) {
+                Some(&place) => jobs[place] = job,
+                None => jobs.push(job),
             }
         }
+        (file.claim, file.state) = (claim, State { jobs, ..state });
     }
 }
 
-fn by_name(file: &StateFile) -> impl Iterator<Item = (&str, &StateJob)> {
-    file.jobs.iter().filter_map(|job| Some((job.name()?, job)))
+fn by_name(state: &State) -> impl Iterator<Item = (&JobName, &Tracked)> {
+    state.jobs.iter().map(|job| (&job.job.name, job))
 }

@@ -40,7 +40,7 @@ fn cluster() -> Cluster {
 fn problem(held: &Holdings) -> Problem {
     let cluster = cluster();
     let jobs = spec::jobs::parse(
-        "jobs: [{name: a, model: m, samples_per_epoch: 100, epochs: 1, batch: 64, model_size: 1MB, command: x, throughput: {v100: 10}}]",
+        "jobs: [{name: a, model: m, samples_per_epoch: 100, epochs: 1, global_batch: 64, model_size: 1MB, command: x, throughput: {v100: 10}}]",
     )
     .expect("a job");
     let access = Access::everywhere(RankNeeds { cpus: 4, memory: 1 << 30 });

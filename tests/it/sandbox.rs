@@ -191,9 +191,16 @@ impl Sandbox {
 
     /// Where a job stands by the snapshot: its phase, and of one that was submitted the stage of its only submission.
     pub fn phase(&self, job: usize) -> String {
-        let job = &self.snapshot()["jobs"][job];
-        let word = if job["phase"] == "submitted" { &job["submissions"][0]["stage"] } else { &job["phase"] };
-        word.as_str().expect("a word").to_owned()
+        let word = |value: &Value| match value {
+            Value::Object(own) => own.keys().next().expect("a word").clone(),
+            other => other.as_str().expect("a word").to_owned(),
+        };
+        let phase = &self.snapshot()["jobs"][job]["phase"];
+        match &phase["ended"]["outcome"] {
+            Value::Null if phase.get("submitted").is_some() => word(&phase["submitted"][0]["stage"]),
+            Value::Null => word(phase),
+            outcome => word(outcome),
+        }
     }
 
     /// Returns the snapshot of the state.
