@@ -233,7 +233,7 @@ jobs:
                 "target": {"metric": "m", "value": target, "mode": "max"},
                 "checkpoint": {"grace": format!("{seconds}s"), "dir": value},
             }]});
-            let jobs = super::jobs::parse(&file.to_string()).map_err(|e| TestCaseError::fail(format!("{e}\n{file}")))?;
+            let jobs = jobs::parse(&file.to_string()).map_err(|e| TestCaseError::fail(format!("{e}\n{file}")))?;
             prop_assert_eq!(&again(&jobs, false), &jobs);
             prop_assert_eq!(&again(&jobs, true), &jobs);
             prop_assert_eq!(jobs[0].launch.workdir.as_deref(), Some(value.as_str()));
