@@ -1,6 +1,6 @@
 //! Numbers drawn from a seed, of the few kinds that made-up jobs need.
 
-use rand_core::{Rng, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 /// A sequence of numbers that its seed fixes.
@@ -12,16 +12,9 @@ impl Random {
         Self(Pcg64Mcg::seed_from_u64(seed ^ (purpose << 56)))
     }
 
-    /// Draws from [0, 1).
-    fn unit(&mut self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
-        let bits = (self.0.next_u64() >> 11) as f64;
-        bits * 0.5_f64.powi(53)
-    }
-
     /// Draws evenly between two numbers.
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.unit()
+        low + (high - low) * self.0.random::<f64>()
     }
 
     /// Draws between two numbers above zero so that each factor is as likely as any other.

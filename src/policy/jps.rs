@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use num_bigint::BigUint;
-use rand_core::{Rng, SeedableRng};
+use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::policy::has::Search;

@@ -1,7 +1,7 @@
 //! What is left to chance: errors of estimates, failures of jobs and nodes. Each number depends on its seed and what it is
 //! for alone, so that all policies meet the same.
 
-use rand_core::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::model::Seconds;
@@ -19,10 +19,7 @@ pub(super) fn unit(seed: u64, purpose: Purpose, index: usize, count: u32) -> f64
     let own = (purpose as u64) << 60 ^ (index as u64) << 24 ^ u64::from(count);
     // The generator's first numbers of near seeds are alike: its seed is spread over all bits.
     let spread = seed.wrapping_add(own.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let mut random = Pcg64Mcg::seed_from_u64(spread);
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
-    let bits = (random.next_u64() >> 11) as f64;
-    bits * 0.5_f64.powi(53)
+    Pcg64Mcg::seed_from_u64(spread).random()
 }
 
 /// Returns a time from an exponential distribution with this mean.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rand_core::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing, SubmissionKey};
@@ -80,9 +80,7 @@ impl Noise {
 
     /// Draws the factor of a computing time.
     fn factor(&mut self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
-        let unit = (self.random.next_u64() >> 11) as f64 * 0.5_f64.powi(53);
-        1.0 + self.most * (2.0 * unit - 1.0)
+        1.0 + self.most * (2.0 * self.random.random::<f64>() - 1.0)
     }
 }
 

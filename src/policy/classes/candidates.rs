@@ -1,7 +1,7 @@
 //! Which bundles a class may choose from: all of them where they are few, else a grid, cut to those that some prices make
 //! the best.
 
-use rand_core::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::policy::classes::{Bundles, Envelope};
@@ -187,7 +187,7 @@ pub(super) fn cut(types: usize, own: Vec<(Vec<u32>, f64)>) -> Bundles {
                     0.05
                 }
             }
-            _ => (5.0 * unit(&mut random) - 2.5).exp(),
+            _ => (5.0 * random.random::<f64>() - 2.5).exp(),
         };
         let prices: Vec<f64> = (0..types).map(price).collect();
         envelope.renew(&bundles, &bundles.rents(&prices));
@@ -195,12 +195,4 @@ pub(super) fn cut(types: usize, own: Vec<(Vec<u32>, f64)>) -> Bundles {
     }
     let kept = (0..bundles.len()).filter(|&bundle| keep[bundle]);
     Bundles::new(types, kept.map(|own| (bundles.counts(own).to_vec(), bundles.speed(own))).collect())
-}
-
-/// Returns a random number from 0 to 1.
-fn unit(random: &mut Pcg64) -> f64 {
-    // 53 bits, as many as the fraction of an f64 holds.
-    #[expect(clippy::cast_precision_loss, reason = "53 bits")]
-    let bits = (random.next_u64() >> 11) as f64;
-    bits * 0.5_f64.powi(53)
 }

@@ -1,6 +1,6 @@
 //! A good plan: each job's best answer to the prices in turn, then pairs of jobs placed anew.
 
-use rand_core::{Rng, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::policy::dual::Dual;
@@ -204,8 +204,8 @@ impl<'a> Primal<'a> {
 /// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
 fn prices_about(prices: &[f64], place: &Place, (random, stuck): (&mut Pcg64, bool)) -> Vec<f64> {
     let ranks: u32 = place.counts.iter().sum();
-    let toll = if stuck && unit(random) < 0.5 { place.time / f64::from(ranks) } else { 0.0 };
-    let about = |price: &f64| price * (0.5 + 1.2 * unit(random)) + toll * unit(random);
+    let toll = if stuck && random.random::<f64>() < 0.5 { place.time / f64::from(ranks) } else { 0.0 };
+    let about = |price: &f64| price * (0.5 + 1.2 * random.random::<f64>()) + toll * random.random::<f64>();
     prices.iter().map(about).collect()
 }
 
@@ -234,11 +234,4 @@ fn pair(random: &mut Pcg64, count: usize) -> (usize, usize) {
     let a = below(random, count);
     let b = below(random, count - 1);
     (a, if b >= a { b + 1 } else { b })
-}
-
-fn unit(random: &mut Pcg64) -> f64 {
-    // 53 bits, as many as the fraction of an f64 holds.
-    #[expect(clippy::cast_precision_loss, reason = "53 bits")]
-    let bits = (random.next_u64() >> 11) as f64;
-    bits * 0.5_f64.powi(53)
 }
