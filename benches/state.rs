@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use divan::Bencher;
 use hsched::engine::{Attempt, Keeper, Phase, Rules, Stage, State, Submission, Tracked};
+use hsched::formats;
 use hsched::model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
-use hsched::spec;
 use hsched::store::StateDir;
 
 const NOW: Time = Time(1.8e9);
@@ -45,7 +45,7 @@ fn state() -> State {
              model_size: 46.8MB, throughput: {{v100: 644, t4: 275}}, command: python train.py --lr 0.1, \
              workdir: /home/me/project}}]"
         );
-        let job = spec::jobs::parse(&text).expect("a job").remove(0);
+        let job = formats::jobs::parse(&text).expect("a job").remove(0);
         let ranks = (0..4).map(rank).collect();
         let attempt = Attempt {
             job_id: Some(JobId(number)),

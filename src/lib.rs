@@ -1,14 +1,16 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `spec`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
-//! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
+//! A pure core (`model`, `catalogue`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
+//! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
+mod app;
 pub mod catalogue;
 pub mod clock;
 pub mod commands;
 pub mod engine;
 pub mod error;
 pub mod exit;
+pub mod formats;
 pub mod generate;
 pub mod live;
 pub mod manual;
@@ -18,11 +20,11 @@ pub mod policy;
 pub mod probe;
 pub mod render;
 pub mod replay;
+pub mod saved;
 pub mod settings;
 pub mod simulate;
 pub mod slurm;
 pub mod solve;
-pub mod spec;
 pub mod store;
 pub mod throughput;
 pub mod trace;

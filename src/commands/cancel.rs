@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
+use crate::app::state::{self, Opened, Seen};
+use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::state::{self, Opened, Seen};
-use crate::commands::wishes;
 use crate::engine::{
     self, Action, Event, Keeper, Outcome, Phase, Rules, Stage, State, Submission, Then, Tracked, Update,
     apply, carry_out,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::live::SlurmWorld;
 use crate::model::{Cluster, JobName};
-use crate::spec;
 use crate::store::{Ledger, Wanted};
 
 /// Cancel jobs, waiting or in Slurm's queue
@@ -165,7 +165,7 @@ impl Args {
 pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let known: Vec<&str> = state.jobs.iter().map(|tracked| tracked.job.name.as_str()).collect();
     let failure = Failure::new(Exit::Usage, format!("there is no job {name:?}"));
-    match spec::nearest(name, known.iter().copied()) {
+    match formats::nearest(name, known.iter().copied()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None if known.is_empty() => {
             failure.hint("there are no jobs yet: add some with hsched add JOBS or hsched submit JOBS")

@@ -8,10 +8,10 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
+use crate::app::planning::Planned;
+use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::planning::Planned;
-use crate::commands::{input, planning};
 use crate::engine::named_ranks;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -76,7 +76,7 @@ struct Check {
 }
 
 /// The program that makes the checks.
-const CHECKS: &str = include_str!("check_ddp.py");
+const CHECKS: &str = include_str!("../../templates/check_ddp.py");
 
 /// How long they may take: a cold file system needs minutes to load torch.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::commands::context::Context;
+use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, probe,
     report, simulate, status, submit, watch, write_docs,

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Row;

@@ -1,12 +1,12 @@
 //! `hsched plan --explain`: why these GPUs.
 
+use crate::app::context::{Context, Format};
+use crate::app::planning::Planned;
 use crate::commands::cli::{json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::planning::Planned;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::policy::{self, Verdict};
-use crate::spec;
 use crate::ui::{Explained, Progress};
 
 /// Prints why the plan is as it is: all jobs in short where `name` is empty, else the job of
@@ -43,7 +43,7 @@ fn find(planned: &Planned, name: &str) -> Result<usize, Failure> {
     let known = || planned.jobs.iter().map(|job| job.name.as_str());
     known().position(|own| own == name).ok_or_else(|| {
         let failure = Failure::new(Exit::Usage, format!("--explain {name}: no such job in the job file"));
-        match spec::nearest(name, known()) {
+        match formats::nearest(name, known()) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
             None => failure.hint(format!("jobs in the file: {}", known().collect::<Vec<_>>().join(", "))),
         }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use crate::model::{BitRate, GpuType};
-use crate::spec;
 use crate::ui::{make_folder, write_output};
 
 /// Generate a random cluster and random jobs, to try or benchmark hsched
@@ -181,13 +181,16 @@ fn make(args: &Args) -> Result<[Made; 2], Failure> {
     let gpus = count(args.gpus as usize, "GPU");
     let content =
         format!("{gpus} of {} in {}", count(recipe.types.len(), "type"), count(cluster.nodes.len(), "node"));
-    let cluster =
-        Made { name: "cluster.yaml", text: head("A cluster") + &spec::cluster::to_yaml(&cluster), content };
+    let cluster = Made {
+        name: "cluster.yaml",
+        text: head("A cluster") + &formats::cluster::to_yaml(&cluster),
+        content,
+    };
     let jobs = generate::jobs(&recipe);
     let jobs = Made {
         name: "jobs.yaml",
         content: count(jobs.len(), "job"),
-        text: head("Jobs") + &spec::jobs::to_yaml(&jobs),
+        text: head("Jobs") + &formats::jobs::to_yaml(&jobs),
     };
     Ok([cluster, jobs])
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
 use crate::catalogue::{Recognised, gpus, names, recognise};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::spec;
+use crate::formats;
 use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
 
 /// Show known GPU models: memory, speed, MIG slices, names
@@ -62,7 +62,7 @@ fn find(name: &str) -> Result<Recognised, Failure> {
     recognise(name).ok_or_else(|| {
         let failure = Failure::new(Exit::Usage, format!("no GPU is known by the name {name:?}"));
         let lower = name.to_ascii_lowercase();
-        let mut near: Vec<&str> = spec::nearest(&lower, names()).into_iter().collect();
+        let mut near: Vec<&str> = formats::nearest(&lower, names()).into_iter().collect();
         near.extend(names().filter(|own| lower.len() > 1 && own.contains(&lower)));
         near.extend(names().filter(|own| own.len() > 2 && lower.contains(own)));
         let mut seen = std::collections::BTreeSet::new();

@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::app::context::{Context, slurm_failure};
+use crate::app::input::{self, ClusterArgs, Seen};
+use crate::app::permissions::associations;
 use crate::commands::cli::{Subcommand, print};
-use crate::commands::context::{Context, slurm_failure};
-use crate::commands::input::{self, ClusterArgs, Seen};
-use crate::commands::permissions::associations;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats::starter;
 use crate::model::{Cluster, GpuType, Partition};
 use crate::settings::Starter;
 use crate::slurm::{CommandError, Runner, sinfo};
-use crate::spec::starter;
 use crate::ui::{create_output, duration, make_folder, write_output};
 
 /// Write a job file and a settings file to start from

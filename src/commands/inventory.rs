@@ -2,15 +2,16 @@
 
 use clap::ValueEnum;
 
+use crate::app::context::Context;
+use crate::app::input;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::Context;
-use crate::commands::{input, local};
+use crate::commands::local;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::{Holdings, RankNeeds};
 use crate::probe;
 use crate::slurm::holdings;
-use crate::spec;
 use crate::ui::{inventory_json, inventory_table};
 
 /// Show the cluster's nodes, partitions and GPUs
@@ -80,7 +81,7 @@ impl Subcommand for Args {
                 }
                 json_text(&value)?
             }
-            Format::Yaml => spec::cluster::to_yaml(&seen.cluster),
+            Format::Yaml => formats::cluster::to_yaml(&seen.cluster),
         };
         if let Some(facts) = machine.filter(|_| self.format == Format::Table) {
             text.push_str(&local::table(&facts, context.terminal));

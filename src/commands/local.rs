@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::commands::context::Context;
-use crate::commands::input::Seen;
+use crate::app::context::Context;
+use crate::app::input::Seen;
 use crate::model::{BitRate, Bytes, Cluster, GpuType};
 use crate::probe::{Facts, Gpu, gpu_types, node};
 use crate::ui::{Align, Table, Terminal};

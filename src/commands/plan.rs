@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
+use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
 use crate::commands::explain::explain_plan;
-use crate::commands::{input, planning};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::plan_file::PlanFile;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::app::context::Context;
 use crate::commands::cli::Subcommand;
-use crate::commands::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::process_environment;

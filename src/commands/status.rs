@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::app::context::{Context, Format};
+use crate::app::{state, wishes};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::{state, wishes};
 use crate::engine::{Attempt, EpochReport, Event, News, Rules, Stage, State, Submission, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;

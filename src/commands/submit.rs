@@ -6,22 +6,22 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::commands::answered::Answered;
+use crate::app::answered::Answered;
+use crate::app::context::{Context, Format};
+use crate::app::folders::note_shared_checkpoints;
+use crate::app::planning::Planned;
+use crate::app::queue_args::QueueArgs;
+use crate::app::state;
+use crate::app::submission::{self, Outcome, Wish};
+use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::folders::note_shared_checkpoints;
-use crate::commands::planning::Planned;
-use crate::commands::queue_args::QueueArgs;
-use crate::commands::state;
-use crate::commands::submission::{self, Outcome, Wish};
-use crate::commands::{input, planning};
 use crate::engine::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::{Job, JobName};
 use crate::plan_file::PlanFile;
 use crate::settings::Flag;
-use crate::spec;
 
 /// Write a job script for each placed job and submit it with sbatch
 ///
@@ -182,7 +182,7 @@ fn choose(planned: &Planned, names: &[String]) -> Result<Vec<usize>, Failure> {
         known().position(|own| own == name).ok_or_else(|| {
             let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the plan"));
             let all: Vec<&str> = known().collect();
-            match spec::nearest(name, known()) {
+            match formats::nearest(name, known()) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
                 None => failure.hint(format!("jobs in the plan: {}", all.join(", "))),
             }

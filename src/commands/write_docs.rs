@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::CommandFactory;
 
+use crate::app::context::Context;
 use crate::commands::cli::{Cli, Subcommand};
-use crate::commands::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::manual;

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::formats;
 use crate::model::{Access, Cluster, GpuType, Job, NodeName, Partition, Seconds, Selector};
 use crate::plan_file::PlanSpeed;
 use crate::policy::{
     Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, WorkerNode, heterogeneity,
 };
-use crate::spec;
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";
@@ -187,7 +187,7 @@ impl PlanFile {
         let outcome = Outcome::of(problem, plan);
         let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();
-        let jobs = plan.verdicts().iter().zip(own.iter().map(spec::jobs::to_json)).enumerate();
+        let jobs = plan.verdicts().iter().zip(own.iter().map(formats::jobs::to_json)).enumerate();
         let partition = |job: usize| access.partition(job).map(str::to_owned);
         let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob {
             partition: partition(job),

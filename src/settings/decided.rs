@@ -9,8 +9,8 @@ use super::given::Given;
 use super::keys::{KEYS, Key};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
+use crate::formats::ValueError;
 use crate::model::{BitRate, GpuType, JobDefaults, NodeName, Seconds};
-use crate::spec::ValueError;
 
 /// All settings, every default filled in.
 #[derive(Clone, Debug)]

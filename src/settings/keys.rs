@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::decided::{ColorMode, Settings};
 use super::given::Given;
+use crate::formats::{ValueError, duration_text, nearest, quoted};
 use crate::model::{BitRate, Bytes, Estimates, GpuType, NodeName, hostlist};
-use crate::spec::{ValueError, duration_text, nearest, quoted};
 
 /// A setting that can be given.
 pub struct Key {

@@ -17,7 +17,7 @@ use super::environment::{
 };
 use super::file;
 use super::problem::SettingsProblem;
-use crate::spec::ValueError;
+use crate::formats::ValueError;
 
 /// Name of a project file.
 const PROJECT_FILE: &str = "hsched.toml";

@@ -6,7 +6,7 @@ use crate::model::{Bytes, Seconds};
 const LONGEST: f64 = 1e9;
 
 /// Returns a count such as `4`, `12K` or `1M` (binary suffixes, any case), or `None` for other text.
-pub(super) fn count(text: &str) -> Option<u64> {
+pub(crate) fn count(text: &str) -> Option<u64> {
     let (digits, shift) = split_suffix(text)?;
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -16,7 +16,7 @@ pub(super) fn count(text: &str) -> Option<u64> {
 }
 
 /// Returns an amount of memory such as `300M`, `1.50G` or `64000`, which is in MiB.
-pub(super) fn memory(text: &str) -> Option<Bytes> {
+pub(crate) fn memory(text: &str) -> Option<Bytes> {
     let (digits, shift) = split_suffix(text)?;
     if let Ok(whole) = digits.parse::<u64>() {
         return Some(Bytes(whole.saturating_mul(1 << if shift == 0 { 20 } else { shift })));
@@ -30,7 +30,7 @@ pub(super) fn memory(text: &str) -> Option<Bytes> {
 /// Returns a duration: `[days-]hours:minutes:seconds`, `minutes:seconds`, `days-hours[:minutes]`.
 ///
 /// `None` for any other text, among it `UNLIMITED` and `infinite`: see [`is_unlimited`].
-pub(super) fn duration(text: &str) -> Option<Seconds> {
+pub(crate) fn duration(text: &str) -> Option<Seconds> {
     let (days, clock) = match text.trim().split_once('-') {
         Some((days, clock)) => (Some(days), clock),
         None => (None, text.trim()),
@@ -50,7 +50,7 @@ pub(super) fn duration(text: &str) -> Option<Seconds> {
 }
 
 /// Returns whether the text is one of Slurm's words for no limit.
-pub(super) fn is_unlimited(text: &str) -> bool {
+pub(crate) fn is_unlimited(text: &str) -> bool {
     ["infinite", "unlimited"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }
 

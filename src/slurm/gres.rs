@@ -93,7 +93,7 @@ impl Gres {
 }
 
 /// Returns the first part that names GPUs without their number, as a column cuts it off: `gpu:rtx208`, `gp`.
-pub(super) fn uncounted(text: &str) -> Option<&str> {
+pub(crate) fn uncounted(text: &str) -> Option<&str> {
     let count =
         |part| without_location(part).rsplit_once([':', '=']).and_then(|(_, count)| amount::count(count));
     let is_of_gpus =

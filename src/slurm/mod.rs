@@ -2,7 +2,7 @@
 //!
 //! Only `system` starts programs. The parsers see text and never the world.
 
-mod amount;
+pub(crate) mod amount;
 mod command;
 mod environment;
 mod exit_status;
@@ -11,21 +11,20 @@ pub mod gres;
 mod holdings;
 mod job_record;
 mod job_state;
-mod notes;
+pub(crate) mod notes;
 pub mod permission;
 mod read;
-mod record;
+pub(crate) mod record;
 mod recorded;
 mod request;
 pub mod sacct;
-pub mod saved;
 pub mod sbatch;
 pub mod scancel;
 pub mod scontrol_job;
 pub mod sinfo;
 pub mod site;
 pub mod squeue;
-mod stock;
+pub(crate) mod stock;
 mod system;
 mod tag;
 pub mod time;

@@ -6,24 +6,24 @@ use crate::model::{NodeName, hostlist};
 
 /// Notes in the order in which they came up, each once.
 #[derive(Debug, Default)]
-pub(in crate::slurm) struct Notes {
+pub(crate) struct Notes {
     order: Vec<String>,
     nodes: BTreeMap<String, Vec<String>>,
 }
 
 impl Notes {
     /// Adds a note.
-    pub(in crate::slurm) fn say(&mut self, note: String) {
+    pub(crate) fn say(&mut self, note: String) {
         self.entry(note);
     }
 
     /// Adds a note on a node; nodes of which the same is said share a line.
-    pub(in crate::slurm) fn of(&mut self, node: &NodeName, note: String) {
+    pub(crate) fn of(&mut self, node: &NodeName, note: String) {
         self.entry(note).push(node.as_str().to_owned());
     }
 
     /// Returns the lines.
-    pub(in crate::slurm) fn into_lines(mut self) -> Vec<String> {
+    pub(crate) fn into_lines(mut self) -> Vec<String> {
         let line = |note: String| {
             let names = self.nodes.remove(&note).unwrap_or_default();
             if names.is_empty() {

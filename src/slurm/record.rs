@@ -6,9 +6,9 @@
 use thiserror::Error;
 
 /// Ends every field but the last.
-pub(super) const FIELD_END: char = '\u{1f}';
+pub(crate) const FIELD_END: char = '\u{1f}';
 /// Ends the last field.
-pub(super) const RECORD_END: char = '\u{1e}';
+pub(crate) const RECORD_END: char = '\u{1e}';
 
 /// Why the output of a command as a whole makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -18,7 +18,7 @@ pub enum ParseError {
 }
 
 /// Returns the argument of `-O` that prints these fields, framed.
-pub(super) fn format(fields: &[&str]) -> String {
+pub(crate) fn format(fields: &[&str]) -> String {
     let last = fields.len().saturating_sub(1);
     let end = |index| if index == last { RECORD_END } else { FIELD_END };
     let framed: Vec<String> =
@@ -29,7 +29,7 @@ pub(super) fn format(fields: &[&str]) -> String {
 /// Returns each record's values.
 ///
 /// Before the first value there may be lines of another kind, such as the cluster's name that `-M` adds.
-pub(super) fn records(text: &str) -> impl Iterator<Item = Vec<&str>> {
+pub(crate) fn records(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.split(RECORD_END).filter(|record| !record.trim().is_empty()).map(|record| {
         let mut values: Vec<&str> = record.split(FIELD_END).collect();
         if let Some(first) = values.first_mut() {
@@ -40,14 +40,14 @@ pub(super) fn records(text: &str) -> impl Iterator<Item = Vec<&str>> {
 }
 
 /// Returns the value, or `None` where Slurm prints one of its words for none.
-pub(super) fn value(text: &str) -> Option<&str> {
+pub(crate) fn value(text: &str) -> Option<&str> {
     let text = text.trim();
     let none = ["", "(null)", "none", "n/a", "unknown"];
     (!none.iter().any(|word| text.eq_ignore_ascii_case(word))).then_some(text)
 }
 
 /// Returns a partition's name and whether it is the default (`gpu*`), or `None` for what no name can be.
-pub(super) fn partition(printed: &str) -> Option<(&str, bool)> {
+pub(crate) fn partition(printed: &str) -> Option<(&str, bool)> {
     let printed = value(printed)?;
     let name = printed.strip_suffix('*').unwrap_or(printed);
     let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -55,13 +55,13 @@ pub(super) fn partition(printed: &str) -> Option<(&str, bool)> {
 }
 
 /// Returns the text in one line without control characters, cut to what a message can repeat.
-pub(super) fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let line = one_line(text);
     if line.chars().count() <= 200 { line } else { line.chars().take(200).chain(['…']).collect() }
 }
 
 /// Returns the text in one line without control characters.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
@@ -69,7 +69,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Returns the error for output without a single readable record.
-pub(super) fn unreadable(program: &'static str, text: &str) -> ParseError {
+pub(crate) fn unreadable(program: &'static str, text: &str) -> ParseError {
     let first_line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     ParseError::Unreadable { program, first_line: excerpt(first_line) }
 }

@@ -129,7 +129,7 @@ fn node(name: NodeName, fields: [&str; FIELDS.len()], notes: &mut Vec<String>) -
 }
 
 /// Returns the CPUs of `allocated/idle/other/total`.
-pub(super) fn cpu_usage(text: &str) -> Option<Usage> {
+pub(crate) fn cpu_usage(text: &str) -> Option<Usage> {
     let counts = text.trim().split('/').map(amount::count).collect::<Option<Vec<_>>>()?;
     match counts.as_slice() {
         &[used, _, _, total] => Some(Usage { total, used }),
@@ -138,7 +138,7 @@ pub(super) fn cpu_usage(text: &str) -> Option<Usage> {
 }
 
 /// Returns memory in bytes of two amounts in MiB; the used part may be unknown.
-pub(super) fn usage(total: &str, used: &str) -> Option<Usage> {
+pub(crate) fn usage(total: &str, used: &str) -> Option<Usage> {
     // A plus marks the least of several nodes in one line.
     let bytes = |text: &str| amount::memory(text.trim().trim_end_matches('+')).map(|bytes| bytes.0);
     Some(Usage { total: bytes(total)?, used: bytes(used).unwrap_or(0) })

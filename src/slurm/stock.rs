@@ -3,7 +3,7 @@
 use crate::model::{GpuStock, GpuType};
 
 /// Returns the GPUs with their use, and notes on use that does not fit what there is.
-pub(super) fn stocks(
+pub(crate) fn stocks(
     gpus: impl IntoIterator<Item = (GpuType, u32)>,
     used: impl IntoIterator<Item = (GpuType, u32)>,
 ) -> (Vec<GpuStock>, Vec<String>) {

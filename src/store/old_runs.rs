@@ -56,7 +56,7 @@ mod tests {
         }
         let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
                     throughput: {t4: 1}, command: x}]";
-        let job = crate::spec::jobs::parse(text).expect("a job").remove(0);
+        let job = crate::formats::jobs::parse(text).expect("a job").remove(0);
         let attempt = Attempt::new(runs[1], Vec::new(), Seconds(1.0), 0, Time(0.0));
         let mut tracked = Tracked::new(job, Time(0.0));
         tracked.intend(attempt);

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::Event;
+use crate::formats;
 use crate::model::{Job, JobName, Time};
-use crate::spec;
 use crate::store::files::{aside, create, read, sync, write_error};
 use crate::store::seal::{FILE, Verdict};
 use crate::store::{StateError, random};
@@ -105,7 +105,7 @@ impl Wish {
     fn to_json(&self) -> Result<String, StateError> {
         let wanted = match &self.wanted {
             Wanted::Add { jobs, restart } => {
-                WantedFile::Add { jobs: jobs.iter().map(spec::jobs::to_json).collect(), restart: *restart }
+                WantedFile::Add { jobs: jobs.iter().map(formats::jobs::to_json).collect(), restart: *restart }
             }
             Wanted::Cancel { jobs } => {
                 WantedFile::Cancel { jobs: jobs.iter().map(ToString::to_string).collect() }
@@ -126,7 +126,7 @@ impl Wish {
         }
         let wanted = match file.wanted {
             WantedFile::Add { jobs, restart } => {
-                let jobs = spec::jobs::parse(&json!({ "jobs": jobs }).to_string());
+                let jobs = formats::jobs::parse(&json!({ "jobs": jobs }).to_string());
                 Wanted::Add { jobs: jobs.map_err(|problems| problems.to_string())?, restart }
             }
             WantedFile::Cancel { jobs } => {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::formats;
 use crate::model::Job;
-use crate::spec;
 use crate::trace::TraceError;
 
 /// Returns whether a text is CSV: its first line has a column for names.
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, TraceError> {
         file.push_str(&job(&header, &record).to_string());
     }
     file.push_str("]}");
-    spec::jobs::parse_trace(&file).map_err(TraceError::Problems)
+    formats::jobs::parse_trace(&file).map_err(TraceError::Problems)
 }
 
 /// Returns the entry of a job file.

@@ -4,8 +4,8 @@ mod csv;
 
 use thiserror::Error;
 
+use crate::formats::{self, Problems};
 use crate::model::Job;
-use crate::spec::{self, Problems};
 
 /// Why a text is no trace.
 #[derive(Debug, Error)]
@@ -25,5 +25,5 @@ pub fn parse(text: &str) -> Result<Vec<Job>, TraceError> {
     if csv::is_csv(text) {
         return csv::parse(text);
     }
-    spec::jobs::parse_trace(text).map_err(TraceError::Problems)
+    formats::jobs::parse_trace(text).map_err(TraceError::Problems)
 }

@@ -39,7 +39,7 @@ fn job(model: &str, throughput: &str) -> Job {
         "jobs: [{{name: a, model: {model}, samples_per_epoch: 10, epochs: 1, global_batch: 100, model_size: 0, \
          command: x, throughput: {{{throughput}}}}}]"
     );
-    hsched::spec::jobs::parse(&text).expect("a job").remove(0)
+    hsched::formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
 fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, Estimate)> {

@@ -15,7 +15,7 @@ pub fn job(name: &str, rates: &str, more: &str) -> Job {
         "jobs: [{{name: {name}, samples_per_epoch: 1000, epochs: 10, global_batch: 100, model_size: 0, \
          throughput: {rates}, command: [x]{more}}}]"
     );
-    hsched::spec::jobs::parse(&text).expect("a job").remove(0)
+    hsched::formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
 pub fn name(text: &str) -> JobName {

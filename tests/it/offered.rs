@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use hsched::formats;
 use hsched::model::{
     Access, Cluster, GpuStock, GpuType, Held, Holdings, Node, NodeName, NodeState, RankNeeds, Usage,
 };
 use hsched::policy::{Basis, Grounds, Problem};
-use hsched::spec;
 use hsched::throughput::{Cache, ThroughputMatrix};
 
 use crate::problems::rate;
@@ -39,7 +39,7 @@ fn cluster() -> Cluster {
 /// The problem of one job, each rank of which needs four CPUs.
 fn problem(held: &Holdings) -> Problem {
     let cluster = cluster();
-    let jobs = spec::jobs::parse(
+    let jobs = formats::jobs::parse(
         "jobs: [{name: a, model: m, samples_per_epoch: 100, epochs: 1, global_batch: 64, model_size: 1MB, command: x, throughput: {v100: 10}}]",
     )
     .expect("a job");

@@ -55,7 +55,7 @@ pub fn run(python: &str, arguments: &[&str], input: &str) -> String {
 fn no_python_here_is_newer_than_3_8() {
     let files = [
         "templates/hsched_ddp.py",
-        "src/commands/check_ddp.py",
+        "templates/check_ddp.py",
         "examples/ddp/train.py",
         "examples/stand-in/train.py",
     ];

@@ -6,6 +6,7 @@ use hsched::engine::{
     Answer, End, EpochReport, Event, Intent, Observation, Phase, Run, Sighting, Standing, State,
     SubmissionKey, World as _, apply,
 };
+use hsched::formats;
 use hsched::model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, RankNeeds,
     Seconds, Speed, Time,
@@ -13,7 +14,6 @@ use hsched::model::{
 use hsched::plan_file::{PlanFile, Solved};
 use hsched::policy::{Basis, Budget, Grounds, Parameters, Placement, Problem, find, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
-use hsched::spec;
 use hsched::throughput::{Cache, ThroughputMatrix};
 
 use crate::problems::rate;
@@ -38,11 +38,11 @@ pub fn node(text: &str) -> NodeName {
 }
 
 pub fn jobs(text: &str) -> Vec<Job> {
-    spec::jobs::parse(&format!("jobs:\n{text}")).expect("jobs")
+    formats::jobs::parse(&format!("jobs:\n{text}")).expect("jobs")
 }
 
 pub fn cluster(text: &str) -> Cluster {
-    spec::cluster::parse(text).expect("a cluster")
+    formats::cluster::parse(text).expect("a cluster")
 }
 
 /// A site where nothing takes time but training, and jobs are as fast as these ones say.

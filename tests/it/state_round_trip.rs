@@ -8,10 +8,10 @@ use hsched::engine::{
     Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
     Submission, SubmissionKey, Then, Tracked, apply,
 };
+use hsched::formats;
 use hsched::model::{
     BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time,
 };
-use hsched::spec;
 use hsched::store::{StateDir, StateError};
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ pub fn job(name: &str, epochs: u64, retries: u32) -> Job {
         "jobs: [{{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 8, model_size: 0, \
          throughput: {{v100: 3.5}}, command: train, retries: {retries}, workdir: /home/me}}]"
     );
-    spec::jobs::parse(&text).expect("a job").remove(0)
+    formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
 fn node(name: &str) -> NodeName {

@@ -1,8 +1,8 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
 use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Tracked};
+use hsched::formats;
 use hsched::model::{GpuType, Job, JobId, NodeName, PlacedRank, Seconds, Time};
-use hsched::spec;
 use hsched::ui::{Standing, Terminal, TerminalKind, status_details, status_table};
 use insta::assert_snapshot;
 
@@ -20,7 +20,7 @@ fn job(name: &str) -> Job {
         "jobs: [{{name: {name}, samples_per_epoch: 100, epochs: 20, global_batch: 8, model_size: 0, \
          throughput: {{v100: 3.5}}, command: train}}]"
     );
-    spec::jobs::parse(&text).expect("a job").remove(0)
+    formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
 /// A submission an hour ago on two types of GPUs, which ran from half an hour ago.

@@ -58,7 +58,7 @@ fn the_example_is_the_story() {
     let root = crate::real_cluster::repository().join("examples/loop");
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("an example");
     let parse = |text: &str| {
-        let jobs = hsched::spec::jobs::parse(text).expect("jobs");
+        let jobs = hsched::formats::jobs::parse(text).expect("jobs");
         jobs.into_iter().map(|mut job| {
             job.launch.command = hsched::model::Command::Shell(String::new());
             job
@@ -173,7 +173,7 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
     let policy = policy(Moves::Auto { margin: 0.5 });
     let rules = Rules { retry_delay: Seconds(1.0), ..rules() };
     let text = jobs(&|_, _| json!("x")).to_string();
-    let jobs = hsched::spec::jobs::parse(&text).expect("jobs");
+    let jobs = hsched::formats::jobs::parse(&text).expect("jobs");
     let orders = jobs
         .into_iter()
         .map(|job| (Time(0.0), Event::Added { job: Box::new(job), restart: false }))
@@ -223,7 +223,7 @@ fn in_words(action: &Action) -> Vec<String> {
 
 fn site(delays: Delays) -> Site {
     let nodes = "nodes:\n  - {name: 'v[1-2]', gpus: {v100: 2}}\n  - {name: t1, gpus: {t4: 4}}\n";
-    let cluster: Cluster = hsched::spec::cluster::parse(nodes).expect("a cluster");
+    let cluster: Cluster = hsched::formats::cluster::parse(nodes).expect("a cluster");
     let speed = |&(gpu_type, rate): &(&str, f64)| {
         (GpuType::new(gpu_type).expect("a type"), Speed::rate(rate).expect("a rate"))
     };

@@ -1,14 +1,14 @@
 //! Names in job files against the types of a cluster: other names of a model, precision, what is not known.
 
+use hsched::formats;
 use hsched::model::{Estimates, GpuType, Job};
-use hsched::spec;
 use hsched::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
         "jobs: [{{name: a, samples_per_epoch: 10, epochs: 1, global_batch: 8, model_size: 0, command: x, {keys}}}]"
     );
-    spec::jobs::parse(&text).unwrap_or_else(|problems| panic!("{text}: {problems}")).remove(0)
+    formats::jobs::parse(&text).unwrap_or_else(|problems| panic!("{text}: {problems}")).remove(0)
 }
 
 /// Returns what is known of each type: its rate, the name that gave it, the limit on batches and remarks.

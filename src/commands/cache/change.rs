@@ -2,21 +2,21 @@
 
 use super::show::speed_text;
 use super::{ForgetArgs, SetArgs};
+use crate::app::context::Context;
+use crate::app::speeds;
 use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
 use crate::commands::cli::print;
-use crate::commands::context::Context;
-use crate::commands::speeds;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::spec;
+use crate::formats;
 use crate::throughput::SpeedKey;
 
 /// Takes the user's word for a speed.
 pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     let SetArgs { model, gpu_type, speed, precision, dry_run } = args;
     if recognise(gpu_type.as_str()).is_none()
-        && let Some(near) = spec::nearest(gpu_type.as_str(), catalogue::names())
+        && let Some(near) = formats::nearest(gpu_type.as_str(), catalogue::names())
     {
         context.note(&format!("no GPU type is known by the name {gpu_type}; did you mean {near}?"));
     }
@@ -43,7 +43,7 @@ pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failu
             let place = gpu_type.as_ref().map(|gpu_type| format!(" on {gpu_type}")).unwrap_or_default();
             let failure = Failure::new(Exit::Failed, format!("no speed is known for {model}{place}"));
             let models: Vec<String> = file.cache.estimates().map(|(key, _)| key.model).collect();
-            return Err(match spec::nearest(model, models.iter().map(String::as_str)) {
+            return Err(match formats::nearest(model, models.iter().map(String::as_str)) {
                 Some(near) if near != model.as_str() => failure.hint(format!("did you mean {near}?")),
                 _ => failure.hint("hsched cache show lists all known speeds"),
             });

@@ -6,12 +6,12 @@ mod show;
 
 use std::path::PathBuf;
 
+use crate::app::context::{Context, Format};
 use crate::commands::cli::Subcommand;
-use crate::commands::context::{Context, Format};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::{GpuType, Precision, Speed};
-use crate::spec;
 
 /// Show, edit and share the measured speeds
 ///
@@ -54,7 +54,7 @@ enum Action {
 #[derive(Debug, clap::Args)]
 struct SetArgs {
     /// Model: the job key `model`, or the name of the job if that is not set.
-    #[arg(value_parser = |text: &str| spec::jobs::label(text))]
+    #[arg(value_parser = |text: &str| formats::jobs::label(text))]
     model: String,
     /// GPU type, as the cluster spells it.
     #[arg(value_name = "GPU", value_parser = gpu_type)]
@@ -118,11 +118,11 @@ impl Subcommand for Args {
 }
 
 fn gpu_type(text: &str) -> Result<GpuType, String> {
-    spec::parse_type(text).map_err(|error| error.to_string())
+    formats::parse_type(text).map_err(|error| error.to_string())
 }
 
 fn speed(text: &str) -> Result<Speed, String> {
-    spec::parse_speed(text).map_err(|error| error.to_string())
+    formats::parse_speed(text).map_err(|error| error.to_string())
 }
 
 fn precision(text: &str) -> Result<Precision, String> {

@@ -1,9 +1,9 @@
 //! `hsched cache export` and `hsched cache import`.
 
 use super::{ExportFormat, ImportArgs};
+use crate::app::context::Context;
+use crate::app::{input, speeds};
 use crate::commands::cli::print;
-use crate::commands::context::Context;
-use crate::commands::{input, speeds};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::store::SpeedFile;

@@ -3,9 +3,9 @@
 use chrono::DateTime;
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
+use crate::app::speeds;
 use crate::commands::cli::{json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::speeds;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Speed;

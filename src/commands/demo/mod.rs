@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
 use crate::commands::demo::chapters::{Chapter, chapters};
 use crate::commands::demo::performance::{Performance, completion, completions, perform, without_moves};
 use crate::commands::demo::scene::{BEGIN, Scene};

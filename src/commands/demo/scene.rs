@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::engine::{End, Event, Rules};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 use crate::settings::Settings;
 use crate::simulate::{Delays, Incident, Saving, Site, When, World};
-use crate::spec;
 
 const CLUSTER: &str = include_str!("cluster.yaml");
 const JOBS: &str = include_str!("jobs.yaml");
@@ -44,10 +44,10 @@ impl Scene {
     /// # Errors
     /// Never, unless its own texts are wrong.
     pub(super) fn new(settings: &Settings, seed: u64) -> Result<Self, Failure> {
-        let wrong = |problems: spec::Problems| Failure::from_error(Exit::Internal, &problems);
+        let wrong = |problems: formats::Problems| Failure::from_error(Exit::Internal, &problems);
         Ok(Self {
-            cluster: spec::cluster::parse(CLUSTER).map_err(wrong)?,
-            jobs: spec::jobs::parse(JOBS).map_err(wrong)?,
+            cluster: formats::cluster::parse(CLUSTER).map_err(wrong)?,
+            jobs: formats::jobs::parse(JOBS).map_err(wrong)?,
             seed,
             defaults: settings.jobs.clone(),
             network: settings.network,

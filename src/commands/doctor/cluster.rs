@@ -130,7 +130,7 @@ fn limits(partition: &PartitionLimits) -> String {
 mod tests {
     use super::super::check::Level;
     use super::*;
-    use crate::spec::cluster::parse;
+    use crate::formats::cluster::parse;
 
     fn found(yaml: &str) -> Vec<String> {
         let cluster = parse(yaml).expect("a cluster");

@@ -9,11 +9,11 @@ mod state;
 use serde_json::{Value, json};
 
 use self::check::{Check, Level};
+use crate::app::context::{Context, Format};
+use crate::app::input::printed_cluster;
+use crate::app::permissions::associations;
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::input::printed_cluster;
-use crate::commands::permissions::associations;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{Origin, SettingsProblem, process_environment};

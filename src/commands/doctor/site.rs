@@ -5,10 +5,10 @@ use std::time::Duration;
 use chrono::NaiveDateTime;
 
 use super::check::Check;
+use crate::formats::duration_text;
 use crate::model::Seconds;
 use crate::slurm::CommandError;
 use crate::slurm::site::{Config, release};
-use crate::spec::duration_text;
 
 /// The oldest release whose output hsched asks for by name.
 const OLDEST: (u32, u32) = (22, 5);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::check::Check;
 use super::counted;
-use crate::commands::context::Context;
-use crate::commands::state;
+use crate::app::context::Context;
+use crate::app::state;
 use crate::live::{Reported, reported};
 use crate::model::Bytes;
 use crate::store::{Inspection, Place, StateError};

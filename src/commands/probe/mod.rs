@@ -1,26 +1,23 @@
 //! `hsched probe`: short jobs that measure how fast jobs are where nobody knows.
 
-mod round;
-mod wanted;
-
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::app::context::{Context, Format};
+use crate::app::input::{self, Seen};
+use crate::app::offer::keep_partitions;
+use crate::app::probing::{Found, Prober};
+use crate::app::wanted::{Wanted, wanted};
+use crate::app::{speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::context::{Context, Format};
-use crate::commands::input::{self, Seen};
-use crate::commands::offer::keep_partitions;
-use crate::commands::probe::round::{Found, Prober};
-use crate::commands::probe::wanted::{Wanted, wanted};
-use crate::commands::{speeds, submission};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::live::Interrupts;
 use crate::model::{Cluster, Job, Seconds};
 use crate::policy::Problem;
 use crate::slurm::sinfo;
-use crate::spec;
 use crate::throughput::Cache;
 use crate::ui::{Align, Table};
 
@@ -84,7 +81,7 @@ impl Args {
         let mut jobs = input::jobs(&input::text(&self.jobs)?, &self.jobs)?;
         if let Some(name) = self.names.iter().find(|name| jobs.iter().all(|job| job.name.as_str() != *name)) {
             let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the job file"));
-            let near = spec::nearest(name, jobs.iter().map(|job| job.name.as_str()));
+            let near = formats::nearest(name, jobs.iter().map(|job| job.name.as_str()));
             return Err(match near {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
                 None => failure,
@@ -167,6 +164,6 @@ impl Args {
 }
 
 fn minutes(text: &str) -> Result<Seconds, String> {
-    let time = spec::parse_duration(text).map_err(|error| error.to_string())?;
+    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
     if time.0 >= 60.0 { Ok(time) } else { Err("must be a minute or more".into()) }
 }

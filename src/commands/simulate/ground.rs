@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::commands::context::Context;
-use crate::commands::input::{self, ClusterArgs, Seen};
-use crate::commands::offer::keep_partitions;
-use crate::commands::speeds::SpeedArgs;
+use crate::app::context::Context;
+use crate::app::input::{self, ClusterArgs, Seen};
+use crate::app::offer::keep_partitions;
+use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Cluster, Holdings};

@@ -9,21 +9,21 @@ use std::sync::Arc;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::app::context::Context;
+use crate::app::input::ClusterArgs;
+use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, print};
-use crate::commands::context::Context;
-use crate::commands::input::ClusterArgs;
 use crate::commands::simulate::ground::ground;
 use crate::commands::simulate::output::{EventFile, Format, results};
 use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
-use crate::commands::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::Seconds;
 use crate::policy::{self, Parameters, Repacking};
 use crate::replay::{Incidents, Loses, Options, Record};
 use crate::settings::Flag;
-use crate::spec;
 
 /// Simulate policies on a trace of jobs that come and go: what they would do to your week
 ///
@@ -149,7 +149,7 @@ impl Args {
 }
 
 fn duration(text: &str) -> Result<Seconds, String> {
-    spec::parse_duration(text).map_err(|error| error.to_string())
+    formats::parse_duration(text).map_err(|error| error.to_string())
 }
 
 fn positive(text: &str) -> Result<Seconds, String> {
@@ -159,6 +159,6 @@ fn positive(text: &str) -> Result<Seconds, String> {
 
 /// Returns the error of estimates that a command line gives.
 fn noise(text: &str) -> Result<f64, String> {
-    let number = spec::parse_number(text).map_err(|error| error.to_string())?;
+    let number = formats::parse_number(text).map_err(|error| error.to_string())?;
     if (0.0..1.0).contains(&number) { Ok(number) } else { Err("must be at least 0 and below 1".to_owned()) }
 }

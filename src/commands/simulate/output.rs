@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::app::context::Context;
 use crate::commands::cli::{json_text, print};
-use crate::commands::context::Context;
 use crate::commands::simulate::sweep::{Cell, Run};
 use crate::error::Failure;
 use crate::exit::Exit;

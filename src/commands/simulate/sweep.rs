@@ -8,10 +8,10 @@ use std::thread;
 use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::Seconds;
 use crate::policy::{self, Parameters, PolicyError};
 use crate::replay::{Event, Hooks, Options, Record, ReplayError, Trace, replay};
-use crate::spec;
 use crate::ui::Progress;
 
 /// What is varied, with its values.
@@ -62,7 +62,7 @@ impl Axis {
             "noise" => Ok(Self::Noise(numbers(values, 0.0..=0.999)?)),
             "seed" => Ok(Self::Seed(whole_numbers(values)?)),
             "restart-cost" => {
-                let duration = |text| spec::parse_duration(text).map_err(|error| error.to_string());
+                let duration = |text| formats::parse_duration(text).map_err(|error| error.to_string());
                 Ok(Self::RestartCost(values.split(',').map(duration).collect::<Result<_, _>>()?))
             }
             _ => Err(format!("{name:?} cannot be varied; load, seed, restart-cost and noise can")),
@@ -81,7 +81,7 @@ impl Axis {
 
 fn numbers(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<Vec<f64>, String> {
     let number = |part: &str| {
-        let number = spec::parse_number(part).map_err(|error| error.to_string())?;
+        let number = formats::parse_number(part).map_err(|error| error.to_string())?;
         let wrong = || format!("must be from {} to {}, got {part}", range.start(), range.end());
         range.contains(&number).then_some(number).ok_or_else(wrong)
     };
@@ -89,7 +89,7 @@ fn numbers(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<Vec<f64>,
 }
 
 fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
-    let number = |part: &str| spec::parse_whole(part, 0..=u64::MAX).map_err(|error| error.to_string());
+    let number = |part: &str| formats::parse_whole(part, 0..=u64::MAX).map_err(|error| error.to_string());
     let mut all = Vec::new();
     for part in text.split(',') {
         match part.split_once("..") {

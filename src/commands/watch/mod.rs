@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::app::context::{Context, Format};
+use crate::app::policy_args::PolicyArgs;
+use crate::app::speeds::EstimateArgs;
+use crate::app::state;
 use crate::commands::cli::Subcommand;
-use crate::commands::context::{Context, Format};
-use crate::commands::policy_args::PolicyArgs;
-use crate::commands::speeds::EstimateArgs;
-use crate::commands::state;
 use crate::commands::watch::turns::Watch;
 use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::policy::{Moves, Replanning};
 use crate::settings::Flag;
-use crate::spec;
 use crate::store::{StateDir, StateError};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
@@ -117,7 +117,7 @@ impl Args {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let time = spec::parse_duration(text).map_err(|error| error.to_string())?;
+    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
     let duration = Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())?;
     if duration.is_zero() { Err("must be above 0".into()) } else { Ok(duration) }
 }

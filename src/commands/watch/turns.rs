@@ -7,18 +7,18 @@ use std::time::Duration;
 use chrono::Local;
 use serde_json::json;
 
+use crate::app::context::{Context, Format};
+use crate::app::state::{self, Opened, live_failure};
 use crate::clock::Clock;
 use crate::commands::cli::print;
-use crate::commands::context::{Context, Format};
-use crate::commands::state::{self, Opened, live_failure};
 use crate::commands::watch::Args;
 use crate::engine::{self, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, JobName, Seconds, Time};
 use crate::policy::Budget;
-use crate::spec;
 use crate::store::wish_ids;
 use crate::ui::{Progress, Story, duration, merged_story, status_table};
 
@@ -184,7 +184,7 @@ impl<'a> Watch<'a> {
             if wished {
                 continue;
             }
-            let seconds = spec::duration_text(Seconds(pause.as_secs_f64()));
+            let seconds = formats::duration_text(Seconds(pause.as_secs_f64()));
             let _status = Progress::start(format!("{summary}; next turn in {seconds}"));
             if self.context.terminal.loses_reader_within(pause) {
                 // As `head` does it: whoever read it has seen enough.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::file::SpeedFileError;
+use crate::formats;
 use crate::model::{GpuType, Precision, Seconds, Speed};
-use crate::spec;
 use crate::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
 
 /// A record with what it is a record of.
@@ -92,7 +92,7 @@ impl RecordRow {
         };
         let precision = self.precision.map(precision).transpose()?;
         for text in [&model, &self.contributor] {
-            spec::jobs::label(text).map_err(|error| wrong(&format!("its name or contributor {error}")))?;
+            formats::jobs::label(text).map_err(|error| wrong(&format!("its name or contributor {error}")))?;
         }
         let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("that is not a GPU type"))?;
         let stated =

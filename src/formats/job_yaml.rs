@@ -67,7 +67,7 @@ fn size(bytes: Bytes) -> String {
 mod tests {
     use insta::assert_snapshot;
 
-    use crate::spec::jobs::{parse, to_yaml};
+    use crate::formats::jobs::{parse, to_yaml};
 
     #[test]
     fn what_is_the_default_is_not_written() {

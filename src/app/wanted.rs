@@ -10,7 +10,7 @@ use crate::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusabl
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     pub job: Job,
     pub gpu_type: GpuType,
     /// Local batches, the largest first: one or two.
@@ -20,7 +20,7 @@ pub(super) struct Wanted {
 /// Returns the speeds that are to be measured: of every job on every GPU type that it may use, where neither the
 /// cache nor the job file has one, estimated or not; with `all` also where only the job file has. Jobs of one model
 /// need one probe.
-pub(super) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<Wanted> {
+pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<Wanted> {
     let speeds = ThroughputMatrix::new(jobs, types, cache, Estimates::Off);
     let mut seen = BTreeSet::new();
     let mut wanted = Vec::new();
@@ -56,7 +56,7 @@ fn batches(job: &Job, gpu_type: &GpuType) -> Vec<u64> {
 }
 
 impl Wanted {
-    pub(super) fn key(&self) -> SpeedKey {
+    pub(crate) fn key(&self) -> SpeedKey {
         let Job { model, precision, .. } = &self.job;
         SpeedKey { model: model.clone(), gpu_type: self.gpu_type.clone(), precision: *precision }
     }
@@ -64,7 +64,7 @@ impl Wanted {
     /// Returns the short job that measures a batch: its owner's command on one GPU, for one epoch or `limit`.
     ///
     /// `checkpoints` is where it may save: never where the job itself does.
-    pub(super) fn probe(&self, batch: u64, limit: Seconds, checkpoints: &Path) -> Result<Job, Failure> {
+    pub(crate) fn probe(&self, batch: u64, limit: Seconds, checkpoints: &Path) -> Result<Job, Failure> {
         let bad = |message: String| Failure::new(Exit::BadInput, message);
         let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let place: String = self.gpu_type.as_str().chars().map(legal).collect();
@@ -100,7 +100,7 @@ impl Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec;
+    use crate::formats;
 
     fn jobs(more: &str) -> Vec<Job> {
         let text = format!(
@@ -108,7 +108,7 @@ mod tests {
              throughput: {{v100: 50}}, command: [x]{more}}}\n  - {{name: b, model: m, samples_per_epoch: 1000, \
              epochs: 9, global_batch: 100, model_size: 0, throughput: {{v100: 50}}, command: [x]}}\n"
         );
-        spec::jobs::parse(&text).expect("jobs")
+        formats::jobs::parse(&text).expect("jobs")
     }
 
     fn check(more: &str, all: bool, expected: &[(&str, &[u64])]) {

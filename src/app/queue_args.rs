@@ -4,7 +4,7 @@ use crate::settings::Flag;
 
 /// Account, partition and quality of service.
 #[derive(Debug, clap::Args)]
-pub(super) struct QueueArgs {
+pub(crate) struct QueueArgs {
     /// Slurm account.
     #[arg(long)]
     account: Option<String>,
@@ -18,7 +18,7 @@ pub(super) struct QueueArgs {
 
 impl QueueArgs {
     /// Returns the settings that the flags give.
-    pub(super) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<Flag> {
         let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
         named.into_iter().filter_map(|(key, value)| Flag::of_key(key, value.as_deref())).collect()
     }

@@ -142,8 +142,8 @@ fn target_json(target: &Target) -> Value {
 mod tests {
     use proptest::prelude::*;
 
+    use crate::formats::jobs;
     use crate::model::{Command, Job};
-    use crate::spec::jobs;
 
     /// Texts that trip writers and readers of YAML and JSON.
     const NASTY: &str = "[a-z0-9:#'\"{}\\[\\],&*!|>%@`~ =\\\\-]{1,20}|\\PC{1,12}|(- |null|true|1e3|<<|~)";

@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::commands::context::Context;
+use crate::app::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::live::HELPER;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
-use crate::slurm::saved::{self, Columns, Saved};
+use crate::saved::{self, Columns, Saved};
 use crate::slurm::{self, QueuedJob, sinfo, squeue};
-use crate::spec;
 
 /// What some editors and shells put before the text of a file: the byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -26,7 +26,7 @@ const LENGTH_LIMIT: u64 = 256 << 20;
 
 /// Where the cluster comes from.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
-pub(super) struct ClusterArgs {
+pub(crate) struct ClusterArgs {
     /// Read a cluster file instead of asking Slurm.
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
@@ -45,19 +45,19 @@ pub(super) struct ClusterArgs {
 
 impl ClusterArgs {
     /// Returns whether Slurm is asked.
-    pub(super) fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.cluster.is_none() && self.from.is_none()
     }
 
     /// Returns the flag that names a file, and the file.
-    pub(super) fn flag(&self) -> Option<(&'static str, &Path)> {
+    pub(crate) fn flag(&self) -> Option<(&'static str, &Path)> {
         let cluster = self.cluster.as_deref().map(|path| ("--cluster", path));
         cluster.or(self.from.as_deref().map(|path| ("--from", path)))
     }
 }
 
 /// A cluster with what was odd about it, for people.
-pub(super) struct Seen {
+pub(crate) struct Seen {
     pub cluster: Cluster,
     pub notes: Vec<String>,
 }
@@ -68,7 +68,7 @@ pub(super) struct Seen {
 ///
 /// # Errors
 /// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
-pub(super) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Failure> {
+pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Failure> {
     let seen = match (&args.cluster, &args.from) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
         (None, Some(path)) => saved_cluster(path, args.columns.as_ref())?,
@@ -81,7 +81,7 @@ pub(super) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Fai
 ///
 /// # Errors
 /// When the text is none of `sinfo`.
-pub(super) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, Failure> {
+pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, Failure> {
     let (cluster, mut notes) =
         sinfo::parse(printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     if cluster.nodes.is_empty() {
@@ -99,7 +99,7 @@ fn completed(mut seen: Seen, context: &Context) -> Seen {
 }
 
 /// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes.
-pub(super) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
+pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
     let notes = slurm::name_types(cluster, &context.settings.untyped_gpus);
     for node in &mut cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
@@ -108,7 +108,7 @@ pub(super) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> 
 }
 
 fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {
-    let cluster = spec::cluster::parse(text)
+    let cluster = formats::cluster::parse(text)
         .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
     Ok(Seen { cluster, notes: Vec::new() })
 }
@@ -129,7 +129,7 @@ fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure
     };
     let (cluster, said) = match saved::read(&text, columns) {
         Ok(Saved::ClusterFile) => return cluster_file(&text, path),
-        Ok(Saved::Inventory(json)) => spec::inventory::parse(&json).map_err(|error| wrong(&error))?,
+        Ok(Saved::Inventory(json)) => formats::inventory::parse(&json).map_err(|error| wrong(&error))?,
         Ok(Saved::Printed(cluster, notes)) => (cluster, notes),
         Err(error) if error.is_of_another_kind() => return Err(wrong(&error).hint(saved::READABLE)),
         Err(error) => return Err(wrong(&error)),
@@ -148,7 +148,7 @@ fn utf16(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// When Slurm does not answer.
-pub(super) fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
+pub(crate) fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
     let printed = context.ask(&squeue::command())?;
     squeue::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))
 }
@@ -157,15 +157,15 @@ pub(super) fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), 
 ///
 /// # Errors
 /// All problems of the file (exit 78).
-pub(super) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
-    spec::jobs::parse(text).map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))
+pub(crate) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
+    formats::jobs::parse(text).map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))
 }
 
 /// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.
 ///
 /// # Errors
 /// When a file of that directory cannot be read.
-pub(super) fn template(context: &Context) -> Result<Template, Failure> {
+pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     let mut template = Template::default();
     let Some(directory) = &context.settings.templates else { return Ok(template) };
     if !directory.is_dir() {
@@ -190,7 +190,7 @@ pub(super) fn template(context: &Context) -> Result<Template, Failure> {
 ///
 /// # Errors
 /// When it cannot be read, is too long or is no UTF-8 (exit 78).
-pub(super) fn text(path: &Path) -> Result<String, Failure> {
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes(path)?).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
         Failure::new(Exit::BadInput, format!("{}: line {line} is not UTF-8 text", name(path)))
@@ -222,6 +222,6 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Returns how messages name the file.
-pub(super) fn name(path: &Path) -> String {
+pub(crate) fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }

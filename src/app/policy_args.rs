@@ -13,7 +13,7 @@ use crate::policy::{self, JpsParameters, Objective, OptimalParameters, Parameter
 /// A policy, its parameters and what it is to minimise.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
-pub(super) struct PolicyArgs {
+pub(crate) struct PolicyArgs {
     /// Policy that places the jobs. All but optimal use every GPU that the jobs can use.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
           value_parser = PolicyName)]
@@ -74,7 +74,7 @@ impl PolicyArgs {
     ///
     /// # Errors
     /// Never for a name that the command line takes.
-    pub(super) fn find(&self, name: &str, replanning: Replanning) -> Result<Box<dyn Policy>, Failure> {
+    pub(crate) fn find(&self, name: &str, replanning: Replanning) -> Result<Box<dyn Policy>, Failure> {
         let Self { alpha, beta, samples, use_all, .. } = *self;
         let parameters = Parameters {
             jps: JpsParameters { alpha, beta, samples },
@@ -87,7 +87,7 @@ impl PolicyArgs {
     }
 
     /// Returns the flags that say it, without those that have their usual values: `--policy jps --alpha 0.5`.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let usual = Self::usual();
         let mut words = vec![format!("--policy {}", self.policy)];
         let mut say = |differs: bool, flag: &str, value: String| {
@@ -105,7 +105,7 @@ impl PolicyArgs {
     }
 
     /// Returns whether anything was chosen.
-    pub(super) fn says_something(&self) -> bool {
+    pub(crate) fn says_something(&self) -> bool {
         *self != Self::usual()
     }
 
@@ -119,7 +119,7 @@ impl PolicyArgs {
     }
 
     /// Returns what is to be minimised.
-    pub(super) fn objective(&self) -> Objective {
+    pub(crate) fn objective(&self) -> Objective {
         let named = Objective::NAMES.iter().find(|(name, _)| *name == self.objective);
         named.map_or_else(Objective::default, |&(_, objective)| objective)
     }

@@ -14,7 +14,7 @@ use crate::slurm::{CommandError, CommandLine, System, read, site};
 use crate::ui::{Progress, Terminal, TerminalKind};
 
 /// A command's surroundings.
-pub(super) struct Context {
+pub(crate) struct Context {
     pub settings: Settings,
     /// What is wrong in the settings and left out of them; only commands that ask for it get so far.
     pub wrong_settings: Option<SettingsProblems>,
@@ -29,7 +29,7 @@ pub(super) struct Context {
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// Human-readable text.
     #[default]
     Table,
@@ -42,7 +42,7 @@ impl Context {
     ///
     /// # Errors
     /// When a setting is wrong or the current directory is gone.
-    pub(super) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();
         let directory =
@@ -74,7 +74,7 @@ impl Context {
     }
 
     /// Returns Slurm's configuration; `None` where it does not tell. Asks once.
-    pub(super) fn config(&self) -> Option<&site::Config> {
+    pub(crate) fn config(&self) -> Option<&site::Config> {
         if let Some(known) = self.config.get() {
             return known.as_ref();
         }
@@ -90,7 +90,7 @@ impl Context {
     }
 
     /// Returns what Slurm calls its cluster; `None` where it does not tell.
-    pub(super) fn cluster_name(&self) -> Option<String> {
+    pub(crate) fn cluster_name(&self) -> Option<String> {
         self.config()?.get("ClusterName").map(str::to_owned)
     }
 
@@ -98,24 +98,24 @@ impl Context {
     ///
     /// # Errors
     /// When Slurm is missing or does not answer (exit 69), or the command fails.
-    pub(super) fn ask(&self, command: &CommandLine) -> Result<String, Failure> {
+    pub(crate) fn ask(&self, command: &CommandLine) -> Result<String, Failure> {
         let answer = read(&self.slurm, command, &|pause| self.clock.sleep(pause));
         answer.map(|output| output.stdout).map_err(|error| slurm_failure(&error))
     }
 
     /// Writes a warning for people: something is wrong, but the command goes on.
-    pub(super) fn warn(&self, warning: &str) {
+    pub(crate) fn warn(&self, warning: &str) {
         self.terminal.say(&format!("warning: {warning}"));
     }
 
     /// Writes a note for people.
-    pub(super) fn note(&self, note: &str) {
+    pub(crate) fn note(&self, note: &str) {
         self.terminal.say(&format!("note: {note}"));
     }
 }
 
 /// Returns the failure that a Slurm command's error is for the user.
-pub(super) fn slurm_failure(error: &CommandError) -> Failure {
+pub(crate) fn slurm_failure(error: &CommandError) -> Failure {
     let exit = if error.is_without_slurm() { Exit::SlurmUnavailable } else { Exit::Failed };
     let failure = Failure::from_error(exit, error);
     match error {

@@ -79,26 +79,26 @@ pub fn jobs(types: &[GpuType]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec;
+    use crate::formats;
 
     #[test]
     fn the_job_file_is_valid_and_so_is_every_key_uncommented() {
         let names = ["a100_3g.20gb", "1080", "no", "1e3", "H100+"];
         let types: Vec<GpuType> = names.iter().map(|name| GpuType::new(name).expect("a type")).collect();
         let text = jobs(&types);
-        let read = spec::jobs::parse(&text).expect("jobs");
+        let read = formats::jobs::parse(&text).expect("jobs");
         assert!(types.iter().all(|own| read[0].throughput.contains_key(own)), "{text}");
         let commented: Vec<&str> = text.lines().filter(|line| line.starts_with("    #")).collect();
         assert!(commented.len() > 15, "{text}");
         for line in &commented {
             let changed = text.replace(line, &line.replacen('#', "", 1));
-            spec::jobs::parse(&changed).unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
+            formats::jobs::parse(&changed).unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
         }
     }
 
     #[test]
     fn the_example_cluster_has_its_types() {
-        let cluster = spec::cluster::parse(CLUSTER).expect("a cluster");
+        let cluster = formats::cluster::parse(CLUSTER).expect("a cluster");
         let mut types: Vec<String> = cluster
             .nodes
             .iter()

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::commands::context::Context;
-use crate::commands::state;
+use crate::app::context::Context;
+use crate::app::state;
 use crate::engine::State;
 use crate::live::absolute;
 use crate::model::Job;
 use crate::store::StateDir;
 
 /// Says which jobs would save over each other: those given, and others that have not ended.
-pub(super) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
+pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
     // A state that cannot be read is an error of whoever is about to write it.
     let rules = state::rules(context);
     let known = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
@@ -35,7 +35,7 @@ pub(super) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
 }
 
 /// Says which jobs have a directory that is not here; it may be there on the nodes.
-pub(super) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
+pub(crate) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
     for job in jobs {
         let workdir = workdir(context, job);
         if !workdir.is_dir() {

@@ -4,9 +4,9 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::app::context::{Context, slurm_failure};
+use crate::app::{input, wishes};
 use crate::clock::Clock;
-use crate::commands::context::{Context, slurm_failure};
-use crate::commands::{input, wishes};
 use crate::engine::{Event, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When there is none because no home directory is known.
-pub(super) fn root(context: &Context) -> Result<PathBuf, Failure> {
+pub(crate) fn root(context: &Context) -> Result<PathBuf, Failure> {
     let directory = context.settings.state_dir.clone();
     directory.map(|path| absolute(&context.directory, path)).ok_or_else(|| {
         Failure::new(Exit::BadInput, "no state directory: HOME is not set")
@@ -40,7 +40,7 @@ pub(super) fn root(context: &Context) -> Result<PathBuf, Failure> {
 ///
 /// # Errors
 /// When it is still held, or cannot be made.
-pub(super) fn open(context: &Context) -> Result<StateDir, Failure> {
+pub(crate) fn open(context: &Context) -> Result<StateDir, Failure> {
     open_within(context, PATIENCE)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn open(context: &Context) -> Result<StateDir, Failure> {
 ///
 /// # Errors
 /// When it cannot be made.
-pub(super) fn open_at_once(context: &Context) -> Result<Option<StateDir>, Failure> {
+pub(crate) fn open_at_once(context: &Context) -> Result<Option<StateDir>, Failure> {
     match open_within(context, AT_ONCE) {
         Err(failure) if failure.exit == Exit::Locked => Ok(None),
         other => other.map(Some),
@@ -72,12 +72,12 @@ fn open_within(context: &Context, patience: Duration) -> Result<StateDir, Failur
 ///
 /// # Errors
 /// When the system has no random numbers.
-pub(super) fn new_run(context: &Context) -> Result<String, Failure> {
+pub(crate) fn new_run(context: &Context) -> Result<String, Failure> {
     new_run_id(context.clock.now()).map_err(|error| failure(&error))
 }
 
 /// A state that may be changed.
-pub(super) struct Opened<'a> {
+pub(crate) struct Opened<'a> {
     pub state: State,
     pub ledger: Ledger<'a>,
     /// What has happened by the wishes that were taken in, and by a look at Slurm for them; it is written down.
@@ -89,7 +89,7 @@ pub(super) struct Opened<'a> {
 ///
 /// # Errors
 /// When a file there cannot be used, or its jobs are on another cluster than this Slurm's.
-pub(super) fn ledger<'a>(
+pub(crate) fn ledger<'a>(
     context: &Context,
     directory: &'a StateDir,
     rules: &Rules,
@@ -106,7 +106,7 @@ pub(super) fn ledger<'a>(
 }
 
 /// Returns the engine's rules as the settings say, without moves.
-pub(super) fn rules(context: &Context) -> Rules {
+pub(crate) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
         defaults: settings.jobs.clone(),
@@ -124,7 +124,7 @@ pub(super) fn rules(context: &Context) -> Rules {
 ///
 /// # Errors
 /// When a template cannot be read or no state directory is known.
-pub(super) fn site(context: &Context, sbatch: &[String]) -> Result<Site, Failure> {
+pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<Site, Failure> {
     Ok(Site {
         defaults: context.settings.jobs.clone(),
         template: input::template(context)?,
@@ -135,13 +135,13 @@ pub(super) fn site(context: &Context, sbatch: &[String]) -> Result<Site, Failure
 }
 
 /// Adds what a cluster itself does not say; returns notes.
-pub(super) fn complete(context: &Context, cluster: &mut Cluster) -> Vec<String> {
+pub(crate) fn complete(context: &Context, cluster: &mut Cluster) -> Vec<String> {
     input::complete(cluster, context)
 }
 
 /// What a look at the queue has brought.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     pub at: Time,
     /// What has happened since the last look; the state has taken it in, and is not written down yet.
     pub events: Vec<Event>,
@@ -152,7 +152,7 @@ pub(super) struct Seen {
 ///
 /// # Errors
 /// When Slurm does not answer (exit 69) or prints nonsense.
-pub(super) fn catch_up(
+pub(crate) fn catch_up(
     context: &Context,
     world: &SlurmWorld<'_>,
     state: &mut State,
@@ -169,14 +169,14 @@ pub(super) fn catch_up(
 }
 
 /// Returns the present moment.
-pub(super) fn now(context: &Context) -> Time {
+pub(crate) fn now(context: &Context) -> Time {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
     let seconds = context.clock.now().timestamp_millis() as f64 / 1000.0;
     Time(seconds)
 }
 
 /// Returns the failure of a state that cannot be used.
-pub(super) fn failure(error: &StateError) -> Failure {
+pub(crate) fn failure(error: &StateError) -> Failure {
     let exit = match error {
         StateError::Locked { .. } => Exit::Locked,
         StateError::Damaged { .. }
@@ -250,13 +250,13 @@ fn lost(failure: Failure, path: &Path, older: bool) -> Failure {
 }
 
 /// Returns a failure that says first what it has left undone.
-pub(super) fn undone(mut failure: Failure, what: &str) -> Failure {
+pub(crate) fn undone(mut failure: Failure, what: &str) -> Failure {
     failure.hints.insert(0, what.to_owned());
     failure
 }
 
 /// Returns the failure of a fault between hsched and the cluster.
-pub(super) fn live_failure(error: &LiveError) -> Failure {
+pub(crate) fn live_failure(error: &LiveError) -> Failure {
     match error {
         LiveError::Slurm(error) => slurm_failure(error),
         LiveError::State(error) => failure(error),

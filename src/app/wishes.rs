@@ -1,8 +1,8 @@
 //! Wishes of `add` and `cancel`: left while another hsched holds the lock, taken in by whoever holds it next.
 
-use crate::commands::context::Context;
-use crate::commands::state::{self, Seen};
-use crate::commands::submission::in_queue;
+use crate::app::context::Context;
+use crate::app::state::{self, Seen};
+use crate::app::submission::in_queue;
 use crate::engine::{Event, Phase, Rules, State, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -12,14 +12,14 @@ use crate::slurm::QueuedJob;
 use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
 
 /// What is said of a wish that was left.
-pub(super) const LEFT: &str =
+pub(crate) const LEFT: &str =
     "another hsched holds the state directory: hsched watch carries this out on its next turn";
 
 /// Leaves a wish for who holds the lock next.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
+pub(crate) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
     let left = Wish::leave(&state::root(context)?, state::now(context), wanted);
     left.map(drop).map_err(|error| state::failure(&error))
 }
@@ -28,7 +28,7 @@ pub(super) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When a file cannot be used.
-pub(super) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failure> {
+pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
     let Peeked { mut state, wishes, .. } = peeked;
     for wish in &wishes {
@@ -41,7 +41,7 @@ pub(super) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failur
 ///
 /// # Errors
 /// When the state cannot be written or Slurm prints nonsense. Where Slurm does not answer, wishes that need it wait.
-pub(super) fn take_in(
+pub(crate) fn take_in(
     context: &Context,
     directory: &StateDir,
     (state, ledger): (&mut State, &mut Ledger<'_>),
@@ -78,7 +78,7 @@ pub(super) fn take_in(
 }
 
 /// Shows in a state, for people, what is wanted and was not taken in yet.
-pub(super) fn show(state: &mut State, wishes: &[Wish], rules: &Rules) {
+pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules) {
     for wish in wishes {
         for event in wish.wanted.events() {
             let (name, what) = match &event {

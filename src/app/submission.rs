@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::commands::answered::{Answer, Answered};
-use crate::commands::context::Context;
-use crate::commands::planning::Planned;
-use crate::commands::sbatch_options::refuse_options;
-use crate::commands::state::{self, Opened, Seen};
+use crate::app::answered::{Answer, Answered};
+use crate::app::context::Context;
+use crate::app::planning::Planned;
+use crate::app::sbatch_options::refuse_options;
+use crate::app::state::{self, Opened, Seen};
 use crate::engine::{
     Action, Beginning, Event, Intent, Keeper, Run, State, SubmissionKey, Update, apply, carry_out,
 };
@@ -21,7 +21,7 @@ use crate::store::{StateError, run_folder};
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish<'a> {
+pub(crate) struct Wish<'a> {
     pub run: &'a str,
     /// Places in the plan of the jobs to submit.
     pub chosen: &'a [usize],
@@ -35,7 +35,7 @@ pub(super) struct Wish<'a> {
 }
 
 /// What came of all submissions.
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     pub folder: PathBuf,
     pub answers: Vec<Answered>,
 }
@@ -44,7 +44,7 @@ pub(super) struct Outcome {
 ///
 /// # Errors
 /// When an option for sbatch would lose the job.
-pub(super) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Result<Run, Failure> {
+pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Result<Run, Failure> {
     let own = wish.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
     refuse_options(wish.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
     let mut file = planned.file.clone();
@@ -64,7 +64,7 @@ pub(super) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Resul
 ///
 /// # Errors
 /// When a template is wrong or the site cannot start such a placement.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     context: &Context,
     run: &Run,
     wish: Wish<'_>,
@@ -96,7 +96,7 @@ pub(super) fn prepare(
 /// # Errors
 /// When nothing was submitted: a job is in the queue already, the state cannot be written, Slurm does not
 /// answer.
-pub(super) fn submit(
+pub(crate) fn submit(
     context: &Context,
     mut run: Run,
     planned: &Planned,
@@ -188,7 +188,7 @@ fn beginnings(added: &[Event], state: &State) -> BTreeMap<JobName, Beginning> {
 }
 
 /// Returns a job with what only this command line knows of it, so that a later submission is the same.
-pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
+pub(crate) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     let mut job = job.clone();
     let launch = &mut job.launch;
     let workdir = absolute(&context.directory, launch.workdir.as_deref().unwrap_or("."));
@@ -204,7 +204,7 @@ pub(super) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
 }
 
 /// Marks the jobs of a run as about to be submitted; those that have epochs behind them go on from there.
-pub(super) fn mark_submitted(state: &mut State, run: &mut Run, at: Time) {
+pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time) {
     for place in 0..run.submissions.len() {
         let job = run.submissions[place].job;
         let Some(tracked) = state.find_mut(&run.jobs[job].name) else { continue };
@@ -239,7 +239,7 @@ fn forget_refused(
 }
 
 /// Jobs that are not to be submitted, for Slurm has them or may have them.
-pub(super) struct Twice {
+pub(crate) struct Twice {
     /// Which, and as what.
     pub jobs: String,
     /// Slurm's numbers of those that the state does not know: it was lost, or another one submitted them.
@@ -253,7 +253,7 @@ impl Twice {
     }
 
     /// Returns the command that cancels them.
-    pub(super) fn cancel(&self) -> String {
+    pub(crate) fn cancel(&self) -> String {
         if self.is_known() {
             return "hsched cancel".to_owned();
         }
@@ -263,7 +263,7 @@ impl Twice {
 }
 
 /// Returns which of the jobs Slurm has or may have: nothing is ever submitted twice.
-pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Option<Twice> {
+pub(crate) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Option<Twice> {
     let active = |queued: &&QueuedJob| !queued.state.is_final();
     let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
@@ -289,7 +289,7 @@ pub(super) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
 
 impl Outcome {
     /// Returns the exit code: 4 when some were submitted and others not.
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         let submitted = |own: &&Answered| matches!(own.answer, Answer::Submitted(_));
         let count = self.answers.iter().filter(submitted).count();
         let unreachable = self.answers.iter().any(|own| matches!(own.answer, Answer::Unreachable(_)));

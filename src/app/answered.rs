@@ -7,7 +7,7 @@ use crate::model::{JobId, JobName};
 
 /// What came of a job's submission.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Submitted(JobId),
     Refused(String),
     /// sbatch gave no clear answer, and the queue does not show the job.
@@ -17,14 +17,14 @@ pub(super) enum Answer {
 
 /// What came of a job's submission, and where the job begins.
 #[derive(Clone, Debug)]
-pub(super) struct Answered {
+pub(crate) struct Answered {
     pub job: JobName,
     pub answer: Answer,
     pub beginning: Beginning,
 }
 
 impl Answer {
-    pub(super) fn of(answer: &engine::Answer) -> Self {
+    pub(crate) fn of(answer: &engine::Answer) -> Self {
         match answer {
             engine::Answer::Submitted { job_id } => Self::Submitted(*job_id),
             engine::Answer::Refused { message } | engine::Answer::Deferred { message } => {
@@ -39,7 +39,7 @@ impl Answer {
         }
     }
 
-    pub(super) fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Submitted(_) => "submitted",
             Self::Refused(_) => "refused",
@@ -48,14 +48,14 @@ impl Answer {
         }
     }
 
-    pub(super) fn job_id(&self) -> Option<String> {
+    pub(crate) fn job_id(&self) -> Option<String> {
         match self {
             Self::Submitted(job_id) => Some(job_id.to_string()),
             _ => None,
         }
     }
 
-    pub(super) fn message(&self) -> Option<&str> {
+    pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::Refused(message) | Self::Unknown(message) | Self::Unreachable(message) => Some(message),
             Self::Submitted(_) => None,

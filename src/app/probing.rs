@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::app::context::Context;
+use crate::app::sbatch_options::refuse_options;
+use crate::app::state::{self, Opened, live_failure};
+use crate::app::wanted::Wanted;
+use crate::app::{speeds, submission};
 use crate::clock::Clock;
-use crate::commands::context::Context;
-use crate::commands::probe::wanted::Wanted;
-use crate::commands::sbatch_options::refuse_options;
-use crate::commands::state::{self, Opened, live_failure};
-use crate::commands::{speeds, submission};
 use crate::engine::{
     Action, Event, Intent, Keeper, News, Outcome, Phase, Run, State, SubmissionKey, Timed, Tracked, Update,
     World, apply, carry_out, notice,
@@ -35,7 +35,7 @@ const TICK: Duration = Duration::from_millis(100);
 const BUDGET: Duration = Duration::from_secs(1);
 
 /// What rounds need.
-pub(super) struct Prober<'a> {
+pub(crate) struct Prober<'a> {
     pub context: &'a Context,
     pub cluster: &'a Cluster,
     /// The longest that a probe may run.
@@ -44,7 +44,7 @@ pub(super) struct Prober<'a> {
 }
 
 /// What a probe showed.
-pub(super) struct Found {
+pub(crate) struct Found {
     pub key: SpeedKey,
     pub samples: Vec<Sample>,
     /// Why it showed nothing.
@@ -53,7 +53,7 @@ pub(super) struct Found {
 
 impl Found {
     /// Returns how many batch sizes it showed.
-    pub(super) fn sizes(&self) -> usize {
+    pub(crate) fn sizes(&self) -> usize {
         self.samples.iter().map(|sample| sample.batch).collect::<BTreeSet<_>>().len()
     }
 }
@@ -75,7 +75,7 @@ impl Prober<'_> {
     ///
     /// # Errors
     /// When Slurm does not answer, no GPU is up, or the user stops it: then the probes are cancelled.
-    pub(super) fn round(&self, wanted: &[Wanted]) -> Result<Vec<Found>, Failure> {
+    pub(crate) fn round(&self, wanted: &[Wanted]) -> Result<Vec<Found>, Failure> {
         let context = self.context;
         let run = state::new_run(context)?;
         let checkpoints = run_folder(&state::root(context)?, &run).join("checkpoints");

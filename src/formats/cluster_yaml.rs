@@ -129,8 +129,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::formats::cluster::parse;
     use crate::model::{BitRate, Seconds};
-    use crate::spec::cluster::parse;
 
     #[test]
     fn equal_neighbours_share_an_entry() {

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 
-use crate::commands::context::Context;
-use crate::commands::input;
+use crate::app::context::Context;
+use crate::app::input;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::{Access, Availability, Cluster, GpuType, Holdings, Job, NodeName};
 use crate::policy::{Basis, Grounds, Problem};
 use crate::slurm::holdings;
-use crate::spec;
 use crate::throughput::ThroughputMatrix;
 
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Capacity {
+pub(crate) enum Capacity {
     /// GPUs that are free now or held by jobs of this plan.
     Free,
     /// All GPUs on nodes that are up.
@@ -26,7 +26,7 @@ pub(super) enum Capacity {
 }
 
 impl Capacity {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Free => "free",
             Self::Up => "up",
@@ -36,7 +36,7 @@ impl Capacity {
 }
 
 /// What a plan is made on.
-pub(super) struct Offered {
+pub(crate) struct Offered {
     pub capacity: Capacity,
     pub problem: Problem,
     /// Whether others hold GPUs that the jobs could use.
@@ -44,7 +44,7 @@ pub(super) struct Offered {
 }
 
 /// Returns the problem of placing all of the jobs on what they may use; adds notes on what they may not.
-pub(super) fn offer(
+pub(crate) fn offer(
     wanted: Option<Capacity>,
     is_live: bool,
     context: &Context,
@@ -133,7 +133,7 @@ fn held_by(
 ///
 /// # Errors
 /// When a partition has no node.
-pub(super) fn keep_partitions(
+pub(crate) fn keep_partitions(
     cluster: &mut Cluster,
     jobs: &[Job],
     context: &Context,
@@ -160,7 +160,7 @@ pub(super) fn keep_partitions(
 fn check_partition(cluster: &Cluster, names: &str) -> Result<(), Failure> {
     let Some((unknown, known)) = cluster.unknown_partition(names) else { return Ok(()) };
     let message = format!("no node of this cluster is in partition {unknown:?}");
-    let hint = match spec::nearest(unknown, known.iter().copied()) {
+    let hint = match formats::nearest(unknown, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
         None => format!("partitions: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
     };

@@ -1,6 +1,6 @@
 //! What Slurm lets this user charge and use, asked before a job meets it in the queue.
 
-use crate::commands::context::Context;
+use crate::app::context::Context;
 use crate::model::Job;
 use crate::slurm::permission::{self, Associations, Wanted};
 use crate::slurm::site::{self, Config, PartitionLimits};
@@ -10,7 +10,7 @@ use crate::slurm::{CommandError, Runner};
 ///
 /// # Errors
 /// When Slurm does not answer.
-pub(super) fn associations(context: &Context, config: &Config) -> Result<Associations, CommandError> {
+pub(crate) fn associations(context: &Context, config: &Config) -> Result<Associations, CommandError> {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     let Some(user) = user.filter(|_| config.has_accounting()) else { return Ok(Associations::default()) };
     let printed = context.slurm.run(&permission::command(&user.name))?.stdout;
@@ -19,7 +19,7 @@ pub(super) fn associations(context: &Context, config: &Config) -> Result<Associa
 
 /// Says which jobs Slurm would refuse, or never start, for their account, partition or quality of service; silent where
 /// Slurm does not tell.
-pub(super) fn note_troubles(context: &Context, jobs: &[Job]) {
+pub(crate) fn note_troubles(context: &Context, jobs: &[Job]) {
     let partitions = context.slurm.run(&site::partitions_command());
     let partitions = partitions.map(|output| site::partitions(&output.stdout)).unwrap_or_default();
     let associations =

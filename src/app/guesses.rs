@@ -11,7 +11,7 @@ use crate::throughput::Source;
 ///
 /// # Errors
 /// When a plan with such speeds cannot be made.
-pub(super) fn warning(
+pub(crate) fn warning(
     problem: &Problem,
     plan: &CheckedPlan,
     solve: impl Fn(&Problem) -> Result<CheckedPlan, Failure>,

@@ -7,27 +7,27 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::json;
 
+use crate::app::context::Context;
+use crate::app::guesses;
+use crate::app::input::{self, Seen};
+use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
+use crate::app::policy_args::PolicyArgs;
+use crate::app::speeds::{self, SpeedArgs};
 use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
-use crate::commands::context::Context;
-use crate::commands::guesses;
-use crate::commands::input::{self, Seen};
-use crate::commands::offer::{Capacity, Offered, keep_partitions, offer};
-use crate::commands::policy_args::PolicyArgs;
-use crate::commands::speeds::{self, SpeedArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::{Access, Cluster, GpuType, Job, Seconds};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{self, Bound, Budget, CheckedPlan, PolicyError, Problem, Replanning, Verdict};
 use crate::settings::Flag;
-use crate::spec;
 use crate::ui::Progress;
 
 /// What can be said about how to plan.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
-pub(super) struct PlanningArgs {
+pub(crate) struct PlanningArgs {
     #[command(flatten)]
     source: input::ClusterArgs,
     #[command(flatten)]
@@ -50,16 +50,16 @@ pub(super) struct PlanningArgs {
 }
 
 /// How long a search that would go on is given unless told otherwise.
-pub(super) const USUAL_BUDGET: Duration = Duration::from_secs(1);
+pub(crate) const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
     /// Returns the settings that the flags give.
-    pub(super) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<Flag> {
         self.speeds.flags()
     }
 
     /// Returns whether nothing but `--pin` was said.
-    pub(super) fn says_nothing(&self) -> bool {
+    pub(crate) fn says_nothing(&self) -> bool {
         #[derive(Parser)]
         struct Nothing {
             #[command(flatten)]
@@ -70,7 +70,7 @@ impl PlanningArgs {
     }
 
     /// Returns whether the time for a search that begins now is over, when asked: the budget, or else `usual`.
-    pub(super) fn stop(&self, context: &Context, usual: Option<Duration>) -> impl Fn() -> bool {
+    pub(crate) fn stop(&self, context: &Context, usual: Option<Duration>) -> impl Fn() -> bool {
         let (clock, start) = (context.clock, context.clock.elapsed());
         let budget = self.budget.or(usual);
         move || budget.is_some_and(|budget| clock.elapsed().saturating_sub(start) >= budget)
@@ -78,7 +78,7 @@ impl PlanningArgs {
 }
 
 /// A plan with the problem that it solves.
-pub(super) struct Planned {
+pub(crate) struct Planned {
     pub jobs: Vec<Job>,
     pub problem: Problem,
     pub plan: CheckedPlan,
@@ -89,7 +89,7 @@ pub(super) struct Planned {
 
 impl Planned {
     /// Returns the exit code of a plan: 3 where a job was rejected or none placed.
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         let verdicts = self.plan.verdicts();
         let rejected = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject { .. }));
         let placed = verdicts.iter().any(|verdict| verdict.placement().is_some());
@@ -98,7 +98,7 @@ impl Planned {
 }
 
 /// Jobs and GPUs, ready to be planned by any policy.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     jobs: Vec<Job>,
     cluster: Cluster,
     capacity: Capacity,
@@ -114,7 +114,7 @@ pub(super) struct Desk {
 ///
 /// # Errors
 /// When a file or setting is wrong, Slurm does not answer, or the policy cannot treat the problem.
-pub(super) fn plan(
+pub(crate) fn plan(
     args: &PlanningArgs,
     context: &Context,
     text: &str,
@@ -164,7 +164,7 @@ fn pieces(context: &Context, cluster: &Cluster, jobs: &[Job], plan: &CheckedPlan
 ///
 /// # Errors
 /// When the file is no plan, or its plan is not a right one (exit 78).
-pub(super) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
+pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     let wrong = |what: String| {
         let message = format!("{}: {what}", input::name(path));
         Failure::new(Exit::BadInput, message).hint("create the plan again with hsched plan")
@@ -173,7 +173,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     let file = PlanFile::parse(text).map_err(unusable)?;
     let specs: Vec<_> = file.jobs.iter().map(|job| &job.spec).collect();
     let specs = json!({ "jobs": specs }).to_string();
-    let jobs = spec::jobs::parse(&specs).map_err(|problems| {
+    let jobs = formats::jobs::parse(&specs).map_err(|problems| {
         let list: Vec<String> = problems
             .as_slice()
             .iter()
@@ -204,7 +204,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
 ///
 /// # Errors
 /// When a file or setting is wrong, or Slurm does not answer.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     args: &PlanningArgs,
     context: &Context,
     text: &str,
@@ -229,7 +229,7 @@ pub(super) fn prepare(
 ///
 /// # Errors
 /// When the policy cannot treat the problem.
-pub(super) fn solve(
+pub(crate) fn solve(
     name: &str,
     args: &PlanningArgs,
     context: &Context,
@@ -253,11 +253,11 @@ pub(super) fn solve(
 }
 
 /// What is proven of a plan's jobs, and the time that took beside the policy's own.
-pub(super) type Proven = (Bound, Option<Seconds>);
+pub(crate) type Proven = (Bound, Option<Seconds>);
 
 /// Returns what no plan for the placed jobs undercuts: the policy's own bound, one of `known` for the same jobs,
 /// or a new one, which is added to them. `None` where none is wanted or nothing is placed.
-pub(super) fn bound(
+pub(crate) fn bound(
     args: &PlanningArgs,
     context: &Context,
     problem: &Problem,
@@ -296,7 +296,7 @@ fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>)
         let named: BTreeSet<&str> = named.map(GpuType::as_str).collect();
         for name in named.into_iter().filter(|name| !is_known(name) && recognise(name).is_none()) {
             let own = known.iter().map(GpuType::as_str);
-            if let Some(near) = spec::nearest(name, own.chain(table.iter().copied())) {
+            if let Some(near) = formats::nearest(name, own.chain(table.iter().copied())) {
                 notes.push(format!(
                     "{}: no GPU type is known by the name {name}; did you mean {near}?",
                     job.name
@@ -307,6 +307,6 @@ fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>)
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let time = spec::parse_duration(text).map_err(|error| error.to_string())?;
+    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
     Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())
 }

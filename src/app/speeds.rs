@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use clap::builder::PossibleValuesParser;
 
-use crate::commands::context::Context;
-use crate::commands::state;
+use crate::app::context::Context;
+use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Estimates, GpuType, Job};
@@ -17,7 +17,7 @@ use crate::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
 /// What can be said about the speeds to plan with.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
-pub(super) struct SpeedArgs {
+pub(crate) struct SpeedArgs {
     /// Use only the speeds of the job file, not measured speeds.
     #[arg(long)]
     no_cache: bool,
@@ -28,7 +28,7 @@ pub(super) struct SpeedArgs {
 /// Whether speeds may be estimated.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
-pub(super) struct EstimateArgs {
+pub(crate) struct EstimateArgs {
     /// Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model
     /// was never measured: `learnt` from other models measured on both types, `all` also from the job files and the
     /// table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence.
@@ -38,7 +38,7 @@ pub(super) struct EstimateArgs {
 
 impl EstimateArgs {
     /// Returns the settings that the flag gives.
-    pub(super) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<Flag> {
         Flag::of_key("estimate", self.estimate.as_deref()).into_iter().collect()
     }
 }
@@ -48,7 +48,7 @@ impl SpeedArgs {
     ///
     /// # Errors
     /// When the file of measured speeds cannot be used.
-    pub(super) fn matrix(
+    pub(crate) fn matrix(
         &self,
         context: &Context,
         jobs: &[Job],
@@ -61,13 +61,13 @@ impl SpeedArgs {
     }
 
     /// Returns the settings that the flags give.
-    pub(super) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<Flag> {
         self.estimate.flags()
     }
 }
 
 /// Returns how types on offer that are left out for want of a speed could be used, where there are any.
-pub(super) fn advice(
+pub(crate) fn advice(
     context: &Context,
     jobs: &[Job],
     problem: &Problem,
@@ -94,7 +94,7 @@ pub(super) fn advice(
 ///
 /// # Errors
 /// When there is no state directory, or the file cannot be used.
-pub(super) fn load(context: &Context) -> Result<SpeedFile, Failure> {
+pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
     let state = state::root(context)?;
     SpeedFile::load(&state).map_err(|error| {
         let failure = Failure::from_error(Exit::BadInput, &error);
@@ -109,7 +109,7 @@ pub(super) fn load(context: &Context) -> Result<SpeedFile, Failure> {
 ///
 /// # Errors
 /// When the state is locked, the file cannot be used or written, or `change` fails.
-pub(super) fn change<T>(
+pub(crate) fn change<T>(
     context: &Context,
     dry_run: bool,
     change: impl FnOnce(&mut SpeedFile) -> Result<T, Failure>,

@@ -59,7 +59,7 @@ const REFUSED: &[Refused] = &[
 ///
 /// # Errors
 /// When there is such an option; the failure says what to use instead.
-pub(super) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
+pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
     for option in options {
         if let Some((_, _, why)) = REFUSED.iter().find(|refused| is_meant(option, refused)) {
             let message = format!("sbatch option {option:?} is refused: {why}");
