@@ -104,9 +104,8 @@ impl JobModel {
     fn for_types(&self, types: &[Vec<usize>], offered: &[u32]) -> Self {
         let any_class = |gpu_type: usize| types.iter().position(|own| own.contains(&gpu_type));
         let class = |gpu_type: usize| any_class(gpu_type).filter(|&own| offered[own] > 0);
-        let why_not = |gpu_type: usize| match self.is_too_large_for(gpu_type) {
-            true => any_class(gpu_type),
-            false => class(gpu_type),
+        let why_not = |gpu_type: usize| {
+            if self.is_too_large_for(gpu_type) { any_class(gpu_type) } else { class(gpu_type) }
         };
         let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
         unlisted.dedup();

@@ -98,7 +98,9 @@ impl Problem {
         };
         let (mut gpus, mut left): (Vec<Vec<u32>>, Vec<Left>) = self.nodes.iter().map(start).unzip();
         if basis == Basis::Free {
-            others.iter().for_each(|&job| self.take_running(job, &mut gpus, &mut left));
+            for &job in others {
+                self.take_running(job, &mut gpus, &mut left);
+            }
         }
         (gpus, left)
     }

@@ -319,7 +319,7 @@ impl JobModel {
                     return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
                 }
                 Cell::Unusable(reason) if offered[number] > 0 => {
-                    unusable.push((number, Misfit::Speed(reason.clone())));
+                    unusable.push((number, Misfit::Speed(*reason)));
                     // What the job file itself leaves out is no news to its reader.
                     if *reason != Unusable::NotAllowed {
                         remarks.push((number, format!("{ty} not used: {reason}")));

@@ -66,7 +66,7 @@ impl Record {
         match record.map_err(|error| error.to_string())? {
             Self::State(file) if file.is_unsealed() => Err(format!("its schema is {}", file.schema)),
             Self::State(file) => file.check().map(|()| Some(Self::State(file))),
-            record => Ok(Some(record)),
+            record @ Self::Change(_) => Ok(Some(record)),
         }
     }
 

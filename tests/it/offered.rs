@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use hsched::formats;
 use hsched::model::{
-    Access, Cluster, GpuStock, GpuType, Held, Holdings, Node, NodeName, NodeState, RankNeeds, Usage,
+    Access, Cluster, Estimates, GpuStock, GpuType, Held, Holdings, Node, NodeName, NodeState, RankNeeds,
+    Usage,
 };
 use hsched::policy::{Basis, Grounds, Problem};
 use hsched::throughput::{Cache, ThroughputMatrix};
@@ -44,7 +45,7 @@ fn problem(held: &Holdings) -> Problem {
     )
     .expect("a job");
     let access = Access::everywhere(RankNeeds { cpus: 4, memory: 1 << 30 });
-    let speeds = ThroughputMatrix::new(&jobs, &[v100()], &Cache::default(), Default::default());
+    let speeds = ThroughputMatrix::new(&jobs, &[v100()], &Cache::default(), Estimates::default());
     let grounds = Grounds { cluster: &cluster, access: &access, held, rates: (rate(10.0), rate(300.0)) };
     Problem::live(grounds, &jobs, &speeds).expect("a problem")
 }
