@@ -11,7 +11,7 @@ use std::time::Duration;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::store::StateError;
-use crate::store::wishes::FOLDER;
+use crate::store::names::WISHES;
 
 /// Names of incomplete files and folders: a prefix, and the number of random letters and digits after it.
 const TEMPORARY: (&str, usize) = (".tmp", 6);
@@ -130,7 +130,7 @@ pub(super) fn sweep(root: &Path) {
         let written = entry.metadata().and_then(|data| data.modified()).ok();
         written.and_then(|written| written.elapsed().ok()).is_some_and(|age| age >= UNUSED)
     };
-    for (folder, shared) in [(root.to_owned(), false), (root.join("runs"), false), (root.join(FOLDER), true)]
+    for (folder, shared) in [(root.to_owned(), false), (root.join("runs"), false), (root.join(WISHES), true)]
     {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().filter(is_temporary);
         for entry in entries.filter(|entry| !shared || is_old(entry)) {

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::engine::{Rules, State};
 use crate::plan_file::PlanFile;
+use crate::store::names::{OLDER, WISHES, chain, unmarked};
 use crate::store::recovery::Contents;
 use crate::store::snapshot::Snapshot;
-use crate::store::state_dir::{OLDER, chain, unmarked};
-use crate::store::wishes::{FOLDER, Wishes};
+use crate::store::wishes::Wishes;
 use crate::store::{StateError, run_folder};
 
 /// The result of a check of the files.
@@ -81,7 +81,7 @@ fn damaged(root: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<String>>()
     };
-    let wishes = names(&root.join(FOLDER)).into_iter().map(|name| format!("{FOLDER}/{name}"));
+    let wishes = names(&root.join(WISHES)).into_iter().map(|name| format!("{WISHES}/{name}"));
     let mut names: Vec<String> = names(root).into_iter().chain(wishes).collect();
     names.retain(|name| name.contains(".damaged"));
     names.sort();

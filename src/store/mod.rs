@@ -8,6 +8,7 @@ mod journal;
 mod journal_file;
 mod last_look;
 mod ledger;
+mod names;
 mod old_runs;
 mod place;
 mod random;

@@ -36,16 +36,10 @@ use thiserror::Error;
 use crate::engine::{Rules, State};
 use crate::model::Time;
 use crate::store::files::{make_folder, private, replace, write_error};
+use crate::store::names::{SPEEDS, chain};
 use crate::store::recovery::Contents;
 use crate::store::wishes::{Wish, Wishes};
 use crate::store::{Ledger, last_look, old_runs, random};
-
-/// The names of the files.
-pub(super) const SNAPSHOT: &str = "state.json";
-pub(super) const OLDER: &str = "state.json.old";
-pub(super) const JOURNAL: &str = "journal";
-pub(super) const OLD_JOURNAL: &str = "journal.old";
-pub(super) const SPEEDS: &str = "throughput.json";
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -220,19 +214,6 @@ pub fn run_folder(root: &Path, run: &str) -> PathBuf {
 #[must_use]
 pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
-}
-
-/// Returns an error with its causes, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {}", chain(cause)),
-        None => error.to_string(),
-    }
-}
-
-/// Returns a text without the byte order mark that an editor may have put before it.
-pub(super) fn unmarked(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Makes a folder of the state directory, or that itself, unless it is there.

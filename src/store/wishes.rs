@@ -14,6 +14,7 @@ use crate::engine::Event;
 use crate::formats;
 use crate::model::{Job, JobName, Time};
 use crate::store::files::{aside, create, read, sync, write_error};
+use crate::store::names::WISHES;
 use crate::store::seal::{FILE, Verdict};
 use crate::store::{StateError, random};
 
@@ -67,8 +68,7 @@ enum WantedFile {
 /// The schema that this version reads and writes.
 const SCHEMA: &str = "hsched.wish/1";
 
-/// The folder of the files, and how their names end.
-pub(super) const FOLDER: &str = "wishes";
+/// How the names of the files end.
 const ENDING: &str = ".json";
 
 impl Wanted {
@@ -91,7 +91,7 @@ impl Wish {
     /// # Errors
     /// When it cannot be written: then nothing is wished.
     pub fn leave(root: &Path, at: Time, wanted: Wanted) -> Result<Self, StateError> {
-        let folder = root.join(FOLDER);
+        let folder = root.join(WISHES);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(write_error(&folder))?;
         // Clocks go back, numbers do not: what is left after another wish that is still there sorts after it.
         let number = |name: &String| name.split('-').next()?.parse::<u64>().ok();
@@ -152,7 +152,7 @@ impl Wishes {
             match text.and_then(|text| Wish::parse(id, &text)) {
                 Ok(wish) => wishes.whole.push(wish),
                 Err(what) => {
-                    wishes.damaged.push((format!("{FOLDER}/{id}{ENDING}"), format!("is damaged ({what})")));
+                    wishes.damaged.push((format!("{WISHES}/{id}{ENDING}"), format!("is damaged ({what})")));
                 }
             }
         }
@@ -176,13 +176,13 @@ impl Wishes {
 /// Returns the ids of the wishes in a state directory.
 #[must_use]
 pub fn wish_ids(root: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(root.join(FOLDER)).into_iter().flatten().flatten();
+    let entries = fs::read_dir(root.join(WISHES)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| Some(name.strip_suffix(ENDING)?.to_owned())).collect()
 }
 
 fn path(root: &Path, id: &str) -> PathBuf {
-    root.join(FOLDER).join(format!("{id}{ENDING}"))
+    root.join(WISHES).join(format!("{id}{ENDING}"))
 }
 
 /// Removes wishes that were taken in, for good; returns the ids of those that are still there.
@@ -192,7 +192,7 @@ pub(super) fn remove(root: &Path, taken: &BTreeSet<String>) -> BTreeSet<String> 
     let left: BTreeSet<String> = there.iter().filter(|id| stays(id)).cloned().collect();
     if left.len() < there.len() {
         // The state forgets them next: none may come back after a power cut.
-        sync(&root.join(FOLDER));
+        sync(&root.join(WISHES));
     }
     left
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::row::RecordRow;
-use crate::store::state_dir::{SPEEDS, chain, unmarked};
+use crate::store::names::{SPEEDS, chain, unmarked};
 use crate::store::{StateDir, StateError, random};
 use crate::throughput::Cache;
 
