@@ -72,8 +72,8 @@ impl Policy for Ladder {
     }
 }
 
-/// Explores jobs of so many epochs each, with so many faults.
-fn explore(epochs: &[u64], faults: u8, plant: Plant, copies: usize) -> Result<Graph, String> {
+/// Explores jobs of so many epochs each, with so many faults. Requests are late by `latest` ticks at most.
+fn explore(epochs: &[u64], faults: u8, plant: Plant, (copies, latest): (usize, u8)) -> Result<Graph, String> {
     let named = |(name, &epochs): (&str, &u64)| {
         let job = Job { epochs, ..job(name, "{a: 100, b: 50}", ", retries: 1") };
         Tracked::new(job, Time(0.0))
@@ -81,12 +81,12 @@ fn explore(epochs: &[u64], faults: u8, plant: Plant, copies: usize) -> Result<Gr
     let jobs: Vec<Tracked> = ["a", "b", "c"].into_iter().zip(epochs).map(named).collect();
     let state = State { jobs, ..State::default() };
     let first = Moment { state, slurm: Slurm::new(epochs), at: Time(0.0), faults };
-    Graph::explore(first, &Ground { rules: rules(), plant, copies }, &mut Ladder { copies })
+    Graph::explore(first, &Ground { rules: rules(), plant, copies, latest }, &mut Ladder { copies })
 }
 
 /// Checks that nothing is wrong in any moment, and that these things happen on the way.
-fn check(epochs: &[u64], faults: u8, copies: usize, happens: &[&str]) {
-    let graph = explore(epochs, faults, Plant::None, copies).unwrap_or_else(|story| panic!("{story}"));
+fn check(epochs: &[u64], faults: u8, how: (usize, u8), happens: &[&str]) {
+    let graph = explore(epochs, faults, Plant::None, how).unwrap_or_else(|story| panic!("{story}"));
     let (moments, ways, compared) = (graph.len(), graph.ways(), graph.compared);
     println!("{epochs:?}, {faults} faults: {moments} moments, {ways} ways, {compared} compared");
     for what in happens {
@@ -111,42 +111,42 @@ const FAULTS: [&str; 11] = [
 
 #[test]
 fn two_jobs_and_a_move() {
-    check(&[1, 2], 1, 1, &FAULTS);
-    check(&[1, 2], 0, 1, &["b saves"]);
+    check(&[1, 2], 1, (1, 1), &FAULTS);
+    check(&[1, 2], 0, (1, 1), &["b saves"]);
 }
 
 #[test]
 fn three_jobs_and_a_move() {
-    check(&[1, 2, 1], 0, 1, &["b saves"]);
+    check(&[1, 2, 1], 0, (1, 1), &["b saves"]);
 }
 
 #[test]
 fn copies_of_a_job() {
-    check(&[1], 1, 2, &["a.c1 is cancelled"]);
+    check(&[1], 1, (2, 1), &["a.c1 is cancelled"]);
 }
 
 #[test]
 #[ignore = "takes minutes (tests/long)"]
 fn two_jobs_and_a_move_with_two_faults() {
-    check(&[1, 2], 2, 1, &FAULTS);
+    check(&[1, 2], 2, (1, 1), &FAULTS);
 }
 
 #[test]
 #[ignore = "takes minutes (tests/long)"]
 fn three_jobs_and_a_move_with_a_fault() {
-    check(&[1, 2, 1], 1, 1, &FAULTS);
+    check(&[1, 2, 1], 1, (1, 1), &FAULTS);
 }
 
 #[test]
 #[ignore = "takes minutes (tests/long)"]
 fn copies_of_a_job_with_two_faults() {
-    check(&[1], 2, 2, &FAULTS);
+    check(&[1], 2, (2, 0), &FAULTS);
 }
 
 #[test]
 fn planted_bugs_are_found() {
     let found = |plant: Plant, what: &str| {
-        let story = explore(&[1, 2], 1, plant, 1).expect_err("a bug");
+        let story = explore(&[1, 2], 1, plant, (1, 1)).expect_err("a bug");
         assert!(story.ends_with(what), "{plant:?}\n{story}");
     };
     found(Plant::NoComments, "2 submissions are alive");

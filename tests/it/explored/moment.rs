@@ -35,6 +35,11 @@ pub struct Ground {
     pub plant: Plant,
     /// How many copies of a job a plan asks for.
     pub copies: usize,
+    /// How many ticks a request may be on its way: it arrives by then, or never.
+    ///
+    /// The engine counts on it: it makes a request again after `Rules::UNCLEAR`, which is one tick, and the first delay;
+    /// that of a copy beside others after `Rules::UNCLEAR` alone.
+    pub latest: u8,
 }
 
 /// By how much the clock goes on at once, in seconds. Everything for which the engine waits is due after one tick or
@@ -55,7 +60,7 @@ impl Moment {
             let moment = Self { slurm: own.then, faults, state: self.state.clone(), ..*self };
             Next { what: own.what, is_fault: own.is_fault, moment }
         });
-        let tick = self.slurm.after_a_tick().map(|slurm| {
+        let tick = self.slurm.after_a_tick(ground.latest).map(|slurm| {
             let moment = Self { slurm, at: self.at.after(Seconds(TICK)), state: self.state.clone(), ..*self };
             Next { what: "a minute passes".to_owned(), is_fault: false, moment }
         });
@@ -78,6 +83,10 @@ impl Moment {
                 number += 1;
                 number == last || self.has(job, &past.attempt)
             });
+            for past in past.iter_mut().filter(|past| !self.has(job, &past.attempt)) {
+                // Its name may be given to another run.
+                past.attempt.run.clear();
+            }
             self.state.jobs[place].past = past;
         }
     }

@@ -56,10 +56,6 @@ pub struct Happening {
     pub then: Slurm,
 }
 
-/// How long a request may be on its way: it arrives by then, or never. The engine counts on it: it submits again after
-/// `Rules::UNCLEAR` and a delay.
-const LATEST: u8 = 1;
-
 impl Entry {
     /// Returns whether it is in the queue or runs.
     pub fn is_alive(&self) -> bool {
@@ -146,13 +142,13 @@ impl Slurm {
         self.entries.push(entry);
     }
 
-    /// Returns it one tick later; nothing may be on its way for longer than it may.
-    pub fn after_a_tick(&self) -> Option<Self> {
+    /// Returns it one tick later; nothing may be on its way for more than `latest` ticks.
+    pub fn after_a_tick(&self, latest: u8) -> Option<Self> {
         let mut then = self.clone();
         for own in &mut then.entries {
             if let Life::Coming(ticks) = &mut own.life {
                 *ticks += 1;
-                if *ticks > LATEST {
+                if *ticks > latest {
                     return None;
                 }
             }
