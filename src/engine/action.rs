@@ -18,3 +18,11 @@ pub enum Action {
     /// Ranks have shown how fast their GPUs are; the state's cache knows already. A lesson for each sample.
     Learn { job: JobName, samples: Vec<Sample>, lessons: Vec<Lesson> },
 }
+
+impl Action {
+    /// Returns whether something is asked of Slurm.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        matches!(self, Self::Submit(_) | Self::Stop { .. } | Self::Cancel { .. })
+    }
+}

@@ -1,7 +1,7 @@
 //! What an event makes of the state: the one place where jobs change their phase for what happened to them.
 
 use crate::engine::{
-    Action, Answer, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Rules, Stage, State,
+    Action, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
     Submission, SubmissionKey, Then, Tracked,
 };
 use crate::model::{JobId, NodeName, Time};
@@ -31,13 +31,8 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             None
         }
         Event::Answer { of, answer } => {
-            let State { jobs, decided, .. } = state;
-            let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == of.job)?;
+            let tracked = state.find_mut(&of.job)?;
             tracked.submission(of)?;
-            if matches!(answer, Answer::NotStopped { .. }) {
-                // What was decided did not come about.
-                *decided = None;
-            }
             tracked.answered(at, of, answer, rules);
             None
         }
@@ -131,17 +126,33 @@ impl Tracked {
         }
     }
 
+    /// Returns whether a submission that was given up as lost is taken up again, should Slurm have it after all: to go on
+    /// with it, or to end it where the job is over.
+    pub(super) fn takes_up_lost(&self) -> bool {
+        self.stage_of_found(self.added).is_some()
+    }
+
+    /// Returns the stage of a submission that is found now although it was given up.
+    fn stage_of_found(&self, now: Time) -> Option<Stage> {
+        let then = match &self.phase {
+            Phase::Waiting { .. } => return Some(Stage::Pending),
+            Phase::Ended { at, outcome: Outcome::Completed } => Then::Done(*at),
+            Phase::Ended { outcome: Outcome::Cancelled, .. } => Then::Cancel,
+            Phase::Ended { .. } | Phase::Submitted(_) => return None,
+        };
+        Some(Stage::Stopping { since: now, then, request: Request::Meant })
+    }
+
     /// Takes up an attempt again that was given up as lost, and that Slurm has after all.
     fn found(&mut self, at: Time, of: &SubmissionKey, job_id: JobId, submit_time: Option<&String>) {
         let own = |past: &PastAttempt| past.attempt.run == of.run && past.attempt.copy == of.copy;
         let Some(place) = self.past.iter().position(own) else { return };
-        if !matches!(self.phase, Phase::Waiting { .. }) {
-            return;
-        }
+        let Some(stage) = self.stage_of_found(at) else { return };
         let mut attempt = self.past.remove(place).attempt;
         attempt.identify(job_id, submit_time);
-        self.last = (at, format!("found pending as job {job_id}"));
-        self.phase = Phase::Submitted(vec![Submission { attempt, stage: Stage::Pending }]);
+        let said = if stage == Stage::Pending { "pending" } else { "after the job had ended," };
+        self.last = (at, format!("found {said} as job {job_id}"));
+        self.phase = Phase::Submitted(vec![Submission { attempt, stage }]);
         self.stray = None;
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::engine::carry::{Course, course};
 use crate::engine::fingerprint::fingerprint;
-use crate::engine::patience::end_of_patience;
+use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
 use crate::engine::{Action, Phase, Planner, Question, Rules, Stage, State, Then, Tracked};
 use crate::model::{Cluster, JobName, Time};
@@ -15,6 +15,19 @@ pub(super) struct Decision {
     pub notes: Vec<String>,
 }
 
+/// Returns whether nothing is to be decided: all is as it was when it was decided on, and nobody's patience has ended.
+pub(super) fn is_settled(
+    state: &State,
+    at: Time,
+    (cluster, rules): (&Cluster, &Rules),
+    planner: &Planner<'_>,
+) -> bool {
+    let patience = Patience::new(cluster, rules, at);
+    state.wake.is_none_or(|wake| wake > at)
+        && state.jobs.iter().all(|tracked| patience.end(tracked).next().is_none())
+        && state.decided == Some(fingerprint(state, at, (cluster, rules), planner))
+}
+
 /// Returns what to do now, and marks in the state what is about to be done.
 pub(super) fn decide(
     state: &mut State,
@@ -23,20 +36,20 @@ pub(super) fn decide(
     rules: &Rules,
     planner: &mut Planner<'_>,
 ) -> Decision {
-    let patience = state.jobs.iter().flat_map(|tracked| end_of_patience(tracked, at, cluster, rules));
-    let mut actions: Vec<Action> = patience.collect();
+    let patience = Patience::new(cluster, rules, at);
+    let mut actions: Vec<Action> = state.jobs.iter().flat_map(|tracked| patience.end(tracked)).collect();
     for action in &actions {
         intend(state, action, Then::GoOn, at);
+    }
+    let seen = fingerprint(state, at, (cluster, rules), planner);
+    let is_due = state.wake.is_some_and(|wake| wake <= at);
+    if state.decided == Some(seen) && !is_due {
+        return Decision { actions, questions: Vec::new(), notes: Vec::new() };
     }
     let view = {
         let Planner { objective, seed, forecasts, .. } = &*planner;
         View::new(state, at, cluster, rules, Aims { objective: *objective, seed: *seed, forecasts })
     };
-    let seen = fingerprint(state, at, view.as_ref(), planner);
-    let is_due = state.wake.is_some_and(|wake| wake <= at);
-    if state.decided == Some(seen) && !is_due {
-        return Decision { actions, questions: Vec::new(), notes: Vec::new() };
-    }
     for (name, why) in homeless(state, at, cluster, rules) {
         actions.extend(wait_for(state, &name, &why, at));
     }
@@ -51,6 +64,10 @@ pub(super) fn decide(
             }
             let Course { actions: own, questions } =
                 course(state, (&view, &plan), (cluster, rules), planner, at);
+            if own.iter().any(Action::is_request) {
+                // What comes of it is news, even where all is soon as it was: a request may have been in vain.
+                state.decided = None;
+            }
             actions.extend(own);
             (questions, plan.plan().notes.clone())
         }

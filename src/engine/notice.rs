@@ -1,41 +1,67 @@
 //! From what is to be seen to what has happened: the difference to what was known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{
-    Attempt, End, Event, News, Observation, PastAttempt, Phase, Rules, Sighting, Stage, Standing, State,
-    Submission, Tracked,
+    Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
+    State, Submission, SubmissionKey, Tracked,
 };
-use crate::model::{Availability, Node, NodeName, Time};
+use crate::model::{Availability, JobName, Node, NodeName, Time};
+
+/// What is to be seen, by submission and by job.
+struct Sights<'a> {
+    seen: &'a Observation,
+    sightings: BTreeMap<&'a SubmissionKey, &'a Sighting>,
+    strays: BTreeMap<&'a JobName, &'a Sighting>,
+    epochs: BTreeMap<&'a SubmissionKey, Vec<&'a EpochReport>>,
+    odd: BTreeMap<&'a SubmissionKey, &'a String>,
+}
+
+impl<'a> Sights<'a> {
+    fn new(seen: &'a Observation) -> Self {
+        let mut epochs: BTreeMap<&SubmissionKey, Vec<&EpochReport>> = BTreeMap::new();
+        for (of, report) in &seen.epochs {
+            epochs.entry(of).or_default().push(report);
+        }
+        // Of several, the first one counts.
+        Self {
+            seen,
+            sightings: seen.sightings.iter().rev().map(|own| (&own.of, own)).collect(),
+            strays: seen.strays.iter().rev().map(|own| (&own.of.job, own)).collect(),
+            epochs,
+            odd: seen.odd.iter().rev().map(|(of, what)| (of, what)).collect(),
+        }
+    }
+}
 
 /// Returns what has happened since the state was brought up to date.
 ///
 /// Epochs come before the end of the run that reported them.
 #[must_use]
 pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
+    let sights = Sights::new(seen);
     let mut events = nodes(state, seen);
     for tracked in &state.jobs {
-        events.extend(stray(tracked, seen));
+        events.extend(stray(tracked, &sights));
         for own in tracked.phase.submissions() {
-            events.extend(news(tracked, own, seen));
+            events.extend(news(tracked, own, &sights));
         }
     }
     events
 }
 
 /// Returns what has happened to one submission.
-fn news(tracked: &Tracked, own: &Submission, seen: &Observation) -> Vec<Event> {
-    let attempt = &own.attempt;
+fn news(tracked: &Tracked, own: &Submission, sights: &Sights<'_>) -> Vec<Event> {
+    let (attempt, seen) = (&own.attempt, sights.seen);
     let key = attempt.key(&tracked.job.name);
-    let sighting = seen.sightings.iter().find(|sighting| sighting.of == key);
+    let sighting = sights.sightings.get(&key).copied();
     let mut news: Vec<News> = sighting.and_then(|sighting| start(own, sighting, seen)).into_iter().collect();
     let reason = sighting.and_then(|sighting| sighting.reason.clone());
     news.extend(reason.filter(|reason| attempt.reason.as_ref() != Some(&reason.text)).map(News::Waits));
-    let odd = seen.odd.iter().find(|(of, _)| *of == key).map(|(_, what)| what);
-    let odd = odd.filter(|what| attempt.odd.as_ref() != Some(*what));
+    let odd = sights.odd.get(&key).copied().filter(|what| attempt.odd.as_ref() != Some(*what));
     news.extend(odd.map(|what| News::Odd { what: what.clone() }));
     let mut done = tracked.epochs_done;
-    for (_, report) in seen.epochs.iter().filter(|(of, _)| *of == key) {
+    for &report in sights.epochs.get(&key).into_iter().flatten() {
         if report.epoch > done && report.epoch <= tracked.job.epochs {
             done = report.epoch;
             news.push(News::Epoch(report.clone()));
@@ -51,13 +77,11 @@ fn news(tracked: &Tracked, own: &Submission, seen: &Observation) -> Vec<Event> {
     news.into_iter().map(|news| Event::News { of: key.clone(), news }).collect()
 }
 
-/// Returns what an earlier submission in the queue means for a job that waits: it is the one that was given up as
-/// lost, or else stands in the way of a new one.
-fn stray(tracked: &Tracked, seen: &Observation) -> Option<Event> {
-    let own = |sighting: &&Sighting| sighting.of.job == tracked.job.name;
-    let sighting = seen.strays.iter().find(own);
-    let waits = matches!(tracked.phase, Phase::Waiting { .. });
-    if let Some(sighting) = sighting.filter(|_| waits) {
+/// Returns what an earlier submission in the queue means for its job: it is the one that was given up as lost, or else,
+/// where the job waits, stands in the way of a new one.
+fn stray(tracked: &Tracked, sights: &Sights<'_>) -> Option<Event> {
+    let sighting = sights.strays.get(&tracked.job.name).copied();
+    if let Some(sighting) = sighting.filter(|_| tracked.takes_up_lost()) {
         // One from before the job was added again may have been for other work.
         let lost = |past: &PastAttempt| {
             past.attempt.key(&tracked.job.name) == sighting.of
@@ -69,8 +93,9 @@ fn stray(tracked: &Tracked, seen: &Observation) -> Option<Event> {
             return Some(Event::Found { of, job_id, submit_time: sighting.submit_time.clone() });
         }
     }
-    let job_id = sighting.map(|sighting| sighting.job_id);
-    (job_id != tracked.stray).then(|| Event::Stray { job: tracked.job.name.clone(), job_id })
+    let job_id = sighting.filter(|_| !tracked.phase.is_over()).map(|sighting| sighting.job_id);
+    (job_id != tracked.stray && !tracked.phase.is_over())
+        .then(|| Event::Stray { job: tracked.job.name.clone(), job_id })
 }
 
 /// Returns what a sighting says of the way into the queue and out of it.

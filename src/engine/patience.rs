@@ -1,46 +1,68 @@
 //! Jobs that are ended whatever a policy wants: given up by their owners, deaf to a stop, or without nodes for good.
 
+use std::collections::BTreeMap;
+
 use crate::engine::{Action, Attempt, Request, Rules, Stage, Submission, Then, Tracked};
 use crate::model::{Availability, Cluster, GpuType, Seconds, Time};
 
-/// Returns how to end the submissions of a job that its owner gave up, that do not stop, or that can never start.
-pub(super) fn end_of_patience(tracked: &Tracked, at: Time, cluster: &Cluster, rules: &Rules) -> Vec<Action> {
-    let end = |own: &Submission| end_one(tracked, own, at, cluster, rules);
-    tracked.phase.submissions().iter().filter_map(end).collect()
+/// How long jobs are waited for, on a cluster as it was seen.
+pub(super) struct Patience<'a> {
+    rules: &'a Rules,
+    at: Time,
+    /// The GPUs of nodes that are up, by type; `None` where nobody could see the cluster.
+    up: Option<BTreeMap<&'a GpuType, u32>>,
 }
 
-fn end_one(
-    tracked: &Tracked,
-    own: &Submission,
-    at: Time,
-    cluster: &Cluster,
-    rules: &Rules,
-) -> Option<Action> {
-    let Submission { attempt, stage } = own;
-    let why = match *stage {
-        Stage::Stopping { request: Request::Killed, since, .. } => {
-            if at.since(since) < Rules::KILL_PATIENCE {
-                return None;
+impl<'a> Patience<'a> {
+    pub(super) fn new(cluster: &'a Cluster, rules: &'a Rules, at: Time) -> Self {
+        let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
+        let mut counts = BTreeMap::new();
+        for stock in up.flat_map(|node| &node.gpus) {
+            *counts.entry(&stock.gpu_type).or_default() += stock.total;
+        }
+        Self { rules, at, up: (!cluster.nodes.is_empty()).then_some(counts) }
+    }
+
+    /// Returns how to end the submissions of a job that its owner gave up, that do not stop, or that can never start.
+    pub(super) fn end(&self, tracked: &Tracked) -> impl Iterator<Item = Action> {
+        tracked.phase.submissions().iter().filter_map(move |own| self.end_one(tracked, own))
+    }
+
+    fn end_one(&self, tracked: &Tracked, own: &Submission) -> Option<Action> {
+        let Submission { attempt, stage } = own;
+        let why = match *stage {
+            Stage::Stopping { request: Request::Killed, since, .. } => {
+                if self.at.since(since) < Rules::KILL_PATIENCE {
+                    return None;
+                }
+                "Slurm has not ended it yet; trying again".to_owned()
             }
-            "Slurm has not ended it yet; trying again".to_owned()
-        }
-        Stage::Stopping { then: Then::Cancel, .. } => "cancelled by its owner".to_owned(),
-        Stage::Stopping { then: Then::Done(_), .. } => "another copy has completed the job".to_owned(),
-        Stage::Stopping { request: Request::Meant, .. } => return ask_again(tracked, attempt),
-        Stage::Stopping { since, .. } => {
-            let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
-            let patience = Seconds(grace.0 + Rules::PATIENCE.0);
-            if at.since(since) < patience {
-                return None;
+            Stage::Stopping { then: Then::Cancel, .. } => "cancelled by its owner".to_owned(),
+            Stage::Stopping { then: Then::Done(_), .. } => "another copy has completed the job".to_owned(),
+            Stage::Stopping { request: Request::Meant, .. } => return ask_again(tracked, attempt),
+            Stage::Stopping { since, .. } => {
+                let grace = tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace);
+                let patience = Seconds(grace.0 + Rules::PATIENCE.0);
+                if self.at.since(since) < patience {
+                    return None;
+                }
+                format!("it did not exit within {} s of the stop signal", patience.0)
             }
-            format!("it did not exit within {} s of the stop signal", patience.0)
-        }
-        Stage::Pending if at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
-            format!("{} are no longer up, so it can never start", unable(attempt, cluster)?)
-        }
-        _ => return None,
-    };
-    Some(Action::Cancel { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
+            Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
+                format!("{} are no longer up, so it can never start", self.unable(attempt)?)
+            }
+            _ => return None,
+        };
+        Some(Action::Cancel { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
+    }
+
+    /// Returns the GPUs of an attempt for which no nodes are up, if there are any.
+    fn unable(&self, attempt: &Attempt) -> Option<String> {
+        let up = self.up.as_ref()?;
+        let is_short = |(gpu_type, count): &(GpuType, u32)| up.get(gpu_type).is_none_or(|up| up < count);
+        let short = attempt.gpus.by_type().into_iter().find(is_short);
+        short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
+    }
 }
 
 /// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.
@@ -52,19 +74,4 @@ fn ask_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
     } else {
         Action::Cancel { of, job_id, why }
     })
-}
-
-/// Returns the GPUs of an attempt for which no nodes are up, if there are any.
-fn unable(attempt: &Attempt, cluster: &Cluster) -> Option<String> {
-    // A cluster without nodes is one that nobody could see.
-    if cluster.nodes.is_empty() {
-        return None;
-    }
-    let up = |gpu_type: &GpuType| -> u32 {
-        let nodes = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
-        let stocks = nodes.flat_map(|node| &node.gpus).filter(|stock| stock.gpu_type == *gpu_type);
-        stocks.map(|stock| stock.total).sum()
-    };
-    let short = attempt.gpus.by_type().into_iter().find(|(gpu_type, count)| up(gpu_type) < *count);
-    short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
 }

@@ -1,6 +1,6 @@
 //! One step: events change the state, and from where the jobs stand then follows what to do.
 
-use crate::engine::decide::decide;
+use crate::engine::decide::{decide, is_settled};
 use crate::engine::{Action, Event, Phase, Planner, Question, Rules, State, Tracked, apply};
 use crate::model::{Cluster, Time};
 
@@ -29,14 +29,30 @@ pub fn step(
     cluster: &Cluster,
     (rules, planner): (&Rules, &mut Planner<'_>),
 ) -> Step {
-    let is_remembered = |tracked: &Tracked| match tracked.phase {
-        Phase::Ended { at: ended, .. } => at.since(ended) < Rules::REMEMBERED,
-        _ => true,
-    };
-    state.jobs.retain(is_remembered);
+    state.jobs.retain(|tracked| is_remembered(tracked, at));
     let mut actions: Vec<Action> =
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     let decision = decide(&mut state, at, cluster, rules, planner);
     actions.extend(decision.actions);
     Step { state, actions, questions: decision.questions, notes: decision.notes }
+}
+
+/// Returns whether a step would leave the state as it is and do nothing.
+pub(super) fn is_idle(
+    state: &State,
+    at: Time,
+    events: &[Event],
+    (cluster, rules): (&Cluster, &Rules),
+    planner: &Planner<'_>,
+) -> bool {
+    events.is_empty()
+        && state.jobs.iter().all(|tracked| is_remembered(tracked, at))
+        && is_settled(state, at, (cluster, rules), planner)
+}
+
+fn is_remembered(tracked: &Tracked, at: Time) -> bool {
+    match tracked.phase {
+        Phase::Ended { at: ended, .. } => at.since(ended) < Rules::REMEMBERED,
+        _ => true,
+    }
 }

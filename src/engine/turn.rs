@@ -1,5 +1,6 @@
 //! One turn of the loop: look, think, write down what is meant, act, write down what came of it.
 
+use crate::engine::step::is_idle;
 use crate::engine::{
     Action, Answer, Event, Intent, Observation, Planner, Rules, Run, State, Step, SubmissionKey, apply,
     notice, step,
@@ -63,8 +64,15 @@ pub trait Keeper {
 pub struct Turn {
     pub seen: Observation,
     pub events: Vec<Event>,
-    /// The state with what is meant, and what is meant.
-    pub step: Step,
+    /// The state with what is meant, and what is meant; `None` where nothing has happened and nothing is to be done.
+    pub step: Option<Step>,
+}
+
+impl Turn {
+    /// Returns what people should know of it beside what happened: first of what was seen, then of how it was decided.
+    pub fn notes(&self) -> impl Iterator<Item = &String> {
+        self.seen.notes.iter().chain(self.step.iter().flat_map(|step| &step.notes))
+    }
 }
 
 /// Something that people may want to be told, as it happens.
@@ -89,10 +97,13 @@ pub fn look<W: World + ?Sized>(
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     planner.forecasts.clear();
+    if is_idle(state, seen.at, &events, (&seen.cluster, rules), planner) {
+        return Ok(Turn { seen, events, step: None });
+    }
     loop {
         let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
         if step.questions.is_empty() || planner.forecasts.len() >= MOST_QUESTIONS {
-            return Ok(Turn { seen, events, step });
+            return Ok(Turn { seen, events, step: Some(step) });
         }
         for question in step.questions {
             let wait = question.submission.as_ref().and_then(|run| world.forecast(run));
@@ -116,14 +127,28 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
 ) -> Result<Turn, E> {
     let turn = look(world, state, (rules, planner))?;
     turn.events.iter().for_each(|event| tell(Update::Event(event)));
-    if turn.step.state != *state {
-        keeper.keep(turn.seen.at, &turn.step.state, &turn.events, &turn.step.actions)?;
-        state.clone_from(&turn.step.state);
-    }
-    for action in &turn.step.actions {
-        carry_out(action, turn.seen.at, (world, keeper), state, rules, tell)?;
-    }
+    perform(&turn, (world, keeper), state, rules, tell)?;
     Ok(turn)
+}
+
+/// Writes down what a turn means to do, then does it.
+///
+/// # Errors
+/// When something cannot be written down: then nothing more may be done.
+pub fn perform<W: World + ?Sized, K: Keeper + ?Sized>(
+    turn: &Turn,
+    (world, keeper): (&mut W, &mut K),
+    state: &mut State,
+    rules: &Rules,
+    tell: &mut dyn FnMut(Update<'_>),
+) -> Result<(), K::Error> {
+    let Turn { seen, events, step } = turn;
+    let Some(step) = step else { return Ok(()) };
+    if step.state != *state {
+        keeper.keep(seen.at, &step.state, events, &step.actions)?;
+        state.clone_from(&step.state);
+    }
+    step.actions.iter().try_for_each(|action| carry_out(action, seen.at, (world, keeper), state, rules, tell))
 }
 
 /// Carries out an action that is written down; each answer changes the state and is written down before the next

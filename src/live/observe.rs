@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey};
+use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
 use crate::model::{Cluster, JobId, JobName, Time};
 use crate::slurm::permission;
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
@@ -45,14 +45,14 @@ impl<'a> Queue<'a> {
 
     /// Returns the submissions that are active in the queue for tracked jobs and that these do not have.
     pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
+        let jobs: BTreeMap<&str, &Tracked> =
+            state.jobs.iter().map(|tracked| (tracked.job.name.as_str(), tracked)).collect();
         let stray = |(tag, own): (&Tag, &Vec<&QueuedJob>)| {
-            let tracked = state.find(&JobName::new(&tag.job).ok()?)?;
+            let tracked = *jobs.get(tag.job.as_str())?;
             let (job, run) = (tracked.job.name.clone(), tag.run.clone());
             let key = SubmissionKey { job, run, copy: tag.copy };
             let active = own.iter().any(|queued| !queued.state.is_final());
-            (active && tracked.submission(&key).is_none() && !tracked.phase.is_over())
-                .then(|| seen(key, None, own, cluster))
-                .flatten()
+            (active && tracked.submission(&key).is_none()).then(|| seen(key, None, own, cluster)).flatten()
         };
         self.by_tag.iter().filter_map(stray).collect()
     }

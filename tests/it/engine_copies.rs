@@ -1,13 +1,13 @@
 //! Copies of a job: what a plan of several placements makes of the submissions that there are, and what their ends mean.
 
 use hsched::engine::{
-    Answer, Attempt, End, Event, News, Outcome, Phase, Request, Stage, State, Step, Submission,
-    SubmissionKey, Then, Tracked, apply, step,
+    Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
+    State, Step, Submission, SubmissionKey, Then, Tracked, apply, notice, step,
 };
 use hsched::model::Time;
 use hsched::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
 
-use crate::engine_states::{attempt, cluster, job, name, planner, rules, state, words};
+use crate::engine_states::{attempt, cluster, job, look, name, planner, rules, sighting, state, words};
 
 /// Gives the only job a copy on each of these nodes, with so many GPUs.
 struct On(Vec<(usize, u32)>);
@@ -123,4 +123,32 @@ fn all_copies_are_cancelled_with_their_job() {
     assert_eq!(then.state.jobs[0].phase.word(), "stopping");
     ends(&mut then.state, 1, End::Cancelled);
     assert!(matches!(then.state.jobs[0].phase, Phase::Ended { outcome: Outcome::Cancelled, .. }));
+}
+
+#[test]
+fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
+    let mut state = copies(&["v1", "v2"]);
+    let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("two copies") };
+    own[1].stage = Stage::Meant;
+    (own[1].attempt.job_id, own[1].attempt.started) = (None, None);
+    ends(&mut state, 0, End::Completed);
+    let mut see = |at: f64, strays: Vec<Sighting>| {
+        for event in notice(&state, &Observation { strays, ..look(at, vec![]) }) {
+            apply(&mut state, Time(at), &event, &rules());
+        }
+        state.clone()
+    };
+    see(50.0, vec![]);
+    let completed = Phase::Ended { at: Time(50.0), outcome: Outcome::Completed };
+    assert_eq!(see(110.0, vec![]).jobs[0].phase, completed);
+    // Slurm got to it late.
+    let late = |run: &str| Sighting {
+        of: SubmissionKey { copy: 1, ..SubmissionKey::new(name("a"), run) },
+        ..sighting(9, Standing::Pending)
+    };
+    assert_eq!(see(111.0, vec![late("of-somebody")]).jobs[0].phase, completed);
+    let mut found = take(see(111.0, vec![late("r")]), &[(0, 1)]);
+    assert_eq!(words(&found.actions), ["cancel a"]);
+    ends(&mut found.state, 1, End::Cancelled);
+    assert_eq!(found.state.jobs[0].phase, completed);
 }

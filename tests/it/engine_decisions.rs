@@ -4,8 +4,9 @@ use hsched::engine::{
     Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
     Step, Then, Tracked, apply, notice,
 };
-use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time, Usage};
+use hsched::model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
 use hsched::policy::Moves;
+use hsched::throughput::SpeedKey;
 use sha2::{Digest, Sha256};
 
 use crate::engine_states::{
@@ -53,6 +54,17 @@ fn a_job_waits_for_its_moment_and_capacity_is_kept() {
     let mut limited = how(Moves::Never);
     limited.rules.capacity.insert(gpu("v100"), 1);
     assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
+}
+
+#[test]
+fn what_was_asked_in_vain_is_decided_on_again_however_late_the_next_turn_is() {
+    let cluster = cluster(&[("v1", "v100", 1, 0, "idle")]);
+    let waiting = Tracked::new(job("a", "{v100: 100}", ""), Time(0.0));
+    let mut then = take(state(vec![waiting]), 1.0, &cluster, &how(Moves::Never)).state;
+    let deferred = Answer::Deferred { message: "busy".to_owned() };
+    apply(&mut then, Time(1.0), &answered("a", "next", deferred), &rules());
+    // Its delay is over, and all is as it was when it was decided on.
+    assert_eq!(words(&take(then, 100.0, &cluster, &how(Moves::Never)).actions), ["submit a on 1 v100"]);
 }
 
 #[test]
@@ -111,14 +123,17 @@ fn a_running_job_moves_where_that_pays() {
 fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
-    let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    let mut waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
     let mut limited = how(Moves::Never);
     limited.rules.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
-    let decided = take(state(vec![other, waiting]), 1.0, &cluster, &limited).state.decided;
+    let mut state = state(vec![other, waiting]);
+    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None };
+    state.cache.set(&key, Speed::rate(50.0).expect("a rate"), 0.0, "me");
+    let decided = take(state, 1.0, &cluster, &limited).state.decided;
     // Stored, and read by other builds: a thing on each line, the speeds in steps of five hundredths.
-    let seen = "optimal (no moves, free GPUs) mean-jct 0\njob a running false true false r\n\
-                job b waiting true false false -\nlimit [0] 8\nlimit [1] 9\n\
-                node v1 [0, 4]\nnode t1 [2, 0]\nspeed -\nspeed 0\nspeed 14\nspeed 0\n";
+    let seen = "optimal (no moves, free GPUs) mean-jct 0\njob a running movable - r\njob b waiting\n\
+                limit t4 8\nlimit v100 9\nnode v1 4 for 4\nnode t1 2 for 2\nspeed 100 b t4 - 14\n";
     let digest = Sha256::digest(seen);
     assert_eq!(decided, digest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
 }

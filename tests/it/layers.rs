@@ -1,4 +1,4 @@
-//! Rooms use only the rooms below them: the table of ARCHITECTURE.md, checked against every `crate::` path.
+//! Rooms use only the rooms below them: the table of ARCHITECTURE.md, checked against every path from the root.
 
 #![expect(clippy::disallowed_methods, reason = "reads the sources")]
 
@@ -98,19 +98,65 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The rooms that a source text names after `crate::`, also inside braces.
-fn used(text: &str) -> Vec<String> {
+/// The rooms that a source text names, in braces too: after `crate::`, and after as many `super::` as lead to the root.
+/// `depth` is the number of modules from the root to this file's own.
+fn used(text: &str, depth: usize) -> Vec<String> {
+    // Modules within the file are at its end: tests.
+    let inner = text.find("\nmod tests {").unwrap_or(text.len());
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins = |place: usize| !text[..place].ends_with(|c: char| is_word(c) || c == ':');
     let mut rooms = Vec::new();
-    for (place, _) in text.match_indices("crate::") {
-        let rest = &text[place + "crate::".len()..];
-        let list = rest.strip_prefix('{').map_or(rest, |inside| inside.split('}').next().unwrap_or(""));
-        let names = if rest.starts_with('{') { list.split(',').collect() } else { vec![list] };
-        for name in names {
-            let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            rooms.push(name.trim().chars().take_while(|&c| word(c)).collect());
+    for (place, _) in text.match_indices("crate::").filter(|(place, _)| begins(*place)) {
+        rooms.extend(names(&text[place + "crate::".len()..]));
+    }
+    for (place, _) in text.match_indices("super::").filter(|(place, _)| begins(*place)) {
+        let mut rest = &text[place..];
+        let mut steps = 0;
+        while let Some(after) = rest.strip_prefix("super::") {
+            (rest, steps) = (after, steps + 1);
+        }
+        if steps == depth + usize::from(place > inner) {
+            rooms.extend(names(rest));
         }
     }
     rooms
+}
+
+/// The first words of all paths of a list in braces, or of the one path that a text begins with.
+fn names(text: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.trim_start().chars().take_while(|&c| c.is_ascii_alphanumeric() || c == '_').collect()
+    };
+    let Some(list) = text.strip_prefix('{') else { return vec![word(text)] };
+    let (mut names, mut open) = (vec![word(list)], 1);
+    for (place, c) in list.char_indices() {
+        match c {
+            '{' => open += 1,
+            '}' => open -= 1,
+            ',' if open == 1 => names.push(word(&list[place + 1..])),
+            _ => {}
+        }
+        if open == 0 {
+            break;
+        }
+    }
+    // A comma may end the list.
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// The number of modules from the root to that of a file below `src`.
+fn depth(path: &Path) -> usize {
+    path.components().count() - usize::from(path.ends_with("mod.rs"))
+}
+
+#[test]
+fn rooms_are_found_in_nested_braces_and_by_the_way_up() {
+    let text = "use crate::{a::{self, b}, c,\n    d::e::{f, g},\n};\npub(crate) use super::super::h::i;\n\
+                fn j() -> crate::k { super::l(super::super::super::m) }\n\nmod tests {\n    use super::super::super::{n, o::p};\n}\n";
+    assert_eq!(used(text, 2), ["a", "c", "d", "k", "h", "n", "o"]);
+    assert_eq!(depth(Path::new("engine/mod.rs")), 1);
+    assert_eq!(depth(Path::new("engine/turn.rs")), 2);
 }
 
 #[test]
@@ -130,7 +176,7 @@ fn rooms_use_only_the_rooms_below_them() {
             continue;
         };
         let text = fs::read_to_string(&file).expect("a text");
-        for target in used(&text) {
+        for target in used(&text, depth(path)) {
             if target != room && !allowed.contains(&target.as_str()) {
                 wrong.push(format!("{}: {room} may not use {target}", path.display()));
             }

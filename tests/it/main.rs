@@ -39,6 +39,7 @@ mod engine_decisions;
 mod engine_rules;
 mod engine_states;
 mod explain;
+mod explored;
 mod horizon;
 mod layers;
 mod micro_policies;

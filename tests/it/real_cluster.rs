@@ -29,14 +29,27 @@ static SHARED: LazyLock<Result<Cluster, String>> =
 
 /// Returns the cluster of `real.nodes` that all tests share; `None`, and says so, where there can be none.
 pub fn shared() -> Option<&'static Cluster> {
-    SHARED.as_ref().map_err(|why| skip(why)).ok()
+    started(&SHARED)
+}
+
+/// Returns a cluster that tests share; `None`, and says so for each of them, where it could not be started.
+pub fn started(cluster: &'static Result<Cluster, String>) -> Option<&'static Cluster> {
+    cluster.as_ref().map_err(|why| skip(why)).ok()
 }
 
 /// Starts a cluster for one test alone.
 ///
 /// `timeouts` are Slurm's for nodes, messages and connections, in seconds.
 pub fn start(nodes: &Path, timeouts: &str) -> Option<Cluster> {
-    Cluster::start(nodes, timeouts, &[]).map_err(|why| skip(&why)).ok()
+    try_start(nodes, timeouts).map_err(|why| skip(&why)).ok()
+}
+
+/// Starts a cluster for some tests that share it.
+///
+/// # Errors
+/// Why there is none.
+pub fn try_start(nodes: &Path, timeouts: &str) -> Result<Cluster, String> {
+    Cluster::start(nodes, timeouts, &[])
 }
 
 /// Starts a cluster for one test alone that has a database of jobs.

@@ -7,19 +7,24 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::python;
-use crate::real_cluster::{Cluster, repository, start};
+use crate::real_cluster::{Cluster, repository, started, try_start};
 use crate::real_desk::{Desk, wait_for};
 
 /// One GPU of each type, so that jobs of several models take turns.
 const NODES: &str = "partition gpu default default_time=30\n\
     v1 cpus=4 memory=8000 gpus=v100:1\nt1 cpus=4 memory=8000 gpus=t4:1\n";
 
-static CLUSTER: LazyLock<Option<Cluster>> = LazyLock::new(|| {
+static CLUSTER: LazyLock<Result<Cluster, String>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = folder.path().join("nodes");
     fs::write(&nodes, NODES).expect("a file");
-    start(&nodes, "5/10/2")
+    try_start(&nodes, "5/10/2")
 });
+
+/// Returns the cluster that the tests here share; `None`, and each says so, where there can be none.
+fn cluster() -> Option<&'static Cluster> {
+    started(&CLUSTER)
+}
 
 /// Returns a job without speeds.
 fn unknown(name: &str, command: &[&str]) -> Value {
@@ -61,7 +66,7 @@ fn check_traces(desk: &Desk<'_>) {
 
 #[test]
 fn both_parts_of_a_step_are_learnt_from_whole_epochs_of_two_sizes() {
-    let Some(cluster) = CLUSTER.as_ref() else { return };
+    let Some(cluster) = cluster() else { return };
     let desk = Desk::new(cluster, "epochs", "");
     let program = repository().join("examples/stand-in/train.py").display().to_string();
     let speeds = ["--speed", "v100=20ms+5ms", "--speed", "t4=40ms+10ms", "--samples-per-epoch", "240"];
@@ -90,7 +95,7 @@ fn both_parts_of_a_step_are_learnt_from_whole_epochs_of_two_sizes() {
 #[test]
 fn the_helpers_trial_steps_show_both_sizes_in_one_run() {
     let Some(python) = python::with_torch() else { return };
-    let Some(cluster) = CLUSTER.as_ref() else { return };
+    let Some(cluster) = cluster() else { return };
     let desk = Desk::new(cluster, "trials", "");
     let program = repository().join("examples/ddp/train.py").display().to_string();
     let words = [&python, &program, "--samples", "240", "--probe", "--sample-ms", "10", "--slow", "t4=2"];
@@ -107,7 +112,7 @@ fn the_helpers_trial_steps_show_both_sizes_in_one_run() {
 
 #[test]
 fn an_interrupt_cancels_the_probes() {
-    let Some(cluster) = CLUSTER.as_ref() else { return };
+    let Some(cluster) = cluster() else { return };
     let desk = Desk::new(cluster, "interrupt", "");
     write(&desk, &unknown("c", &["sh", "-c", "touch runs-$HSCHED_GPU_TYPE; sleep 600"]));
     let mut probe = desk.program(env!("CARGO_BIN_EXE_hsched"));

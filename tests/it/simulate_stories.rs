@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::engine::{Action, Answer, End, Event, News, Phase, Rules, State, SubmissionKey, Update};
+use hsched::engine::{Action, Answer, End, Event, News, Phase, Rules, State, SubmissionKey, Update, look};
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
@@ -309,6 +309,33 @@ fn nobody_moves_to_the_gpus_of_a_job_that_is_about_to_be_tried_again() {
     405 x: epoch 4 of 4 done (100.0 s)
     405 x: completed, 405.0 s after it was added
     ");
+}
+
+#[test]
+fn a_turn_in_which_nothing_has_happened_has_no_step() {
+    let jobs = jobs(TWO);
+    let site = site(cluster("nodes: [{name: n, gpus: {a: 1}}]"), &jobs);
+    let added = |job: &Job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false });
+    let (rules, mut policy) = (rules(), crate::engine_states::policy(Moves::Never));
+    let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
+    let own = crate::engine_states::policy(Moves::Never);
+    let mut play =
+        Play::new(World::new(site, Vec::new(), FIRST), jobs.iter().map(added).collect(), own, ways);
+    let mut turns = |play: &mut Play<'_>| {
+        // What a turn has asked for is seen by the next one, and thought about once more.
+        (0..2).for_each(|_| play.turn(&mut |_| ()));
+        let mut planner = crate::engine_states::planner(policy.as_mut());
+        let Ok(turn) = look(&mut play.world, &play.state, (&rules, &mut planner));
+        turn.step
+    };
+    assert_eq!(turns(&mut play), None);
+    play.world.pass(Seconds(1.0));
+    assert_eq!(turns(&mut play), None);
+    // One waits, one trains, and an epoch is done.
+    play.world.pass(Seconds(100.0));
+    let mut planner = crate::engine_states::planner(policy.as_mut());
+    let Ok(turn) = look(&mut play.world, &play.state, (&rules, &mut planner));
+    assert_eq!(turn.step.map(|step| step.state.jobs[0].epochs_done), Some(1));
 }
 
 #[test]

@@ -87,11 +87,6 @@ struct Left {
     table: Option<String>,
 }
 
-/// Returns what people should know of a turn beside what happened.
-fn notes(turn: &Turn) -> Vec<String> {
-    [&turn.seen.notes[..], &turn.step.notes].concat()
-}
-
 /// Returns how many jobs are in each phase: `2 running, 1 waiting`.
 fn summary(state: &State) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -139,9 +134,11 @@ impl<'a> Watch<'a> {
             let turn = engine::look(world, state, (&self.rules, planner))?;
             let mut story = self.story.borrow_mut();
             turn.events.iter().for_each(|event| story.hear(Update::Event(event)));
-            turn.step.actions.iter().for_each(|action| story.hear(Update::Action(action)));
+            let step = turn.step.as_ref();
+            step.into_iter().flat_map(|step| &step.actions).for_each(|own| story.hear(Update::Action(own)));
             drop(story);
-            self.print(&notes(&turn), &turn.step.state);
+            let notes: Vec<String> = turn.notes().cloned().collect();
+            self.print(&notes, step.map_or(state, |step| &step.state));
             Ok(())
         })
         .map(|()| Exit::Done)
@@ -223,7 +220,7 @@ impl<'a> Watch<'a> {
             let turn =
                 engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
             // What was done is said even where what came after it failed.
-            let notes = turn.as_ref().map(notes).unwrap_or_default();
+            let notes: Vec<String> = turn.iter().flat_map(Turn::notes).cloned().collect();
             self.print(&notes, state);
             world.directory.looked(turn?.seen.at);
             let failed = |tracked: &Tracked| {

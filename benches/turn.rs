@@ -1,0 +1,153 @@
+//! How long a turn takes while jobs wait for a full cluster: where nothing has happened, and where all is decided anew.
+
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use divan::Bencher;
+use hsched::engine::{
+    Action, Answer, Event, Intent, Keeper, Observation, Planner, Rules, Run, State, SubmissionKey, Tracked,
+    World, look, turn,
+};
+use hsched::model::{
+    BitRate, Cluster, GpuStock, GpuType, JobDefaults, JobId, Node, NodeName, NodeState, Seconds, Time,
+};
+use hsched::policy::{self, Budget, Objective, Parameters, Policy};
+use hsched::spec;
+
+const NOW: Time = Time(1.8e9);
+
+/// Numbers of jobs.
+const JOBS: [u32; 2] = [400, 3200];
+
+fn main() {
+    divan::main();
+}
+
+/// A cluster whose GPUs others hold, and that answers nothing.
+struct Full(Cluster);
+
+impl World for Full {
+    type Error = Infallible;
+
+    fn observe(&mut self, _: &State) -> Result<Observation, Infallible> {
+        Ok(Observation {
+            at: NOW,
+            cluster: self.0.clone(),
+            sightings: Vec::new(),
+            strays: Vec::new(),
+            epochs: Vec::new(),
+            odd: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    fn prepare(&mut self, _: &Run) -> Result<(), String> {
+        Err("nothing fits".to_owned())
+    }
+
+    fn submit(&mut self, _: &Run, _: &Intent) -> Answer {
+        Answer::Refused { message: "nothing fits".to_owned() }
+    }
+
+    fn stop(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
+        Answer::Stopped
+    }
+
+    fn cancel(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
+        Answer::Killed
+    }
+
+    fn forecast(&mut self, _: &Run) -> Option<Seconds> {
+        None
+    }
+}
+
+struct Nowhere;
+
+impl Keeper for Nowhere {
+    type Error = Infallible;
+
+    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// Returns 100 nodes with eight GPUs each, all of which are in use.
+fn full() -> Full {
+    let node = |number: u32| Node {
+        state: NodeState::parse("alloc"),
+        gpus: vec![GpuStock {
+            gpu_type: GpuType::new(["v100", "t4"][usize::from(number % 2 == 1)]).expect("a type"),
+            total: 8,
+            used: 8,
+            memory: None,
+        }],
+        ..Node::new(NodeName::new(&format!("gpu{number}")).expect("a name"))
+    };
+    Full(Cluster { nodes: (0..100).map(node).collect(), ..Cluster::default() })
+}
+
+fn rules() -> Rules {
+    let rate = BitRate::new(10.0).expect("a rate");
+    Rules {
+        pinned: false,
+        defaults: JobDefaults::default(),
+        network: rate,
+        intra_node: rate,
+        capacity: BTreeMap::new(),
+        restart_cost: Seconds(60.0),
+        retry_delay: Seconds(30.0),
+        learning_rate: 0.3,
+    }
+}
+
+/// Returns a state of so many jobs that wait.
+fn waiting(jobs: u32) -> State {
+    let waiting = |number: u32| {
+        let text = format!(
+            "jobs: [{{name: job-{number}, samples_per_epoch: 100000, epochs: 90, global_batch: 512, \
+             model_size: 46.8MB, throughput: {{v100: 644, t4: 275}}, command: python train.py --lr 0.1, \
+             workdir: /home/me/project}}]"
+        );
+        Tracked::new(spec::jobs::parse(&text).expect("a job").remove(0), NOW)
+    };
+    State { jobs: (0..jobs).map(waiting).collect(), ..State::default() }
+}
+
+fn planner(policy: &mut dyn Policy) -> Planner<'_> {
+    let budget = Budget { begin: &|| (), stop: &|| false };
+    Planner { policy, objective: Objective::MeanJct, seed: 0, run: "r", budget, forecasts: Vec::new() }
+}
+
+/// Looks again and again where a turn has decided on all jobs.
+fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
+    let (mut world, mut state, rules) = (full(), waiting(jobs), rules());
+    let mut policy = policy::find("optimal", Parameters::default()).expect("a policy");
+    let mut planner = planner(policy.as_mut());
+    let Ok::<_, Infallible>(_) =
+        turn(&mut world, &mut Nowhere, &mut state, (&rules, &mut planner), &mut |_| ());
+    if !is_idle {
+        state.decided = None;
+    }
+    let Ok(seen) = look(&mut world, &state, (&rules, &mut planner));
+    assert_eq!(seen.step.is_none(), is_idle, "another turn than it should be");
+    bencher.bench_local(|| look(&mut world, &state, (&rules, &mut planner)));
+}
+
+/// A turn in which nothing has happened.
+#[divan::bench(args = JOBS)]
+fn idle(bencher: Bencher<'_, '_>, jobs: u32) {
+    bench(bencher, jobs, true);
+}
+
+/// A turn in which all is decided anew.
+#[divan::bench(args = JOBS)]
+fn decides(bencher: Bencher<'_, '_>, jobs: u32) {
+    bench(bencher, jobs, false);
+}

@@ -1,0 +1,149 @@
+//! Breadth first through all moments: what is wrong in any of them, and from which there is no way to the end.
+
+use std::collections::BTreeMap;
+
+use hsched::policy::Policy;
+
+use super::moment::{Ground, Moment};
+
+/// All moments that can be reached.
+#[derive(Debug, Default)]
+pub struct Graph {
+    numbers: BTreeMap<Box<str>, u32>,
+    /// By moment: what came before, and what happened then.
+    before: Vec<(u32, Box<str>)>,
+    /// By moment: what can come next, and whether something goes wrong on the way.
+    next: Vec<Vec<(u32, bool)>>,
+    /// The moments at which all is over.
+    over: Vec<u32>,
+    /// How many moments were reached in another way, and compared with the one that goes on alike.
+    pub compared: usize,
+}
+
+/// Of so many moments that are reached once more, one is compared.
+const COMPARED: usize = 16;
+
+impl Graph {
+    /// Goes through all that can follow from a moment.
+    ///
+    /// # Errors
+    /// What is wrong, with all that happened up to it.
+    pub fn explore(first: Moment, ground: &Ground, policy: &mut dyn Policy) -> Result<Self, String> {
+        let mut graph = Self::default();
+        graph.number(&first, (0, "added"));
+        let (mut layer, mut twins, mut again) = (vec![(0, first)], Vec::new(), 0);
+        while !layer.is_empty() {
+            let mut following = Vec::new();
+            let mut new_twins = Vec::new();
+            for (number, moment) in layer {
+                for next in moment.next(ground, policy) {
+                    let known = graph.before.len();
+                    let then = graph.number(&next.moment, (number, &next.what));
+                    graph.next[at(number)].push((then, next.is_fault));
+                    if at(then) == known {
+                        if let Some(wrong) = next.moment.wrong(ground) {
+                            return Err(graph.story(then, &wrong));
+                        }
+                        following.push((then, next.moment));
+                    } else {
+                        again += 1;
+                        if again % COMPARED == 0 {
+                            new_twins.push((then, next.moment));
+                        }
+                    }
+                }
+                let next = &mut graph.next[at(number)];
+                next.sort_unstable();
+                next.dedup();
+            }
+            // What is known of a moment's future, once that was looked at, holds for all that go on alike.
+            for (number, twin) in std::mem::replace(&mut twins, new_twins) {
+                graph.compare(number, &twin, ground, policy);
+            }
+            layer = following;
+        }
+        for (number, twin) in twins {
+            graph.compare(number, &twin, ground, policy);
+        }
+        match graph.endless() {
+            Some(number) => Err(graph.story(number, "the jobs can never end")),
+            None => Ok(graph),
+        }
+    }
+
+    /// Returns the number of moments.
+    pub fn len(&self) -> usize {
+        self.before.len()
+    }
+
+    /// Returns the number of ways from one moment to the next.
+    pub fn ways(&self) -> usize {
+        self.next.iter().map(Vec::len).sum()
+    }
+
+    /// Returns whether something of these words happens on the way to any moment.
+    pub fn passes(&self, words: &str) -> bool {
+        self.before.iter().any(|(_, what)| what.contains(words))
+    }
+
+    /// Returns the number of a moment, giving it one where it has none.
+    fn number(&mut self, moment: &Moment, (before, what): (u32, &str)) -> u32 {
+        let new = u32::try_from(self.before.len()).expect("fewer moments");
+        let number = *self.numbers.entry(moment.words().into()).or_insert(new);
+        if number == new {
+            self.before.push((before, what.into()));
+            self.next.push(Vec::new());
+            if moment.is_over() {
+                self.over.push(new);
+            }
+        }
+        number
+    }
+
+    /// Checks that a moment goes on as the one does that has its number.
+    fn compare(&mut self, number: u32, twin: &Moment, ground: &Ground, policy: &mut dyn Policy) {
+        let own = twin.next(ground, policy).into_iter();
+        let mut own: Vec<(Option<&u32>, bool)> =
+            own.map(|next| (self.numbers.get(next.moment.words().as_str()), next.is_fault)).collect();
+        own.sort_unstable();
+        own.dedup();
+        let known: Vec<(Option<&u32>, bool)> =
+            self.next[at(number)].iter().map(|(next, is_fault)| (Some(next), *is_fault)).collect();
+        assert_eq!(own, known, "equal words, another future: {}", self.story(number, &twin.words()));
+        self.compared += 1;
+    }
+
+    /// Returns the first moment from which no way leads to the end on which nothing more goes wrong.
+    fn endless(&self) -> Option<u32> {
+        let mut ways = vec![Vec::new(); self.len()];
+        for (from, next) in (0_u32..).zip(&self.next) {
+            for (to, _) in next.iter().filter(|(_, is_fault)| !is_fault) {
+                ways[at(*to)].push(from);
+            }
+        }
+        let mut ends = vec![false; self.len()];
+        let mut open = self.over.clone();
+        while let Some(number) = open.pop() {
+            if !std::mem::replace(&mut ends[at(number)], true) {
+                open.append(&mut ways[at(number)]);
+            }
+        }
+        (0..).zip(ends).find(|(_, ends)| !ends).map(|(number, _)| number)
+    }
+
+    /// Returns all that happened up to a moment, a line each, and what is wrong with it.
+    fn story(&self, mut number: u32, wrong: &str) -> String {
+        let mut lines = vec![wrong];
+        while number > 0 {
+            let (before, what) = &self.before[at(number)];
+            lines.push(what);
+            number = *before;
+        }
+        lines.reverse();
+        lines.join("\n")
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).expect("a place")
+}

@@ -1,0 +1,262 @@
+//! A moment: the state on disk and Slurm. What may never be so, what can come next, and when two go on alike.
+
+use std::fmt::Write as _;
+
+use hsched::engine::{
+    Attempt, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked,
+};
+use hsched::model::{Job, JobName, NodeName, Seconds, Time};
+use hsched::policy::Policy;
+
+use super::Plant;
+use super::slurm::{Entry, Slurm};
+use super::turn::{Start, turns};
+
+/// What there is between two things that happen.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    pub state: State,
+    pub slurm: Slurm,
+    pub at: Time,
+    /// How much may still go wrong.
+    pub faults: u8,
+}
+
+/// What comes next.
+pub struct Next {
+    pub what: String,
+    pub is_fault: bool,
+    pub moment: Moment,
+}
+
+/// What stays as it is.
+pub struct Ground {
+    pub rules: Rules,
+    pub plant: Plant,
+    /// How many copies of a job a plan asks for.
+    pub copies: usize,
+    /// How many ticks a request may be on its way: it arrives by then, or never.
+    ///
+    /// The engine counts on it: it makes a request again after `Rules::UNCLEAR`, which is one tick, and the first delay;
+    /// that of a copy beside others after `Rules::UNCLEAR` alone.
+    pub latest: u8,
+}
+
+/// By how much the clock goes on at once, in seconds. Everything for which the engine waits is due after one tick or
+/// more, so with and without a tick in between it is seen before it is due and after.
+const TICK: f64 = 60.0;
+
+impl Moment {
+    /// Returns all that can come next. A turn that changes nothing is none.
+    pub fn next(&self, ground: &Ground, policy: &mut dyn Policy) -> Vec<Next> {
+        let start = Start { state: &self.state, slurm: &self.slurm, at: self.at, faults: self.faults };
+        let turn = turns(&start, &ground.rules, policy, ground.plant).into_iter().map(|went| {
+            let faults = self.faults - went.faults;
+            let moment = Self { state: went.state, slurm: went.slurm, at: self.at, faults };
+            Next { what: went.what, is_fault: went.faults > 0, moment }
+        });
+        let happens = self.slurm.happenings(self.faults > 0).into_iter().map(|own| {
+            let faults = self.faults - u8::from(own.is_fault);
+            let moment = Self { slurm: own.then, faults, state: self.state.clone(), ..*self };
+            Next { what: own.what, is_fault: own.is_fault, moment }
+        });
+        let tick = self.slurm.after_a_tick(ground.latest).map(|slurm| {
+            let moment = Self { slurm, at: self.at.after(Seconds(TICK)), state: self.state.clone(), ..*self };
+            Next { what: "a minute passes".to_owned(), is_fault: false, moment }
+        });
+        let mut all: Vec<Next> = turn.chain(happens).chain(tick).collect();
+        for next in &mut all {
+            next.moment.tidy();
+        }
+        all
+    }
+
+    /// Forgets what nothing depends on any more: records of Slurm that nobody asks for, and attempts that have ended,
+    /// save the last one and those that Slurm may still have.
+    fn tidy(&mut self) {
+        self.slurm.tidy(&self.state);
+        for place in 0..self.state.jobs.len() {
+            let mut past = std::mem::take(&mut self.state.jobs[place].past);
+            let (job, last) = (&self.state.jobs[place].job, past.len());
+            let mut number = 0;
+            past.retain(|past| {
+                number += 1;
+                number == last || self.has(job, &past.attempt)
+            });
+            for past in past.iter_mut().filter(|past| !self.has(job, &past.attempt)) {
+                // Its name may be given to another run.
+                past.attempt.run.clear();
+            }
+            self.state.jobs[place].past = past;
+        }
+    }
+
+    /// Returns whether all jobs have ended, and nothing of them is left in Slurm.
+    pub fn is_over(&self) -> bool {
+        self.state.is_over() && !self.slurm.entries.iter().any(Entry::may_run)
+    }
+
+    /// Returns what is wrong.
+    pub fn wrong(&self, ground: &Ground) -> Option<String> {
+        if self.state.jobs.len() != self.slurm.epochs.len() {
+            return Some("a job is not in the state any more".to_owned());
+        }
+        (0..self.state.jobs.len()).find_map(|job| self.wrong_about(job, ground))
+    }
+
+    fn wrong_about(&self, job: usize, ground: &Ground) -> Option<String> {
+        let Tracked { job: own_job, phase, failures, past, .. } = &self.state.jobs[job];
+        let entries = || self.slurm.entries.iter().filter(|entry| entry.job == job);
+        let alive = entries().filter(|entry| entry.is_alive()).count();
+        let (whole, saved) = self.slurm.epochs[job];
+        // What was given up as lost is found again.
+        let is_lost = |entry: &Entry| {
+            past.iter().any(|own| own.end == End::Vanished && own.attempt.key(&own_job.name) == entry.of)
+        };
+        let what = match phase {
+            _ if alive > ground.copies => format!("{alive} submissions are alive"),
+            Phase::Ended { .. } if entries().any(|entry| entry.may_run() && !is_lost(entry)) => {
+                "has ended, and a submission is left of which nobody knows".to_owned()
+            }
+            Phase::Ended { outcome: Outcome::Completed, .. } if saved < whole => {
+                "is said to have completed, and has not".to_owned()
+            }
+            Phase::Ended { outcome: Outcome::Failed { .. }, .. }
+                if *failures <= own_job.retries && saved < whole =>
+            {
+                "is given up before its retries are used up".to_owned()
+            }
+            Phase::Ended { outcome: Outcome::Cancelled, .. } => "nobody cancelled it".to_owned(),
+            _ => return None,
+        };
+        Some(format!("{}: {what}", own_job.name))
+    }
+
+    /// Returns all that its future depends on, in words.
+    ///
+    /// Moments of equal words go on alike: texts for people, numbers of jobs and what a policy that looks at no time does
+    /// not see are left out. Of times only their distance from now counts, in ticks, and only up to the longest that any
+    /// rule waits for. A new field of the state must find its place here, or this does not compile.
+    pub fn words(&self) -> String {
+        let mut text = self.slurm.words();
+        let State { jobs, nodes_down, decided, wake, memory, planned_by: _, cache: _, contributor: _ } =
+            &self.state;
+        assert!(wake.is_none() && memory.is_none(), "the policy of these tests needs neither");
+        let _ = write!(text, "|{}|{:x}|", self.faults, decided.unwrap_or_default());
+        let down: Vec<&str> = nodes_down.iter().map(NodeName::as_str).collect();
+        text.push_str(&down.concat());
+        for tracked in jobs {
+            self.write_job(tracked, &mut text);
+        }
+        text
+    }
+
+    fn write_job(&self, tracked: &Tracked, text: &mut String) {
+        let Tracked {
+            job,
+            phase,
+            epochs_done,
+            failures,
+            fruitless,
+            epoch,
+            epoch_at,
+            added: _,
+            last: _,
+            stray,
+            avoids,
+            past,
+        } = tracked;
+        assert!(epoch.is_none() && avoids.is_empty(), "reports without lengths, no types on trial");
+        let stray = stray.map_or("", |_| "stray");
+        let _ = write!(text, "|{} {epochs_done} {failures} {fruitless} {stray}:", job.name);
+        match phase {
+            Phase::Waiting { not_before, reason: _ } => {
+                let wait = not_before.map_or(0.0, |due| ((due.0 - self.at.0) / TICK).ceil().max(0.0));
+                let _ = write!(text, "W{wait}");
+            }
+            Phase::Submitted(own) => {
+                for own in own {
+                    self.write_submission(&job.name, own, text);
+                }
+            }
+            Phase::Ended { at: _, outcome } => {
+                let _ = write!(text, "{}", outcome.word());
+            }
+        }
+        let lost = past.iter().filter(|past| past.end == End::Vanished && self.has(job, &past.attempt));
+        let lost: Vec<&Attempt> = lost.map(|past| &past.attempt).collect();
+        // A report puts off the moment at which a submission counts as gone, by a minute.
+        let mut own = lost.iter().copied().chain(phase.submissions().iter().map(|own| &own.attempt));
+        if own.any(|own| own.epochs_before < *epochs_done) {
+            let _ = write!(text, "{:?}", epoch_at.map(|at| self.age(at, 1)));
+        }
+        // They may be found again.
+        for own in lost {
+            self.write_attempt("V", (&job.name, own), text);
+        }
+        // Its node may turn out to have been down.
+        if let Some(PastAttempt { attempt, ended, end: End::Failed { .. }, epochs: _ }) = past.last() {
+            let _ = write!(text, "F{}{:?}", self.age(*ended, 5), attempt.gpus.0.keys());
+        }
+    }
+
+    /// Returns whether Slurm has an attempt of a job, or may yet get it.
+    fn has(&self, job: &Job, attempt: &Attempt) -> bool {
+        self.slurm.entries.iter().any(|own| own.of == attempt.key(&job.name))
+    }
+
+    fn write_submission(&self, job: &JobName, Submission { attempt, stage }: &Submission, text: &mut String) {
+        let stage = match *stage {
+            Stage::Stopping { since, then, request } => {
+                // A request to exit is due after a tick; one to be ended after two, and after five nobody waits for it.
+                let age = self.age(since, if request == Request::Killed { 5 } else { 1 });
+                let then = match then {
+                    // When that was is for people.
+                    Then::Done(_) => "Done".to_owned(),
+                    other => format!("{other:?}"),
+                };
+                format!("S{age}{then}{request:?}")
+            }
+            other => other.word().to_owned(),
+        };
+        self.write_attempt(&stage, (job, attempt), text);
+    }
+
+    fn write_attempt(&self, stage: &str, (job, attempt): (&JobName, &Attempt), text: &mut String) {
+        let Attempt {
+            run,
+            copy,
+            ranks: _,
+            epoch: _,
+            communication: _,
+            epochs_before,
+            meant,
+            job_id,
+            submit_time,
+            started,
+            gpus,
+            missing,
+            reason,
+            odd,
+            trials: _,
+            pieces: _,
+        } = attempt;
+        assert!(submit_time.is_none() && reason.is_none() && odd.is_none(), "this Slurm says none of it");
+        // One that has not started waits a minute for its nodes.
+        let meant = self.age(*meant, 1);
+        // Which number it is does not matter, only whether it is the one that Slurm has given to it.
+        let entry = self.slurm.entries.iter().find(|own| own.of == attempt.key(job));
+        let known = job_id.map(|id| entry.is_some_and(|own| own.id == id));
+        let started = u8::from(started.is_some());
+        let missing = missing.map(|at| self.age(at, 1));
+        let _ = write!(text, "{stage}{run}.{copy}@{:?}{epochs_before}", gpus.0.keys());
+        let _ = write!(text, "{meant}{known:?}{started}{missing:?};");
+    }
+
+    /// Returns how many ticks ago a moment was, at most `most`.
+    fn age(&self, at: Time, most: u8) -> u8 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small whole number")]
+        let ticks = (self.at.since(at).0 / TICK).min(f64::from(most)) as u8;
+        ticks
+    }
+}

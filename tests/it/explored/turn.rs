@@ -1,0 +1,339 @@
+//! A turn of the engine with all that can come of it: every answer to every request, and a crash at every write.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use hsched::engine::{
+    Action, Answer, Event, Intent, Keeper, Observation, Planner, Rules, Run, Sighting, Standing, State,
+    SubmissionKey, Turn, World, apply, look, perform,
+};
+use hsched::model::{JobId, Seconds, Time};
+use hsched::policy::{Budget, Objective, Policy};
+
+use super::Plant;
+use super::slurm::{Life, Slurm};
+
+/// A turn as it went.
+pub struct Went {
+    pub what: String,
+    /// What went wrong in it.
+    pub faults: u8,
+    pub state: State,
+    pub slurm: Slurm,
+}
+
+/// Where a turn begins.
+pub struct Start<'a> {
+    pub state: &'a State,
+    pub slurm: &'a Slurm,
+    pub at: Time,
+    /// How much may go wrong.
+    pub faults: u8,
+}
+
+/// The process has died.
+struct Crash;
+
+impl From<std::convert::Infallible> for Crash {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// The way that a turn takes: its choices so far, and of how many each was one.
+#[derive(Default)]
+struct Way {
+    choices: Vec<(usize, usize)>,
+    next: usize,
+    faults: u8,
+    /// The process dies before it hears the answer.
+    dies: bool,
+    /// Requests that are still to be made.
+    requests: usize,
+    said: Vec<&'static str>,
+}
+
+impl Way {
+    /// Chooses one of some ways, of which the first is the good one; all others are faults.
+    fn choose(&mut self, ways: &[&'static str]) -> usize {
+        let count = if self.faults > 0 { ways.len() } else { 1 };
+        if self.next == self.choices.len() {
+            self.choices.push((0, count));
+        }
+        let (choice, of) = self.choices[self.next];
+        assert_eq!(of, count, "a turn is not what it was");
+        self.next += 1;
+        self.faults -= u8::from(choice > 0);
+        self.said.push(ways[choice]);
+        choice
+    }
+
+    /// Returns the next way after this one; nothing after the last.
+    fn following(mut self) -> Option<Self> {
+        while self.choices.last().is_some_and(|(choice, of)| choice + 1 == *of) {
+            self.choices.pop();
+        }
+        self.choices.last_mut()?.0 += 1;
+        Some(Self { choices: self.choices, ..Self::default() })
+    }
+}
+
+/// What the engine sees of Slurm, and how its requests reach it.
+struct Scene<'a> {
+    slurm: Slurm,
+    at: Time,
+    plant: Plant,
+    way: &'a RefCell<Way>,
+    /// The number of the next job.
+    id: u32,
+    /// The state before the turn.
+    before: &'a State,
+}
+
+impl World for Scene<'_> {
+    type Error = Crash;
+
+    fn observe(&mut self, state: &State) -> Result<Observation, Crash> {
+        let mut seen = self.slurm.look(state, self.at);
+        self.plant.distort(state, &mut seen);
+        Ok(seen)
+    }
+
+    fn prepare(&mut self, _: &Run) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+        let of = run.key(intent);
+        let node = Slurm::node(run.gpus(intent).0.keys().next().expect("a node").as_str());
+        let (id, job) = (JobId(self.id), Slurm::place(self.before, &of.job));
+        self.id += 1;
+        let mut take = |life: Life| self.slurm.take(of.clone(), (job, id, node), life);
+        let mut way = self.way.borrow_mut();
+        let message = || "so it is".to_owned();
+        let unclear = || match self.plant {
+            Plant::LateIsRefused => Answer::Refused { message: message() },
+            _ => Answer::Unclear { message: message() },
+        };
+        match way.choose(&[
+            "accepted",
+            "refused",
+            "deferred",
+            "unreachable",
+            "answer lost",
+            "late",
+            "late, and killed by then",
+        ]) {
+            0 => {
+                take(Life::Queued);
+                Answer::Submitted { job_id: id }
+            }
+            1 => Answer::Refused { message: message() },
+            2 => Answer::Deferred { message: message() },
+            3 => Answer::Unreachable { message: message() },
+            4 => {
+                take(Life::Queued);
+                unclear()
+            }
+            choice => {
+                take(Life::Coming(0));
+                way.dies = choice == 6;
+                unclear()
+            }
+        }
+    }
+
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        let entry = self.slurm.find(of, job_id);
+        let choice = self.way.borrow_mut().choose(&["heard", "not heard", "answer lost", "lost"]);
+        if let (0 | 2, Some(entry)) = (choice, entry) {
+            entry.asked |= entry.life == Life::Running;
+        }
+        answer(choice, Answer::Stopped)
+    }
+
+    fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        let entry = self.slurm.find(of, job_id);
+        let choice = self.way.borrow_mut().choose(&["heard", "not heard", "answer lost", "lost"]);
+        if let (0 | 2, Some(entry)) = (choice, entry) {
+            entry.killed |= entry.is_alive();
+        }
+        answer(choice, Answer::Killed)
+    }
+
+    fn forecast(&mut self, _: &Run) -> Option<Seconds> {
+        None
+    }
+}
+
+fn answer(choice: usize, done: Answer) -> Answer {
+    match choice {
+        0 => done,
+        1 => Answer::NotStopped { message: "so it is".to_owned() },
+        _ => Answer::Unclear { message: "so it is".to_owned() },
+    }
+}
+
+/// The state on disk: what is meant, and the answers since.
+struct Disk<'a> {
+    state: State,
+    rules: &'a Rules,
+    way: &'a RefCell<Way>,
+    /// Whether intents are written with the first answer only: the planted bug.
+    late: bool,
+    unwritten: Option<State>,
+}
+
+impl Disk<'_> {
+    /// Writes, or dies before it, or after it where more is to come.
+    fn write(&mut self, change: impl FnOnce(&mut State, &Rules)) -> Result<(), Crash> {
+        let (choice, more) = {
+            let mut way = self.way.borrow_mut();
+            let ways: &[_] = match way.requests {
+                0 => &["written", "killed before that is written"],
+                _ => &["written", "killed before that is written", "killed after that is written"],
+            };
+            if way.dies {
+                return Err(Crash);
+            }
+            (way.choose(ways), way.requests > 0)
+        };
+        if choice == 1 {
+            return Err(Crash);
+        }
+        if let Some(state) = self.unwritten.take() {
+            self.state = state;
+        }
+        change(&mut self.state, self.rules);
+        if choice == 2 && more { Err(Crash) } else { Ok(()) }
+    }
+}
+
+impl Keeper for Disk<'_> {
+    type Error = Crash;
+
+    fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Crash> {
+        // Killed before this, nothing was done: that is no turn at all.
+        if self.late {
+            self.unwritten = Some(state.clone());
+        } else {
+            self.state.clone_from(state);
+        }
+        let mut way = self.way.borrow_mut();
+        let dies = way.requests > 0 && way.choose(&["meant", "killed before the first request"]) == 1;
+        if dies { Err(Crash) } else { Ok(()) }
+    }
+
+    fn add(&mut self, at: Time, event: &Event) -> Result<(), Crash> {
+        self.way.borrow_mut().requests -= 1;
+        self.write(|state, rules| drop(apply(state, at, event, rules)))
+    }
+}
+
+/// Returns all that a turn can come to; nothing where it changes nothing.
+pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: Plant) -> Vec<Went> {
+    let run = unused_run(start);
+    let mut planner = Planner {
+        policy,
+        objective: Objective::MeanJct,
+        seed: 0,
+        run: &run,
+        budget: Budget { begin: &|| (), stop: &|| false },
+        forecasts: Vec::new(),
+    };
+    let way = RefCell::new(Way::default());
+    let mut scene = scene(start, plant, &way);
+    let Ok(turn) = look(&mut scene, start.state, (rules, &mut planner)) else { return Vec::new() };
+    let Some(step) = turn.step.as_ref().filter(|own| own.state != *start.state || !own.actions.is_empty())
+    else {
+        return Vec::new();
+    };
+    let requests = step.actions.iter().map(|action| match action {
+        Action::Submit(run) => run.submissions.len(),
+        Action::Stop { .. } | Action::Cancel { .. } => 1,
+        Action::Wait { .. } | Action::Learn { .. } => 0,
+    });
+    let requests = requests.sum();
+    let (mut all, mut next) = (Vec::new(), Some(Way::default()));
+    while let Some(own) = next {
+        let way = RefCell::new(Way { faults: start.faults, requests, ..own });
+        let (slurm, state) = go(start, &turn, rules, (plant, &way));
+        let way = way.into_inner();
+        let what = format!("turn {run}: {}", way.said.join(", "));
+        all.push(Went { what, faults: start.faults - way.faults, state, slurm });
+        next = way.following();
+    }
+    all
+}
+
+/// Goes one way through what a turn means to do.
+fn go(start: &Start<'_>, turn: &Turn, rules: &Rules, (plant, way): (Plant, &RefCell<Way>)) -> (Slurm, State) {
+    let mut scene = scene(start, plant, way);
+    let late = plant == Plant::IntentsForgotten;
+    let mut disk = Disk { state: start.state.clone(), rules, way, late, unwritten: None };
+    let mut state = start.state.clone();
+    if perform(turn, (&mut scene, &mut disk), &mut state, rules, &mut |_| ()).is_ok() {
+        disk.state = disk.unwritten.take().unwrap_or(disk.state);
+        assert_eq!(disk.state, state, "the state on disk is another one than that in memory");
+    }
+    (scene.slurm, disk.state)
+}
+
+fn scene<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> Scene<'a> {
+    let known = start.state.jobs.iter().flat_map(|tracked| {
+        let past = tracked.past.iter().map(|past| &past.attempt);
+        past.chain(tracked.phase.submissions().iter().map(|own| &own.attempt))
+            .filter_map(|attempt| attempt.job_id)
+    });
+    let last = known.chain(start.slurm.entries.iter().map(|own| own.id)).map(|id| id.0).max();
+    let (slurm, id) = (start.slurm.clone(), last.unwrap_or(0) + 1);
+    Scene { slurm, at: start.at, plant, way, id, before: start.state }
+}
+
+/// Returns the least name of a run that nothing has: what was is forgotten, so that states which go on alike are equal.
+fn unused_run(start: &Start<'_>) -> String {
+    let own = start.state.jobs.iter().flat_map(|tracked| {
+        let past = tracked.past.iter().map(|past| &past.attempt);
+        past.chain(tracked.phase.submissions().iter().map(|own| &own.attempt)).map(|own| own.run.as_str())
+    });
+    let used: BTreeSet<&str> = own.chain(start.slurm.entries.iter().map(|own| own.of.run.as_str())).collect();
+    let names = (0..).map(|number| format!("r{number}"));
+    names.into_iter().find(|name| !used.contains(name.as_str())).unwrap_or_default()
+}
+
+impl Plant {
+    /// Distorts what is seen as the planted bug does.
+    fn distort(self, state: &State, seen: &mut Observation) {
+        let submissions = || {
+            let own = state.jobs.iter().flat_map(|tracked| {
+                tracked.phase.submissions().iter().map(|own| (own.attempt.key(&tracked.job.name), own))
+            });
+            own.collect::<Vec<_>>()
+        };
+        match self {
+            Self::NoComments => {
+                seen.strays.clear();
+                let known = |sighting: &Sighting| {
+                    submissions().iter().any(|(key, own)| *key == sighting.of && own.attempt.job_id.is_some())
+                };
+                seen.sightings.retain(known);
+            }
+            Self::GoneIsPending => {
+                for (of, own) in submissions() {
+                    if !seen.sightings.iter().any(|sighting| sighting.of == of) {
+                        let (job_id, standing) =
+                            (own.attempt.job_id.unwrap_or(JobId(1_000_000)), Standing::Pending);
+                        seen.sightings.push(Sighting {
+                            of,
+                            job_id,
+                            submit_time: None,
+                            standing,
+                            reason: None,
+                        });
+                    }
+                }
+            }
+            Self::None | Self::IntentsForgotten | Self::LateIsRefused => {}
+        }
+    }
+}
