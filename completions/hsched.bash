@@ -737,7 +737,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --round --rounds --restart-cost --lose --repack --noise --job-failures --node-failures --node-repair --seed --sweep --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --round --rounds --restart-cost --lose --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -329,6 +329,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l estimate -d '
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l bound -d 'Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs]'
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l no-bound -d 'Do not compute the lower bound'
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l certificate -d 'Add the prices that prove the bound to the JSON, so that anybody can compute it again'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'Python interpreter that has your torch' -r

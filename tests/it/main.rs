@@ -9,6 +9,7 @@
 mod bundle_cost;
 mod certificate;
 mod cli_again;
+mod cli_bound;
 mod cli_cache;
 mod cli_check_ddp;
 mod cli_clusters;

@@ -100,7 +100,6 @@ impl Climb<'_> {
     }
 
     /// Moves the prices: up where more is used than there is. All intervals move alike, however long they are.
-    #[expect(clippy::needless_range_loop, reason = "several lists by interval go side by side")]
     fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &Seen, rise: f64) {
         let offered = &self.trace.offered;
         let gpu_types: Vec<usize> = (0..offered.len()).filter(|&gpu_type| offered[gpu_type] > 0).collect();
