@@ -104,18 +104,18 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
 
 fn table(runs: &[Simulated]) -> Table {
     let bounded = runs.iter().any(|run| run.lower_bound().is_some());
-    let ratio = bounded.then_some(("RATIO", Align::Right));
-    let mut headings = vec![("POLICY", Align::Left), ("MEAN JCT", Align::Right)];
-    headings.extend(ratio);
-    headings.extend([
-        ("VS BEST", Align::Right),
+    let compared = if bounded { "RATIO" } else { "VS BEST" };
+    let headings = [
+        ("POLICY", Align::Left),
+        ("MEAN JCT", Align::Right),
+        (compared, Align::Right),
         ("P50", Align::Right),
         ("P99", Align::Right),
         ("WAIT", Align::Right),
         ("STRETCH", Align::Right),
         ("GPUS USED", Align::Right),
         ("MOVES/JOB", Align::Right),
-    ]);
+    ];
     let mut table = Table::new(&headings);
     let means = runs.iter().filter(|run| run.has_all_ended()).filter_map(|run| Some(run.figures?.mean_jct));
     let best = means.fold(f64::INFINITY, f64::min);
@@ -127,14 +127,16 @@ fn table(runs: &[Simulated]) -> Table {
             continue;
         };
         let time = |seconds: f64| duration(Seconds(seconds));
-        let mut cells = vec![run.policy.clone(), time(own.mean_jct)];
-        if bounded {
-            cells.push(run.ratio().map_or_else(dash, |ratio| format!("{ratio:.3}")));
-        }
         // Means over fewer jobs compare with nothing.
-        let behind = run.has_all_ended().then(|| format!("+{:.1} %", 100.0 * (own.mean_jct / best - 1.0)));
-        cells.extend([
-            behind.unwrap_or_else(dash),
+        let compared = if bounded {
+            run.ratio().map(|ratio| format!("{ratio:.3}"))
+        } else {
+            run.has_all_ended().then(|| format!("+{:.1} %", 100.0 * (own.mean_jct / best - 1.0)))
+        };
+        table.row([
+            run.policy.clone(),
+            time(own.mean_jct),
+            compared.unwrap_or_else(dash),
             time(own.p50_jct),
             time(own.p99_jct),
             time(own.mean_wait),
@@ -142,7 +144,6 @@ fn table(runs: &[Simulated]) -> Table {
             percent(own.utilisation),
             format!("{:.2}", own.moves_per_job),
         ]);
-        table.row(cells);
     }
     table
 }

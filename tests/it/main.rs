@@ -30,6 +30,7 @@ mod cli_plan_file;
 mod cli_simulate;
 mod cli_state;
 mod cli_submit;
+mod cli_trace;
 mod cli_watch;
 mod cli_wishes;
 mod cold_start;

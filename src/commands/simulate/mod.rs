@@ -17,6 +17,7 @@ use crate::commands::context::Context;
 use crate::commands::input::ClusterArgs;
 use crate::commands::simulate::bounds::{add_bounds, is_usual};
 use crate::commands::simulate::ground::ground;
+pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
 use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
 use crate::commands::speeds::SpeedArgs;
