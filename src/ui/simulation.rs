@@ -81,7 +81,9 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let gpus: u32 = first.cell.trace.problem.offered().iter().sum();
     let load = first.cell.trace.load().map_or_else(String::new, |load| format!(", load {load:.2}"));
-    let mut text = format!("{} jobs on {gpus} GPUs{load}\n", first.cell.trace.jobs.len());
+    let count = first.cell.trace.jobs.len();
+    let jobs = if count == 1 { "job" } else { "jobs" };
+    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}\n");
     if let Some(lower) = first.lower_bound() {
         let lower = duration(Seconds(lower));
         let _ = writeln!(text, "No schedule has a mean JCT below {lower}; RATIO compares with that.");
@@ -232,7 +234,8 @@ fn share(count: usize, all: usize) -> f64 {
 
 fn line(name: &str, names: usize, parts: impl Iterator<Item = f64>, text: &mut String) {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 8")]
-    let block = |part: f64| BLOCKS[(part.clamp(0.0, 1.0) * 8.0).ceil() as usize];
+    // Rounding must not add a block.
+    let block = |part: f64| BLOCKS[(part.clamp(0.0, 1.0) * 8.0 - 1e-6).ceil() as usize];
     let blocks: String = parts.map(block).collect();
     let _ = writeln!(text, "{name:<names$}  {}", blocks.trim_end());
 }
