@@ -10,11 +10,11 @@ use hsched::engine::{
     Action, Answer, Event, Intent, Keeper, Observation, Planner, Rules, Run, State, SubmissionKey, Tracked,
     World, look, turn,
 };
+use hsched::formats;
 use hsched::model::{
     BitRate, Cluster, GpuStock, GpuType, JobDefaults, JobId, Node, NodeName, NodeState, Seconds, Time,
 };
 use hsched::policy::{self, Budget, Objective, Parameters, Policy};
-use hsched::spec;
 
 const NOW: Time = Time(1.8e9);
 
@@ -115,7 +115,7 @@ fn waiting(jobs: u32) -> State {
              model_size: 46.8MB, throughput: {{v100: 644, t4: 275}}, command: python train.py --lr 0.1, \
              workdir: /home/me/project}}]"
         );
-        Tracked::new(spec::jobs::parse(&text).expect("a job").remove(0), NOW)
+        Tracked::new(formats::jobs::parse(&text).expect("a job").remove(0), NOW)
     };
     State { jobs: (0..jobs).map(waiting).collect(), ..State::default() }
 }

@@ -43,6 +43,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Generate a random cluster and random jobs, to try or benchmark hsched')
             [CompletionResult]::new('demo', 'demo', [CompletionResultType]::ParameterValue, 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan')
             [CompletionResult]::new('simulate', 'simulate', [CompletionResultType]::ParameterValue, 'Simulate policies on a trace of jobs that come and go: what they would do to your week')
+            [CompletionResult]::new('trace', 'trace', [CompletionResultType]::ParameterValue, 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`')
             [CompletionResult]::new('check-ddp', 'check-ddp', [CompletionResultType]::ParameterValue, 'Check that your version of torch computes correct gradients with unequal local batches')
             break
         }
@@ -302,6 +303,29 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files and write nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('trace', 'trace', [CompletionResultType]::ParameterValue, 'Generate a random trace for `hsched simulate`, after the rules of published studies')
+            break
+        }
+        'hsched;generate;trace' {
+            [CompletionResult]::new('--rules', '--rules', [CompletionResultType]::ParameterName, 'Rules by which jobs are made')
+            [CompletionResult]::new('--throughputs', '--throughputs', [CompletionResultType]::ParameterName, 'Gavel''s table of steps per second (its JSON, or CSV), for --rules gavel')
+            [CompletionResult]::new('--types', '--types', [CompletionResultType]::ParameterName, 'GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one: v100,l40s=1.4')
+            [CompletionResult]::new('--sync', '--sync', [CompletionResultType]::ParameterName, 'When gradients are exchanged, for --rules paper')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Number of jobs')
+            [CompletionResult]::new('--gap', '--gap', [CompletionResultType]::ParameterName, 'Mean time between arrivals')
+            [CompletionResult]::new('--recorded', '--recorded', [CompletionResultType]::ParameterName, 'Take arrivals, lengths and numbers of GPUs from CSV with `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace')
+            [CompletionResult]::new('--load', '--load', [CompletionResultType]::ParameterName, 'Move arrivals apart or together so that the jobs ask for this part of the cluster')
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read saved Slurm output instead of asking Slurm; - reads standard input')
+            [CompletionResult]::new('--columns', '--columns', [CompletionResultType]::ParameterName, 'Format of a table without a header line given to --from')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--single-gpu', '--single-gpu', [CompletionResultType]::ParameterName, 'Give every job of --rules gavel one GPU')
+            [CompletionResult]::new('--mouldable', '--mouldable', [CompletionResultType]::ParameterName, 'Let jobs run on other numbers of GPUs than they ask for')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
         'hsched;demo' {
@@ -334,9 +358,71 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--bound', '--bound', [CompletionResultType]::ParameterName, 'Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs]')
+            [CompletionResult]::new('--no-bound', '--no-bound', [CompletionResultType]::ParameterName, 'Do not compute the lower bound')
+            [CompletionResult]::new('--certificate', '--certificate', [CompletionResultType]::ParameterName, 'Add the prices that prove the bound to the JSON, so that anybody can compute it again')
             [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Use only the speeds of the job file, not measured speeds')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;trace' {
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('from-sacct', 'from-sacct', [CompletionResultType]::ParameterValue, 'Convert the output of `sacct -P`, so that you can simulate your own last month')
+            [CompletionResult]::new('from-philly', 'from-philly', [CompletionResultType]::ParameterValue, 'Convert CSV with the columns `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace')
+            [CompletionResult]::new('from-alibaba', 'from-alibaba', [CompletionResultType]::ParameterValue, 'Convert the tasks of Alibaba''s GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and `end_s`)')
+            [CompletionResult]::new('from-gavel', 'from-gavel', [CompletionResultType]::ParameterValue, 'Convert a trace of Gavel''s, with its table of measured speeds')
+            [CompletionResult]::new('from-sia', 'from-sia', [CompletionResultType]::ParameterValue, 'Convert a workload of Sia''s, with its profiles')
+            break
+        }
+        'hsched;trace;from-sacct' {
+            [CompletionResult]::new('--type', '--type', [CompletionResultType]::ParameterName, 'The type of GPUs that the accounting does not name')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;trace;from-philly' {
+            [CompletionResult]::new('--type', '--type', [CompletionResultType]::ParameterName, 'The GPU type on which the jobs run as long as the file says')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'hsched;trace;from-alibaba' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;trace;from-gavel' {
+            [CompletionResult]::new('--throughputs', '--throughputs', [CompletionResultType]::ParameterName, 'Steps per second by job type, scale factor and GPU type: Gavel''s JSON, or CSV')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'hsched;trace;from-sia' {
+            [CompletionResult]::new('--profiles', '--profiles', [CompletionResultType]::ParameterName, 'Step times on one GPU: CSV with model, gpu, `local_bsz` and `step_time_s`')
+            [CompletionResult]::new('--applications', '--applications', [CompletionResultType]::ParameterName, 'How much each application trains: CSV with application, `samples_per_epoch`, epochs and `model_size_mb`')
+            [CompletionResult]::new('--workload', '--workload', [CompletionResultType]::ParameterName, 'Only this workload of a file with columns trace and workload, such as newtrace/1')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write the trace to this file [default: standard output]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'hsched;check-ddp' {

@@ -40,6 +40,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand generate 'Generate a random cluster and random jobs, to try or benchmark hsched'
             cand demo 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
             cand simulate 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
+            cand trace 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`'
             cand check-ddp 'Check that your version of torch computes correct gradients with unequal local batches'
         }
         &'hsched;inventory'= {
@@ -278,6 +279,28 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --dry-run 'Print the files and write nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
+            cand trace 'Generate a random trace for `hsched simulate`, after the rules of published studies'
+        }
+        &'hsched;generate;trace'= {
+            cand --rules 'Rules by which jobs are made'
+            cand --throughputs 'Gavel''s table of steps per second (its JSON, or CSV), for --rules gavel'
+            cand --types 'GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one: v100,l40s=1.4'
+            cand --sync 'When gradients are exchanged, for --rules paper'
+            cand --jobs 'Number of jobs'
+            cand --gap 'Mean time between arrivals'
+            cand --recorded 'Take arrivals, lengths and numbers of GPUs from CSV with `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace'
+            cand --load 'Move arrivals apart or together so that the jobs ask for this part of the cluster'
+            cand --cluster 'Read a cluster file instead of asking Slurm'
+            cand --from 'Read saved Slurm output instead of asking Slurm; - reads standard input'
+            cand --columns 'Format of a table without a header line given to --from'
+            cand --seed 'Random seed'
+            cand -o 'Write the trace to this file [default: standard output]'
+            cand --output 'Write the trace to this file [default: standard output]'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --single-gpu 'Give every job of --rules gavel one GPU'
+            cand --mouldable 'Let jobs run on other numbers of GPUs than they ask for'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;demo'= {
             cand --seed 'Seed of the small random differences between the compute times of ranks'
@@ -308,9 +331,65 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --format 'Output format'
             cand --estimate 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --bound 'Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs]'
+            cand --no-bound 'Do not compute the lower bound'
+            cand --certificate 'Add the prices that prove the bound to the JSON, so that anybody can compute it again'
             cand --no-cache 'Use only the speeds of the job file, not measured speeds'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;trace'= {
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand from-sacct 'Convert the output of `sacct -P`, so that you can simulate your own last month'
+            cand from-philly 'Convert CSV with the columns `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace'
+            cand from-alibaba 'Convert the tasks of Alibaba''s GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and `end_s`)'
+            cand from-gavel 'Convert a trace of Gavel''s, with its table of measured speeds'
+            cand from-sia 'Convert a workload of Sia''s, with its profiles'
+        }
+        &'hsched;trace;from-sacct'= {
+            cand --type 'The type of GPUs that the accounting does not name'
+            cand -o 'Write the trace to this file [default: standard output]'
+            cand --output 'Write the trace to this file [default: standard output]'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --estimate 'Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;trace;from-philly'= {
+            cand --type 'The GPU type on which the jobs run as long as the file says'
+            cand -o 'Write the trace to this file [default: standard output]'
+            cand --output 'Write the trace to this file [default: standard output]'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --estimate 'Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`)'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'hsched;trace;from-alibaba'= {
+            cand -o 'Write the trace to this file [default: standard output]'
+            cand --output 'Write the trace to this file [default: standard output]'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;trace;from-gavel'= {
+            cand --throughputs 'Steps per second by job type, scale factor and GPU type: Gavel''s JSON, or CSV'
+            cand -o 'Write the trace to this file [default: standard output]'
+            cand --output 'Write the trace to this file [default: standard output]'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand -h 'Print help'
+            cand --help 'Print help'
+        }
+        &'hsched;trace;from-sia'= {
+            cand --profiles 'Step times on one GPU: CSV with model, gpu, `local_bsz` and `step_time_s`'
+            cand --applications 'How much each application trains: CSV with application, `samples_per_epoch`, epochs and `model_size_mb`'
+            cand --workload 'Only this workload of a file with columns trace and workload, such as newtrace/1'
+            cand -o 'Write the trace to this file [default: standard output]'
+            cand --output 'Write the trace to this file [default: standard output]'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand -h 'Print help'
+            cand --help 'Print help'
         }
         &'hsched;check-ddp'= {
             cand --python 'Python interpreter that has your torch'

@@ -44,6 +44,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Generate a random cluster and random jobs, to try or benchmark hsched'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "simulate" -d 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "trace" -d 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your version of torch computes correct gradients with unequal local batches'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
@@ -262,23 +263,44 @@ complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Override 
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite existing files'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus -d 'Number of GPUs in the cluster' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l gpus-per-node -d 'GPUs per node; the last node gets the remainder' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l types -d 'Number of GPU types, or their names separated by commas; types not listed above need a speed: v100,l40s=1.4' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l jobs -d 'Number of jobs' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l sync -d 'When gradients are exchanged' -r -f -a "step\t'After each global batch'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus -d 'Number of GPUs in the cluster' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus-per-node -d 'GPUs per node; the last node gets the remainder' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l types -d 'Number of GPU types, or their names separated by commas; types not listed above need a speed: v100,l40s=1.4' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l jobs -d 'Number of jobs' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l sync -d 'When gradients are exchanged' -r -f -a "step\t'After each global batch'
 epoch\t'Once per epoch'"
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l network-gbps -d 'Bandwidth between nodes, in Gbit/s' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l intra-node-gbps -d 'Bandwidth between the GPUs of a node, in Gbit/s' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l seed -d 'Random seed' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l network-gbps -d 'Bandwidth between nodes, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l intra-node-gbps -d 'Bandwidth between the GPUs of a node, in Gbit/s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l seed -d 'Random seed' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l mixed -d 'Put two GPU types into each node'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l rich -d 'Also generate fixed step costs, limits on GPU counts and types, memory limits, overlap and weights'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l force -d 'Overwrite existing files'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -l dry-run -d 'Print the files and write nothing'
-complete -c hsched -n "__fish_hsched_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l mixed -d 'Put two GPU types into each node'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l rich -d 'Also generate fixed step costs, limits on GPU counts and types, memory limits, overlap and weights'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l force -d 'Overwrite existing files'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l dry-run -d 'Print the files and write nothing'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -a "trace" -d 'Generate a random trace for `hsched simulate`, after the rules of published studies'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l rules -d 'Rules by which jobs are made' -r -f -a "gavel\t'Gavel\'s'
+paper\t'Those of the TPDS 2024 paper'
+heavy-tails\t'Heavy tails'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l throughputs -d 'Gavel\'s table of steps per second (its JSON, or CSV), for --rules gavel' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l types -d 'GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one: v100,l40s=1.4' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l sync -d 'When gradients are exchanged, for --rules paper' -r -f -a "step\t'After each global batch'
+epoch\t'Once per epoch'"
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l jobs -d 'Number of jobs' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l gap -d 'Mean time between arrivals' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l recorded -d 'Take arrivals, lengths and numbers of GPUs from CSV with `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l load -d 'Move arrivals apart or together so that the jobs ask for this part of the cluster' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l columns -d 'Format of a table without a header line given to --from' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l seed -d 'Random seed' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -s o -l output -d 'Write the trace to this file [default: standard output]' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l single-gpu -d 'Give every job of --rules gavel one GPU'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l mouldable -d 'Let jobs run on other numbers of GPUs than they ask for'
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand demo" -l seed -d 'Seed of the small random differences between the compute times of ranks' -r
 complete -c hsched -n "__fish_hsched_using_subcommand demo" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
@@ -329,8 +351,41 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l estimate -d '
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l bound -d 'Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs]'
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l no-bound -d 'Do not compute the lower bound'
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l certificate -d 'Add the prices that prove the bound to the JSON, so that anybody can compute it again'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and not __fish_seen_subcommand_from from-sacct from-philly from-alibaba from-gavel from-sia" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and not __fish_seen_subcommand_from from-sacct from-philly from-alibaba from-gavel from-sia" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and not __fish_seen_subcommand_from from-sacct from-philly from-alibaba from-gavel from-sia" -f -a "from-sacct" -d 'Convert the output of `sacct -P`, so that you can simulate your own last month'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and not __fish_seen_subcommand_from from-sacct from-philly from-alibaba from-gavel from-sia" -f -a "from-philly" -d 'Convert CSV with the columns `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and not __fish_seen_subcommand_from from-sacct from-philly from-alibaba from-gavel from-sia" -f -a "from-alibaba" -d 'Convert the tasks of Alibaba\'s GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and `end_s`)'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and not __fish_seen_subcommand_from from-sacct from-philly from-alibaba from-gavel from-sia" -f -a "from-gavel" -d 'Convert a trace of Gavel\'s, with its table of measured speeds'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and not __fish_seen_subcommand_from from-sacct from-philly from-alibaba from-gavel from-sia" -f -a "from-sia" -d 'Convert a workload of Sia\'s, with its profiles'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sacct" -l type -d 'The type of GPUs that the accounting does not name' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sacct" -s o -l output -d 'Write the trace to this file [default: standard output]' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sacct" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sacct" -l estimate -d 'Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`)'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sacct" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-philly" -l type -d 'The GPU type on which the jobs run as long as the file says' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-philly" -s o -l output -d 'Write the trace to this file [default: standard output]' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-philly" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-philly" -l estimate -d 'Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`)'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-philly" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-alibaba" -s o -l output -d 'Write the trace to this file [default: standard output]' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-alibaba" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-alibaba" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-gavel" -l throughputs -d 'Steps per second by job type, scale factor and GPU type: Gavel\'s JSON, or CSV' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-gavel" -s o -l output -d 'Write the trace to this file [default: standard output]' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-gavel" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-gavel" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -l profiles -d 'Step times on one GPU: CSV with model, gpu, `local_bsz` and `step_time_s`' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -l applications -d 'How much each application trains: CSV with application, `samples_per_epoch`, epochs and `model_size_mb`' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -l workload -d 'Only this workload of a file with columns trace and workload, such as newtrace/1' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -s o -l output -d 'Write the trace to this file [default: standard output]' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -s h -l help -d 'Print help'
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'Python interpreter that has your torch' -r
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Device of the ranks; with fewer than four GPUs the ranks share them and use gloo' -r -f -a "cpu\t''
 cuda\t''"

@@ -44,6 +44,11 @@ impl EstimateArgs {
 }
 
 impl SpeedArgs {
+    /// Returns those that use the speeds of job files alone.
+    pub(crate) fn of_files() -> Self {
+        Self { no_cache: true, estimate: EstimateArgs { estimate: None } }
+    }
+
     /// Returns what is known of the jobs on a cluster's GPU types.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use clap::Parser;
 use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, probe,
-    report, simulate, status, submit, watch, write_docs,
+    report, simulate, status, submit, trace, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -50,6 +50,7 @@ enum Command {
     Generate(generate::Args),
     Demo(demo::Args),
     Simulate(simulate::Args),
+    Trace(trace::Args),
     CheckDdp(check_ddp::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
@@ -158,6 +159,7 @@ impl Command {
             Self::Generate(args) => args,
             Self::Demo(args) => args,
             Self::Simulate(args) => args,
+            Self::Trace(args) => args,
             Self::CheckDdp(args) => args,
             Self::WriteDocs(args) => args,
         }

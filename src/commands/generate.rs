@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::generate_trace;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
@@ -24,8 +25,11 @@ use crate::ui::{make_folder, write_output};
 /// 0.49, a100 1.9, h100 3.35, a10 0.77 (from Lambda's figures for ResNet-50 in fp16 where published). Jobs train 3 to
 /// 200 epochs of 36718 to 1281167 samples with global batches of 128 to 1024, and exchange gradients of 3 MB to 1 GB.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Directory to write to; created if needed.
     #[arg(value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
@@ -70,8 +74,13 @@ pub(super) struct Args {
     format: Format,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    Trace(generate_trace::Args),
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Sync {
+pub(super) enum Sync {
     /// After each global batch.
     #[default]
     Step,
@@ -81,7 +90,7 @@ enum Sync {
 
 /// The GPU types of `--types`.
 #[derive(Clone, Debug)]
-struct Types(Vec<GpuSpeed>);
+pub(super) struct Types(pub Vec<GpuSpeed>);
 
 /// A file to be written.
 struct Made {
@@ -89,6 +98,15 @@ struct Made {
     /// What it holds, for people.
     content: String,
     text: String,
+}
+
+impl Sync {
+    pub(super) fn when(self) -> SyncEvery {
+        match self {
+            Self::Step => SyncEvery::Step,
+            Self::Epoch => SyncEvery::Epoch,
+        }
+    }
 }
 
 impl Args {
@@ -101,10 +119,7 @@ impl Args {
             network: self.network_gbps,
             intra_node: self.intra_node_gbps,
             jobs: self.jobs,
-            sync: match self.sync {
-                Sync::Step => SyncEvery::Step,
-                Sync::Epoch => SyncEvery::Epoch,
-            },
+            sync: self.sync.when(),
             rich: self.rich,
             seed: self.seed,
         }
@@ -147,6 +162,9 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if let Some(Other::Trace(args)) = &self.other {
+            return args.run(context);
+        }
         let files = make(self)?;
         if self.dry_run {
             if self.format == Format::Table {
@@ -225,7 +243,7 @@ fn path(args: &Args, name: &str) -> PathBuf {
     if args.directory == Path::new(".") { PathBuf::from(name) } else { args.directory.join(name) }
 }
 
-fn types(text: &str) -> Result<Types, String> {
+pub(super) fn types(text: &str) -> Result<Types, String> {
     let known = GpuSpeed::known();
     if let Ok(count) = text.parse::<usize>() {
         if !(1..=known.len()).contains(&count) {

@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod explain;
 mod generate;
+mod generate_trace;
 mod gpus;
 mod init;
 mod inventory;
@@ -20,6 +21,7 @@ mod report;
 mod simulate;
 mod status;
 mod submit;
+mod trace;
 mod watch;
 mod write_docs;
 

@@ -78,10 +78,11 @@ fn put_launch(map: &mut Map<String, Value>, launch: &Launch) {
     put(
         map,
         "command",
-        Some(match &launch.command {
-            Command::Words(words) => json!(words),
-            Command::Shell(line) => json!(line),
-        }),
+        match &launch.command {
+            // A job of a trace has none.
+            Command::Words(words) => list(words),
+            Command::Shell(line) => Some(json!(line)),
+        },
     );
     put(map, "env", list(&env));
     put(map, "setup", list(&launch.setup));

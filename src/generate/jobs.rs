@@ -1,11 +1,11 @@
 //! Made-up training jobs, of the sizes that published training jobs have.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::gpu_speed::GpuSpeed;
 use super::random::Random;
 use super::recipe::{Recipe, SyncEvery};
-use crate::model::{Bytes, Checkpoint, Command, GpuType, Job, JobName, Launch, Seconds, Speed};
+use crate::model::{Bytes, Command, GpuType, Job, JobName, Seconds, Speed};
 
 /// Returns the jobs of a recipe.
 ///
@@ -42,35 +42,15 @@ fn plain_job(name: JobName, recipe: &Recipe, random: &mut Random) -> Job {
         let rate = base * own.speed.powf(exponent) * random.between(0.9, 1.1);
         Some((own.gpu_type.clone(), Speed::rate(short(rate))?))
     });
-    Job {
-        model: name.as_str().to_owned(),
-        name,
-        samples_per_epoch,
-        epochs,
-        global_batch,
-        batch_quantum: 1,
-        model_size,
-        throughput: throughput.collect(),
-        syncs_per_epoch: match recipe.sync {
-            SyncEvery::Step => samples_per_epoch.div_ceil(global_batch),
-            SyncEvery::Epoch => 1,
-        },
-        overlap: 0.0,
-        weight: 1.0,
-        min_gpus: 1,
-        max_gpus: None,
-        gpus: None,
-        arrival: Seconds(0.0),
-        gpu_types: None,
-        max_batch: BTreeMap::new(),
-        accumulate: true,
-        precision: None,
-        deadline: None,
-        target: None,
-        estimate: None,
-        retries: 3,
-        launch: launch(),
+    let mut job = Job::only_planned(name, (samples_per_epoch, epochs), global_batch);
+    job.model_size = model_size;
+    job.throughput = throughput.collect();
+    if recipe.sync == SyncEvery::Epoch {
+        job.syncs_per_epoch = 1;
     }
+    // A stand-in for a training program.
+    job.launch.command = Command::Words(vec!["sleep".to_owned(), "60".to_owned()]);
+    job
 }
 
 /// Gives the job some of what else a job file can say.
@@ -111,28 +91,9 @@ fn enrich(job: &mut Job, recipe: &Recipe, random: &mut Random) {
     job.weight = f64::from(random.whole(1, 5));
 }
 
-/// Returns how to start a job that is only planned: a stand-in for a training program.
-fn launch() -> Launch {
-    Launch {
-        command: Command::Words(vec!["sleep".to_owned(), "60".to_owned()]),
-        env: Vec::new(),
-        setup: Vec::new(),
-        node_setup: Vec::new(),
-        workdir: None,
-        account: None,
-        partition: None,
-        qos: None,
-        time: None,
-        cpus_per_gpu: None,
-        memory_per_gpu: None,
-        sbatch: Vec::new(),
-        checkpoint: Checkpoint::default(),
-    }
-}
-
 /// Returns the number with four digits: what a person would write, and the same on every machine, whose `exp` and
 /// `pow` may differ in the last bit.
-fn short(number: f64) -> f64 {
+pub(super) fn short(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap_or(number)
 }
 

@@ -5,8 +5,10 @@ mod gpu_speed;
 mod jobs;
 mod random;
 mod recipe;
+mod trace;
 
 pub use self::cluster::cluster;
 pub use self::gpu_speed::GpuSpeed;
 pub use self::jobs::jobs;
 pub use self::recipe::{Recipe, RecipeError, SyncEvery};
+pub use self::trace::{Arrivals, Course, Rules, TraceRecipe, trace};

@@ -22,6 +22,11 @@ impl Random {
         self.between(low.ln(), high.ln()).exp()
     }
 
+    /// Draws a gap between independent events with a mean gap of 1.
+    pub(super) fn exponential(&mut self) -> f64 {
+        -(1.0 - self.0.random::<f64>()).ln()
+    }
+
     /// Draws a whole number from `low` to `high`, both included.
     pub(super) fn whole(&mut self, low: u32, high: u32) -> u32 {
         let count = u64::from(high - low) + 1;

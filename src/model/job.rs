@@ -51,6 +51,61 @@ pub struct Job {
     pub launch: Launch,
 }
 
+impl Job {
+    /// Returns a job that is only planned or simulated: without speeds and without a command, other keys as in a job file
+    /// that does not mention them.
+    #[must_use]
+    pub fn only_planned(name: JobName, (samples_per_epoch, epochs): (u64, u64), global_batch: u64) -> Self {
+        Self {
+            model: name.as_str().to_owned(),
+            name,
+            samples_per_epoch,
+            epochs,
+            global_batch,
+            batch_quantum: 1,
+            model_size: Bytes(0),
+            syncs_per_epoch: samples_per_epoch.div_ceil(global_batch),
+            overlap: 0.0,
+            throughput: BTreeMap::new(),
+            weight: 1.0,
+            min_gpus: 1,
+            max_gpus: None,
+            gpus: None,
+            arrival: Seconds(0.0),
+            gpu_types: None,
+            max_batch: BTreeMap::new(),
+            accumulate: true,
+            precision: None,
+            deadline: None,
+            target: None,
+            estimate: None,
+            retries: 3,
+            launch: Launch {
+                command: Command::Words(Vec::new()),
+                env: Vec::new(),
+                setup: Vec::new(),
+                node_setup: Vec::new(),
+                workdir: None,
+                account: None,
+                partition: None,
+                qos: None,
+                time: None,
+                cpus_per_gpu: None,
+                memory_per_gpu: None,
+                sbatch: Vec::new(),
+                checkpoint: Checkpoint::default(),
+            },
+        }
+    }
+
+    /// Gives it a fixed number of GPUs.
+    #[must_use]
+    pub fn on_exactly(mut self, gpus: u32) -> Self {
+        (self.gpus, self.min_gpus, self.max_gpus) = (Some(gpus), gpus, Some(gpus));
+        self
+    }
+}
+
 /// How a job's processes are started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {

@@ -52,6 +52,19 @@ impl Trace {
         Self { problem, jobs, paces }
     }
 
+    /// Returns the cluster with all jobs, each with its arrival.
+    #[must_use]
+    pub fn whole(&self) -> Problem {
+        let mut problem = self.problem.clone();
+        let job = |entry: &Entry| {
+            let mut model = entry.model.clone();
+            model.standing.arrival = entry.arrival;
+            model
+        };
+        problem.jobs = self.jobs.iter().map(job).collect();
+        problem
+    }
+
     /// Returns when the first job arrives.
     #[must_use]
     pub fn first_arrival(&self) -> Time {

@@ -2,6 +2,7 @@
 //!
 //! Only `system` starts programs. The parsers see text and never the world.
 
+pub mod accounts;
 pub(crate) mod amount;
 mod command;
 mod environment;

@@ -1,11 +1,19 @@
-//! Traces of any format as jobs: each format has its parser here, and is recognised by its text.
+//! Traces of any format as jobs: job files and CSV with their keys are recognised by their text; what others write is converted.
 
 mod csv;
+mod gavel;
+mod recorded;
+mod sia;
+pub mod table;
 
 use thiserror::Error;
 
 use crate::formats::{self, Problems};
 use crate::model::Job;
+
+pub use self::gavel::{GavelSpeeds, gavel};
+pub use self::recorded::{Recorded, alibaba, jobs as recorded_jobs, philly, usable};
+pub use self::sia::{Applications, sia};
 
 /// Why a text is no trace.
 #[derive(Debug, Error)]
@@ -15,6 +23,10 @@ pub enum TraceError {
     Problems(Problems),
     #[error("line {line}: not valid CSV: {message}")]
     Csv { line: u64, message: String },
+    #[error("there is no column {needed}; the columns are {there}")]
+    Column { needed: String, there: String },
+    #[error("{0}")]
+    Other(String),
 }
 
 /// Returns the jobs of a trace: a job file (YAML or JSON), or CSV with the keys of jobs as columns.

@@ -4,17 +4,26 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::model::Seconds;
+use crate::policy::TraceBound;
 use crate::replay::{Figures, Options, Record, Trace};
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
-/// What one policy made of a trace.
-pub struct Simulated {
+/// One way in which a trace is replayed.
+#[derive(Clone)]
+pub struct Cell {
     pub trace: Arc<Trace>,
     pub options: Options,
-    /// What a sweep varies and does not average, with its value here.
+    /// What a sweep varies and does not average, with its value here; names are those of the JSON.
     pub values: Vec<(&'static str, f64)>,
+    /// What no schedule of the trace undercuts, where it was computed.
+    pub bound: Option<Arc<TraceBound>>,
+}
+
+/// What one policy made of a trace.
+pub struct Simulated {
+    pub cell: Cell,
     pub policy: String,
     pub record: Record,
     pub figures: Option<Figures>,
@@ -31,24 +40,34 @@ const WIDEST: usize = 72;
 impl Simulated {
     /// Returns a replay with its figures.
     #[must_use]
-    pub fn new(
-        trace: Arc<Trace>,
-        options: Options,
-        values: Vec<(&'static str, f64)>,
-        policy: String,
-        record: Result<Record, String>,
-    ) -> Self {
+    pub fn new(cell: Cell, policy: String, record: Result<Record, String>) -> Self {
         let (record, error) = match record {
             Ok(record) => (record, None),
             Err(error) => (Record::default(), Some(error)),
         };
-        let figures = Figures::of(&trace, &record);
-        Self { trace, options, values, policy, record, figures, error }
+        let figures = Figures::of(&cell.trace, &record);
+        Self { cell, policy, record, figures, error }
+    }
+
+    /// Returns the lower bound on the mean completion time, in seconds, where it was computed.
+    pub(super) fn lower_bound(&self) -> Option<f64> {
+        self.cell.bound.as_ref().map(|own| own.lower)
+    }
+
+    /// Returns the mean completion time over the lower bound; `None` where there is none, or where it does not apply: it is a
+    /// bound for all jobs, each with all its epochs.
+    pub(super) fn ratio(&self) -> Option<f64> {
+        let whole = self.has_all_ended() && self.record.jobs.iter().all(|job| !job.cut_short);
+        Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| whole)
+    }
+
+    fn has_all_ended(&self) -> bool {
+        self.figures.is_some_and(|own| own.ended == self.record.jobs.len())
     }
 
     /// Returns the times from arrival to completion, the shortest first.
     fn times(&self) -> Vec<f64> {
-        let jobs = self.trace.jobs.iter().zip(&self.record.jobs);
+        let jobs = self.cell.trace.jobs.iter().zip(&self.record.jobs);
         let times = jobs.filter_map(|(entry, job)| Some(job.completed?.since(entry.arrival).0));
         let mut times: Vec<f64> = times.collect();
         times.sort_by(f64::total_cmp);
@@ -60,9 +79,16 @@ impl Simulated {
 #[must_use]
 pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let Some(first) = runs.first() else { return String::new() };
-    let gpus: u32 = first.trace.problem.offered().iter().sum();
-    let load = first.trace.load().map_or_else(String::new, |load| format!(", load {load:.2}"));
-    let mut text = format!("{} jobs on {gpus} GPUs{load}\n\n", first.trace.jobs.len());
+    let gpus: u32 = first.cell.trace.problem.offered().iter().sum();
+    let load = first.cell.trace.load().map_or_else(String::new, |load| format!(", load {load:.2}"));
+    let count = first.cell.trace.jobs.len();
+    let jobs = if count == 1 { "job" } else { "jobs" };
+    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}\n");
+    if let Some(lower) = first.lower_bound() {
+        let lower = duration(Seconds(lower));
+        let _ = writeln!(text, "No schedule has a mean JCT below {lower}; RATIO compares with that.");
+    }
+    text.push('\n');
     text.push_str(&table(runs).render(terminal.width(), terminal.colour()));
     let notes = runs.iter().filter_map(unfinished);
     for note in notes {
@@ -79,34 +105,40 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
 }
 
 fn table(runs: &[Simulated]) -> Table {
-    let mut table = Table::new(&[
+    let bounded = runs.iter().any(|run| run.lower_bound().is_some());
+    let compared = if bounded { "RATIO" } else { "VS BEST" };
+    let headings = [
         ("POLICY", Align::Left),
         ("MEAN JCT", Align::Right),
-        ("VS BEST", Align::Right),
+        (compared, Align::Right),
         ("P50", Align::Right),
         ("P99", Align::Right),
         ("WAIT", Align::Right),
         ("STRETCH", Align::Right),
         ("GPUS USED", Align::Right),
         ("MOVES/JOB", Align::Right),
-    ]);
-    let all = |run: &&Simulated| run.figures.is_some_and(|own| own.ended == run.record.jobs.len());
-    let means = runs.iter().filter(all).filter_map(|run| Some(run.figures?.mean_jct));
+    ];
+    let mut table = Table::new(&headings);
+    let means = runs.iter().filter(|run| run.has_all_ended()).filter_map(|run| Some(run.figures?.mean_jct));
     let best = means.fold(f64::INFINITY, f64::min);
     for run in runs {
+        let dash = || "-".to_owned();
         let Some(own) = run.figures else {
-            let dash = || "-".to_owned();
-            table.row(std::iter::once(run.policy.clone()).chain(std::iter::repeat_with(dash).take(8)));
+            let others = std::iter::repeat_with(dash).take(headings.len() - 1);
+            table.row(std::iter::once(run.policy.clone()).chain(others));
             continue;
         };
         let time = |seconds: f64| duration(Seconds(seconds));
         // Means over fewer jobs compare with nothing.
-        let behind =
-            if all(&run) { format!("+{:.1} %", 100.0 * (own.mean_jct / best - 1.0)) } else { "-".to_owned() };
+        let compared = if bounded {
+            run.ratio().map(|ratio| format!("{ratio:.3}"))
+        } else {
+            run.has_all_ended().then(|| format!("+{:.1} %", 100.0 * (own.mean_jct / best - 1.0)))
+        };
         table.row([
             run.policy.clone(),
             time(own.mean_jct),
-            behind,
+            compared.unwrap_or_else(dash),
             time(own.p50_jct),
             time(own.p99_jct),
             time(own.mean_wait),
@@ -123,7 +155,7 @@ fn unfinished(run: &Simulated) -> Option<String> {
     if let Some(error) = &run.error {
         return Some(format!("{error}\n"));
     }
-    let open = run.trace.jobs.iter().zip(&run.record.jobs).filter(|(_, job)| job.completed.is_none());
+    let open = run.cell.trace.jobs.iter().zip(&run.record.jobs).filter(|(_, job)| job.completed.is_none());
     let mut open: Vec<_> = open.collect();
     open.sort_by_key(|(entry, _)| entry.place);
     let (entry, job) = open.first()?;
@@ -155,12 +187,12 @@ fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut S
 /// Adds a line per policy: the mean part of the GPUs in use, over time.
 fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut String) {
     let Some(first) = runs.first() else { return };
-    let start = first.trace.first_arrival().0;
+    let start = first.cell.trace.first_arrival().0;
     let end = runs.iter().filter_map(|run| run.record.in_use.last()).map(|(at, _)| *at).fold(start, f64::max);
     if end <= start {
         return;
     }
-    let gpus = f64::from(first.trace.problem.offered().iter().sum::<u32>());
+    let gpus = f64::from(first.cell.trace.problem.offered().iter().sum::<u32>());
     let _ = writeln!(text, "\nGPUs in use");
     for run in runs {
         let used = mean_use(&run.record.in_use, (start, end), width);
@@ -202,7 +234,8 @@ fn share(count: usize, all: usize) -> f64 {
 
 fn line(name: &str, names: usize, parts: impl Iterator<Item = f64>, text: &mut String) {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 8")]
-    let block = |part: f64| BLOCKS[(part.clamp(0.0, 1.0) * 8.0).ceil() as usize];
+    // Rounding must not add a block.
+    let block = |part: f64| BLOCKS[(part.clamp(0.0, 1.0) * 8.0 - 1e-6).ceil() as usize];
     let blocks: String = parts.map(block).collect();
     let _ = writeln!(text, "{name:<names$}  {}", blocks.trim_end());
 }

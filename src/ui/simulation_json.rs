@@ -3,29 +3,31 @@
 use serde_json::{Map, Value, json};
 
 use crate::policy::Problem;
-use crate::replay::{Event, Figures};
-use crate::ui::simulation::Simulated;
+use crate::replay::Event;
+use crate::ui::simulation::{Cell, Simulated};
 
-/// Takes one of the figures.
-pub(super) type Figure = fn(&Figures) -> f64;
+/// Takes one of a run's figures; `None` where it has none.
+pub(super) type Figure = fn(&Simulated) -> Option<f64>;
 
 /// The figures of a run by their names, in the order of the CSV.
-const FIGURES: [(&str, Figure); 12] = [
-    ("mean_jct_s", |own| own.mean_jct),
-    ("p50_jct_s", |own| own.p50_jct),
-    ("p90_jct_s", |own| own.p90_jct),
-    ("p99_jct_s", |own| own.p99_jct),
-    ("makespan_s", |own| own.makespan),
-    ("weighted_completion_s", |own| own.weighted_completion),
-    ("mean_wait_s", |own| own.mean_wait),
-    ("utilisation", |own| own.utilisation),
-    ("goodput", |own| own.goodput),
-    ("moves_per_job", |own| own.moves_per_job),
-    ("longest_stretch", |own| own.longest_stretch),
-    ("ended", |own| {
+const FIGURES: [(&str, Figure); 14] = [
+    ("mean_jct_s", |run| Some(run.figures?.mean_jct)),
+    ("lower_bound_s", Simulated::lower_bound),
+    ("ratio", Simulated::ratio),
+    ("p50_jct_s", |run| Some(run.figures?.p50_jct)),
+    ("p90_jct_s", |run| Some(run.figures?.p90_jct)),
+    ("p99_jct_s", |run| Some(run.figures?.p99_jct)),
+    ("makespan_s", |run| Some(run.figures?.makespan)),
+    ("weighted_completion_s", |run| Some(run.figures?.weighted_completion)),
+    ("mean_wait_s", |run| Some(run.figures?.mean_wait)),
+    ("utilisation", |run| Some(run.figures?.utilisation)),
+    ("goodput", |run| Some(run.figures?.goodput)),
+    ("moves_per_job", |run| Some(run.figures?.moves_per_job)),
+    ("longest_stretch", |run| Some(run.figures?.longest_stretch)),
+    ("ended", |run| {
         #[expect(clippy::cast_precision_loss, reason = "a count of jobs")]
-        let ended = own.ended as f64;
-        ended
+        let ended = run.figures?.ended as f64;
+        Some(ended)
     }),
 ];
 
@@ -36,23 +38,40 @@ const STUDENT: [f64; 30] = [
 ];
 const NORMAL: f64 = 1.960;
 
-/// Returns the summary of one trace under some policies: `hsched.simulation/1`.
+/// Returns the summary of one trace under some policies: `hsched.simulation/1`; with the prices that prove the bound if
+/// `certificate`.
 #[must_use]
-pub fn simulation_json(runs: &[Simulated]) -> Value {
+pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
     let first = runs.first();
-    json!({
+    let mut summary = json!({
         "schema": "hsched.simulation/1",
-        "seed": first.map(|run| run.options.seed),
-        "jobs": first.map(|run| run.trace.jobs.len()),
-        "load": first.and_then(|run| run.trace.load()),
-        "lower_bound_s": null,
-        "policies": runs.iter().map(policy).collect::<Vec<_>>(),
-    })
+        "seed": first.map(|run| run.cell.options.seed),
+        "jobs": first.map(|run| run.cell.trace.jobs.len()),
+        "load": first.and_then(|run| run.cell.trace.load()),
+        "lower_bound_s": first.and_then(Simulated::lower_bound),
+    });
+    if certificate {
+        summary["certificate"] = first.map_or(Value::Null, |run| certificate_json(&run.cell));
+    }
+    summary["policies"] = runs.iter().map(policy).collect();
+    summary
+}
+
+/// Returns prices over time by GPU type, and the bound that they prove: the bound itself, unless a simpler argument proves
+/// more.
+fn certificate_json(cell: &Cell) -> Value {
+    let Some((proves, own)) = cell.bound.as_ref().and_then(|bound| bound.priced.as_ref()) else {
+        return Value::Null;
+    };
+    let of_type = |(place, label): (usize, &String)| {
+        (label.clone(), own.prices.iter().map(|prices| json!(prices[place])).collect())
+    };
+    let prices: Map<String, Value> = cell.trace.problem.labels.iter().enumerate().map(of_type).collect();
+    json!({ "proves_s": proves, "from_s": own.edges, "prices": prices })
 }
 
 fn policy(run: &Simulated) -> Value {
-    let mut entry =
-        Map::from_iter([("policy".to_owned(), json!(run.policy)), ("ratio".to_owned(), Value::Null)]);
+    let mut entry = Map::from_iter([("policy".to_owned(), json!(run.policy))]);
     entry.extend(figures(run));
     entry.insert("decision_s".to_owned(), json!(run.record.decision_time));
     entry.insert("decisions".to_owned(), json!(run.record.decisions));
@@ -60,6 +79,7 @@ fn policy(run: &Simulated) -> Value {
         entry.insert("error".to_owned(), json!(error));
     }
     let mut jobs: Vec<(usize, Value)> = run
+        .cell
         .trace
         .jobs
         .iter()
@@ -87,11 +107,12 @@ fn policy(run: &Simulated) -> Value {
     Value::Object(entry)
 }
 
-fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> {
-    let own = run.figures;
-    FIGURES.into_iter().map(move |(name, figure)| {
-        let value = own.map(|own| figure(&own));
-        let value = if name == "ended" { json!(own.map_or(0, |own| own.ended)) } else { json!(value) };
+fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
+    FIGURES.into_iter().map(|(name, figure)| {
+        let value = match name {
+            "ended" => json!(run.figures.map_or(0, |own| own.ended)),
+            _ => json!(figure(run)),
+        };
         (name.to_owned(), value)
     })
 }
@@ -114,10 +135,11 @@ pub(super) struct Mean {
 pub(super) fn points(runs: &[Simulated]) -> Vec<Point<'_>> {
     let mut points: Vec<Point<'_>> = Vec::new();
     for run in runs {
-        let known = points.iter_mut().find(|point| point.policy == run.policy && point.values == run.values);
+        let known =
+            points.iter_mut().find(|point| point.policy == run.policy && point.values == run.cell.values);
         match known {
             Some(point) => point.runs.push(run),
-            None => points.push(Point { policy: &run.policy, values: &run.values, runs: vec![run] }),
+            None => points.push(Point { policy: &run.policy, values: &run.cell.values, runs: vec![run] }),
         }
     }
     points
@@ -126,8 +148,7 @@ pub(super) fn points(runs: &[Simulated]) -> Vec<Point<'_>> {
 impl Point<'_> {
     /// Returns a figure's mean over the seeds; `None` where a run has none.
     pub(super) fn mean(&self, figure: Figure) -> Option<Mean> {
-        let values: Vec<f64> =
-            self.runs.iter().map(|run| Some(figure(&run.figures?))).collect::<Option<_>>()?;
+        let values: Vec<f64> = self.runs.iter().map(|run| figure(run)).collect::<Option<_>>()?;
         #[expect(clippy::cast_precision_loss, reason = "a count of runs")]
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -149,7 +170,7 @@ pub fn sweep_json(runs: &[Simulated]) -> Value {
             entry.insert((*name).to_owned(), json!(value));
         }
         entry.insert("policy".to_owned(), json!(point.policy));
-        entry.insert("seeds".to_owned(), point.runs.iter().map(|run| json!(run.options.seed)).collect());
+        entry.insert("seeds".to_owned(), point.runs.iter().map(|run| json!(run.cell.options.seed)).collect());
         for (name, figure) in FIGURES {
             let mean = point.mean(figure);
             entry.insert(name.to_owned(), json!(mean.as_ref().map(|own| own.mean)));
@@ -166,16 +187,15 @@ pub fn sweep_json(runs: &[Simulated]) -> Value {
 #[must_use]
 pub fn simulation_csv(runs: &[Simulated]) -> String {
     let varied: Vec<&str> =
-        runs.first().map_or_else(Vec::new, |run| run.values.iter().map(|(name, _)| *name).collect());
+        runs.first().map_or_else(Vec::new, |run| run.cell.values.iter().map(|(name, _)| *name).collect());
     let names = FIGURES.map(|(name, _)| name);
     let mut text = ["policy", "seed"].into_iter().chain(varied).chain(names).collect::<Vec<_>>().join(",");
     text.push('\n');
     for run in runs {
-        let values = run.values.iter().map(|(_, value)| value.to_string());
-        let figure = |(_, figure): (&str, Figure)| {
-            run.figures.map_or_else(String::new, |own| figure(&own).to_string())
-        };
-        let cells = [run.policy.clone(), run.options.seed.to_string()];
+        let values = run.cell.values.iter().map(|(_, value)| value.to_string());
+        let figure =
+            |(_, figure): (&str, Figure)| figure(run).map_or_else(String::new, |own| own.to_string());
+        let cells = [run.policy.clone(), run.cell.options.seed.to_string()];
         let cells: Vec<String> = cells.into_iter().chain(values).chain(FIGURES.map(figure)).collect();
         text.push_str(&cells.join(","));
         text.push('\n');

@@ -1,10 +1,9 @@
 //! A sweep as a table: a line for each policy at each point, means over the seeds with their confidence.
 
 use crate::model::Seconds;
-use crate::replay::Figures;
 use crate::ui::quantity::{duration, percent};
 use crate::ui::simulation::Simulated;
-use crate::ui::simulation_json::{Mean, Point, points};
+use crate::ui::simulation_json::{Figure, Mean, Point, points};
 use crate::ui::{Align, Table, Terminal};
 
 /// Returns the table of a sweep.
@@ -19,6 +18,7 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
         ("RUNS", Align::Right),
         ("MEAN JCT", Align::Right),
         ("± 95 %", Align::Right),
+        ("RATIO", Align::Right),
         ("P99", Align::Right),
         ("STRETCH", Align::Right),
         ("GPUS USED", Align::Right),
@@ -44,17 +44,18 @@ fn cells(point: &Point<'_>) -> Vec<String> {
     cells.extend(point.values.iter().map(|(_, value)| value.to_string()));
     cells.push(point.runs.len().to_string());
     let time = |seconds: f64| duration(Seconds(seconds));
-    let mean = |figure: fn(&Figures) -> f64| point.mean(figure);
+    let mean = |figure: Figure| point.mean(figure);
     let text = |own: Option<Mean>, show: &dyn Fn(f64) -> String| {
         own.map_or_else(|| "-".to_owned(), |own| show(own.mean))
     };
-    let jct = mean(|own| own.mean_jct);
+    let jct = mean(|run| Some(run.figures?.mean_jct));
     let margin = jct.as_ref().and_then(|own| own.margin).map_or_else(|| "-".to_owned(), time);
     cells.push(text(jct, &time));
     cells.push(margin);
-    cells.push(text(mean(|own| own.p99_jct), &time));
-    cells.push(text(mean(|own| own.longest_stretch), &|stretch| format!("{stretch:.1}")));
-    cells.push(text(mean(|own| own.utilisation), &percent));
-    cells.push(text(mean(|own| own.moves_per_job), &|moves| format!("{moves:.2}")));
+    cells.push(text(mean(Simulated::ratio), &|ratio| format!("{ratio:.3}")));
+    cells.push(text(mean(|run| Some(run.figures?.p99_jct)), &time));
+    cells.push(text(mean(|run| Some(run.figures?.longest_stretch)), &|stretch| format!("{stretch:.1}")));
+    cells.push(text(mean(|run| Some(run.figures?.utilisation)), &percent));
+    cells.push(text(mean(|run| Some(run.figures?.moves_per_job)), &|moves| format!("{moves:.2}")));
     cells
 }

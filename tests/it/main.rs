@@ -9,6 +9,7 @@
 mod bundle_cost;
 mod certificate;
 mod cli_again;
+mod cli_bound;
 mod cli_cache;
 mod cli_check_ddp;
 mod cli_clusters;
@@ -29,6 +30,7 @@ mod cli_plan_file;
 mod cli_simulate;
 mod cli_state;
 mod cli_submit;
+mod cli_trace;
 mod cli_watch;
 mod cli_wishes;
 mod cold_start;

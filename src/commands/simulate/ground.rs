@@ -8,7 +8,7 @@ use crate::app::offer::keep_partitions;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, Holdings};
+use crate::model::{Cluster, Holdings, Job};
 use crate::policy::{Grounds, Problem};
 use crate::replay::Trace;
 use crate::trace;
@@ -28,27 +28,38 @@ pub(super) fn ground(
         trace::TraceError::Problems(problems) => {
             Failure::new(Exit::BadInput, problems.in_file(&input::name(path)))
         }
-        error @ trace::TraceError::Csv { .. } => {
-            Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path)))
-        }
+        error => Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path))),
     })?;
+    on_cluster(context, &jobs, cluster, speeds)
+}
+
+/// Returns the trace of these jobs on a cluster.
+///
+/// # Errors
+/// When the cluster's file or a setting is wrong, or Slurm does not answer.
+pub(in crate::commands) fn on_cluster(
+    context: &Context,
+    jobs: &[Job],
+    cluster: &ClusterArgs,
+    speeds: &SpeedArgs,
+) -> Result<Trace, Failure> {
     let Seen { mut cluster, mut notes } = input::cluster(context, cluster)?;
     vacate(&mut cluster);
-    let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
+    let access = keep_partitions(&mut cluster, jobs, context, &mut notes)?;
     let types = Problem::types_of(&cluster);
-    let speeds = speeds.matrix(context, &jobs, &types)?;
+    let speeds = speeds.matrix(context, jobs, &types)?;
     let grounds = Grounds {
         cluster: &cluster,
         access: &access,
         held: &Holdings::new(),
         rates: (context.settings.network, context.settings.intra_node),
     };
-    let problem = Problem::live(grounds, &jobs, &speeds)
-        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    let problem =
+        Problem::live(grounds, jobs, &speeds).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
     for note in notes {
         context.terminal.say(&note);
     }
-    Ok(Trace::new(problem, &jobs))
+    Ok(Trace::new(problem, jobs))
 }
 
 /// In a simulation nobody else is on the cluster.

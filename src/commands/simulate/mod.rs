@@ -1,5 +1,7 @@
 //! `hsched simulate`: what policies would make of a trace.
 
+mod bounds;
+mod cores;
 mod ground;
 mod output;
 mod sweep;
@@ -14,8 +16,10 @@ use crate::app::input::ClusterArgs;
 use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, print};
+use crate::commands::simulate::bounds::{add_bounds, is_usual};
 use crate::commands::simulate::ground::ground;
-use crate::commands::simulate::output::{EventFile, Format, results};
+pub(super) use crate::commands::simulate::ground::on_cluster;
+use crate::commands::simulate::output::{EventFile, Form, Format, results};
 use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -78,6 +82,15 @@ pub(super) struct Args {
     /// seeds are averaged.
     #[arg(long, value_name = "WHAT=VALUES", value_parser = Axis::parse, conflicts_with = "events")]
     sweep: Vec<Axis>,
+    /// Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs].
+    #[arg(long, overrides_with = "no_bound")]
+    bound: bool,
+    /// Do not compute the lower bound.
+    #[arg(long, overrides_with = "bound")]
+    no_bound: bool,
+    /// Add the prices that prove the bound to the JSON, so that anybody can compute it again.
+    #[arg(long, conflicts_with_all = ["no_bound", "sweep"])]
+    certificate: bool,
     /// Write all events to this file as JSON lines, policy by policy; - writes them to standard output.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -99,7 +112,10 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let trace = Arc::new(ground(context, &self.trace, &self.cluster, &self.speeds)?);
-        let cells = cells(&trace, &self.options(context), &self.sweep)?;
+        let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
+        if self.bound || self.certificate || is_usual(trace.jobs.len()) && !self.no_bound {
+            add_bounds(&mut cells);
+        }
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
         let runner = Runner { policies: &self.policy, parameters: self.parameters(), elapsed: &elapsed };
@@ -111,11 +127,15 @@ impl Subcommand for Args {
             }
             None => Results { runs: runner.all(&cells)?, events: None },
         };
-        let kind = (self.format, !self.sweep.is_empty());
-        let after_events = events.is_some_and(|own| own.to_stdout);
+        let form = Form {
+            format: self.format,
+            is_sweep: !self.sweep.is_empty(),
+            after_events: events.is_some_and(|own| own.to_stdout),
+            certificate: self.certificate,
+        };
         let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
         let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
-        print(context, &results(kind, &cells, runs, after_events, context.terminal)?)?;
+        print(context, &results(&form, &cells, runs, context.terminal)?)?;
         Ok(if all_ended || self.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
     }
 }

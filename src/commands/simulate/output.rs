@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::commands::cli::{json_text, print};
-use crate::commands::simulate::sweep::{Cell, Run};
+use crate::commands::simulate::sweep::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::replay::{Event, Trace};
 use crate::ui::{
-    Simulated, Terminal, event_json, simulation_csv, simulation_json, simulation_table, sweep_json,
+    Cell, Simulated, Terminal, event_json, simulation_csv, simulation_json, simulation_table, sweep_json,
     sweep_table, write_output,
 };
 
@@ -26,6 +26,16 @@ pub(super) enum Format {
     Json,
     /// CSV, a line for each run.
     Csv,
+}
+
+/// What of the results is printed, and how.
+pub(super) struct Form {
+    pub format: Format,
+    pub is_sweep: bool,
+    /// Whether the results come after events on stdout: they are one line then, the last of them.
+    pub after_events: bool,
+    /// Whether JSON has the prices that prove the bound.
+    pub certificate: bool,
 }
 
 /// The lines of events, collected.
@@ -75,34 +85,32 @@ impl<'a> EventFile<'a> {
     }
 }
 
-/// Returns the results as text; after events on stdout they are one line, the last of them.
+/// Returns the results as text.
 ///
 /// # Errors
 /// Never for values made here; a fault of hsched otherwise.
 pub(super) fn results(
-    (format, is_sweep): (Format, bool),
+    form: &Form,
     cells: &[Cell],
     runs: Vec<Run>,
-    after_events: bool,
     terminal: Terminal,
 ) -> Result<String, Failure> {
-    let simulated = |Run { cell, policy, record }: Run| {
-        let Cell { trace, options, values } = cells[cell].clone();
-        Simulated::new(trace, options, values, policy, record)
-    };
+    let simulated = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
     let all: Vec<Simulated> = runs.into_iter().map(simulated).collect();
-    if after_events {
+    if form.after_events {
         let mut summary = json!({ "event": "summary" });
-        if let (Value::Object(line), Value::Object(own)) = (&mut summary, simulation_json(&all)) {
+        if let (Value::Object(line), Value::Object(own)) =
+            (&mut summary, simulation_json(&all, form.certificate))
+        {
             line.extend(own);
         }
         return Ok(format!("{summary}\n"));
     }
-    match format {
-        Format::Json if is_sweep => json_text(&sweep_json(&all)),
-        Format::Json => json_text(&simulation_json(&all)),
+    match form.format {
+        Format::Json if form.is_sweep => json_text(&sweep_json(&all)),
+        Format::Json => json_text(&simulation_json(&all, form.certificate)),
         Format::Csv => Ok(simulation_csv(&all)),
-        Format::Table if is_sweep => Ok(sweep_table(&all, terminal)),
+        Format::Table if form.is_sweep => Ok(sweep_table(&all, terminal)),
         Format::Table => Ok(simulation_table(&all, terminal)),
     }
 }

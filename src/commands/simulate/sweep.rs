@@ -1,10 +1,10 @@
 //! The runs of a simulation: every policy in every cell of the sweep, on all cores.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
+use crate::commands::simulate::cores::on_all_cores;
 use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -12,7 +12,7 @@ use crate::formats;
 use crate::model::Seconds;
 use crate::policy::{self, Parameters, PolicyError};
 use crate::replay::{Event, Hooks, Options, Record, ReplayError, Trace, replay};
-use crate::ui::Progress;
+use crate::ui::{Cell, Progress};
 
 /// What is varied, with its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,15 +21,6 @@ pub(super) enum Axis {
     Seed(Vec<u64>),
     RestartCost(Vec<Seconds>),
     Noise(Vec<f64>),
-}
-
-/// One way in which the trace is replayed.
-#[derive(Clone)]
-pub(super) struct Cell {
-    pub trace: Arc<Trace>,
-    pub options: Options,
-    /// What is varied and not averaged, with its value here; names are those of the JSON.
-    pub values: Vec<(&'static str, f64)>,
 }
 
 /// One replay.
@@ -111,7 +102,8 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
 /// # Errors
 /// When an axis is given twice, or the trace has no load to vary.
 pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Result<Vec<Cell>, Failure> {
-    let mut cells = vec![Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new() }];
+    let first = Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
+    let mut cells = vec![first];
     let mut axes: Vec<&Axis> = sweep.iter().collect();
     axes.sort_by_key(|axis| matches!(axis, Axis::Seed(_)));
     for (place, axis) in axes.iter().enumerate() {
@@ -130,39 +122,37 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
                 loads.insert(value.to_bits(), Arc::new(scaled));
             }
         }
-        cells = cells.iter().flat_map(|cell| cell.varied(axis, &loads)).collect();
+        cells = cells.iter().flat_map(|cell| varied(cell, axis, &loads)).collect();
     }
     Ok(cells)
 }
 
-impl Cell {
-    fn varied(&self, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Self> {
-        let with = |value: f64, change: &dyn Fn(&mut Self)| {
-            let mut cell = self.clone();
-            cell.values.push((axis.name(), value));
-            change(&mut cell);
-            cell
-        };
-        match axis {
-            Axis::Load(values) => {
-                let load =
-                    |&value: &f64| with(value, &|cell| cell.trace = Arc::clone(&loads[&value.to_bits()]));
-                values.iter().map(load).collect()
-            }
-            Axis::RestartCost(values) => {
-                let cost = |&value: &Seconds| with(value.0, &|cell| cell.options.restart_cost = Some(value));
-                values.iter().map(cost).collect()
-            }
-            Axis::Noise(values) => {
-                values.iter().map(|&value| with(value, &|cell| cell.options.noise = value)).collect()
-            }
-            Axis::Seed(values) => {
-                let seeded = |&seed: &u64| {
-                    let options = Options { seed, ..self.options.clone() };
-                    Self { options, ..self.clone() }
-                };
-                values.iter().map(seeded).collect()
-            }
+/// Returns a cell with each value of an axis.
+fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Cell> {
+    let with = |value: f64, change: &dyn Fn(&mut Cell)| {
+        let mut cell = cell.clone();
+        cell.values.push((axis.name(), value));
+        change(&mut cell);
+        cell
+    };
+    match axis {
+        Axis::Load(values) => {
+            let load = |&value: &f64| with(value, &|cell| cell.trace = Arc::clone(&loads[&value.to_bits()]));
+            values.iter().map(load).collect()
+        }
+        Axis::RestartCost(values) => {
+            let cost = |&value: &Seconds| with(value.0, &|cell| cell.options.restart_cost = Some(value));
+            values.iter().map(cost).collect()
+        }
+        Axis::Noise(values) => {
+            values.iter().map(|&value| with(value, &|cell| cell.options.noise = value)).collect()
+        }
+        Axis::Seed(values) => {
+            let seeded = |&seed: &u64| {
+                let options = Options { seed, ..cell.options.clone() };
+                Cell { options, ..cell.clone() }
+            };
+            values.iter().map(seeded).collect()
         }
     }
 }
@@ -203,8 +193,7 @@ impl Runner<'_> {
     pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
-        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let results: Mutex<BTreeMap<usize, Outcome>> = Mutex::default();
+        let done = AtomicUsize::new(0);
         let progress = Progress::start("simulating".to_owned());
         let say = |name: &str, ended: usize| {
             let all = if tasks.len() == 1 {
@@ -214,27 +203,15 @@ impl Runner<'_> {
             };
             progress.say(format!("simulating: {all}{name} {ended} of {} jobs", cells[0].trace.jobs.len()));
         };
-        let work = || {
-            loop {
-                let task = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&(cell, name)) = tasks.get(task) else { break };
-                let result = self.run(&cells[cell], name, &mut |_| (), &|ended| say(name, ended));
-                done.fetch_add(1, Ordering::Relaxed);
-                results.lock().unwrap_or_else(PoisonError::into_inner).insert(task, result);
-            }
-        };
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(tasks.len());
-        thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
+        let results = on_all_cores(&tasks, |&(cell, name)| {
+            let result = self.run(&cells[cell], name, &mut |_| (), &|ended| say(name, ended));
+            done.fetch_add(1, Ordering::Relaxed);
+            result
         });
-        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let run = |((cell, name), record): (&(usize, &String), Outcome)| {
-            Ok(Run { cell: *cell, policy: (*name).clone(), record: record? })
+        let run = |(&(cell, name), record): (&(usize, &String), Outcome)| {
+            Ok(Run { cell, policy: name.clone(), record: record? })
         };
-        tasks.iter().zip(results.into_values()).map(run).collect()
+        tasks.iter().zip(results).map(run).collect()
     }
 
     fn run(

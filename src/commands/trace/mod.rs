@@ -1,0 +1,249 @@
+//! `hsched trace`: traces of other people and other programs as job files for `hsched simulate`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::app::context::Context;
+use crate::app::input;
+use crate::commands::cli::{Subcommand, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats;
+use crate::model::{GpuType, Job};
+use crate::slurm::accounts;
+use crate::trace::table::Read;
+use crate::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
+use crate::ui::write_output;
+
+/// Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`
+///
+/// Writes a job file with the keys `arrival` and `gpus`. Lines that cannot be read are listed with their numbers and left
+/// out.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    source: Source,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Source {
+    /// Convert the output of `sacct -P`, so that you can simulate your own last month
+    ///
+    /// Every job that ran on GPUs becomes a job of fixed size whose work is the time that it ran, on the type that it had:
+    /// `sacct --allusers --allocations --parsable2 --starttime=now-30days
+    /// --format=JobID,JobName,State,Submit,Start,End,Elapsed,AllocTRES | hsched trace from-sacct -`
+    #[command(name = "from-sacct")]
+    Sacct(SacctArgs),
+    /// Convert CSV with the columns `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace
+    #[command(name = "from-philly")]
+    Philly(PhillyArgs),
+    /// Convert the tasks of Alibaba's GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and `end_s`)
+    ///
+    /// A task runs on each of its types as long as it ran; one that names none may use all types that others name. A part
+    /// of a GPU becomes a whole one.
+    #[command(name = "from-alibaba")]
+    Alibaba(AlibabaArgs),
+    /// Convert a trace of Gavel's, with its table of measured speeds
+    #[command(name = "from-gavel")]
+    Gavel(GavelArgs),
+    /// Convert a workload of Sia's, with its profiles
+    #[command(name = "from-sia")]
+    Sia(SiaArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct Written {
+    /// Write the trace to this file [default: standard output].
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct SacctArgs {
+    /// Output of sacct with its header; - reads standard input.
+    file: PathBuf,
+    /// The type of GPUs that the accounting does not name.
+    #[arg(long = "type", value_name = "GPU", value_parser = gpu_type)]
+    gpu_type: Option<GpuType>,
+    /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
+    #[arg(long)]
+    estimate: bool,
+    #[command(flatten)]
+    written: Written,
+}
+
+#[derive(Debug, clap::Args)]
+struct PhillyArgs {
+    /// The CSV file; - reads standard input.
+    file: PathBuf,
+    /// The GPU type on which the jobs run as long as the file says.
+    #[arg(long = "type", value_name = "GPU", value_parser = gpu_type)]
+    gpu_type: GpuType,
+    /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
+    #[arg(long)]
+    estimate: bool,
+    #[command(flatten)]
+    written: Written,
+}
+
+#[derive(Debug, clap::Args)]
+struct AlibabaArgs {
+    /// The CSV file; - reads standard input.
+    file: PathBuf,
+    #[command(flatten)]
+    written: Written,
+}
+
+#[derive(Debug, clap::Args)]
+struct GavelArgs {
+    /// The trace: Gavel's lines with tabs, or CSV with `job_type`, `scale_factor`, `total_steps` and `arrival_s`; - reads standard input.
+    file: PathBuf,
+    /// Steps per second by job type, scale factor and GPU type: Gavel's JSON, or CSV.
+    #[arg(long, value_name = "FILE")]
+    throughputs: PathBuf,
+    #[command(flatten)]
+    written: Written,
+}
+
+#[derive(Debug, clap::Args)]
+struct SiaArgs {
+    /// The workload: CSV with `submit_s` (or time), application, `num_gpus` and `batch_size`; - reads standard input.
+    file: PathBuf,
+    /// Step times on one GPU: CSV with model, gpu, `local_bsz` and `step_time_s`.
+    #[arg(long, value_name = "FILE")]
+    profiles: PathBuf,
+    /// How much each application trains: CSV with application, `samples_per_epoch`, epochs and `model_size_mb`.
+    #[arg(long, value_name = "FILE")]
+    applications: PathBuf,
+    /// Only this workload of a file with columns trace and workload, such as newtrace/1.
+    #[arg(long, value_name = "TRACE/N")]
+    workload: Option<String>,
+    #[command(flatten)]
+    written: Written,
+}
+
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let (file, written) = match &self.source {
+            Source::Sacct(args) => (&args.file, &args.written),
+            Source::Philly(args) => (&args.file, &args.written),
+            Source::Alibaba(args) => (&args.file, &args.written),
+            Source::Gavel(args) => (&args.file, &args.written),
+            Source::Sia(args) => (&args.file, &args.written),
+        };
+        let text = input::text(file)?;
+        let read = self.source.read(&text).map_err(|error| match error {
+            Wrong::Trace(error) => wrong(file, &error),
+            Wrong::Other(failure) => failure,
+        })?;
+        let jobs = told(context, file, read)?;
+        let text = formats::jobs::to_yaml(&jobs);
+        write(context, written.output.as_deref(), &text)
+    }
+}
+
+/// Why a source cannot be read.
+enum Wrong {
+    /// The trace itself is wrong.
+    Trace(TraceError),
+    Other(Failure),
+}
+
+impl From<TraceError> for Wrong {
+    fn from(error: TraceError) -> Self {
+        Self::Trace(error)
+    }
+}
+
+impl From<Failure> for Wrong {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
+}
+
+impl Source {
+    fn read(&self, text: &str) -> Result<Read<Job>, Wrong> {
+        Ok(match self {
+            Self::Sacct(args) => whole(accounts::parse(text, args.gpu_type.as_ref())?, args.estimate),
+            Self::Philly(args) => whole(trace::philly(text, &args.gpu_type)?, args.estimate),
+            Self::Alibaba(_) => whole(trace::alibaba(text)?, false),
+            Self::Gavel(args) => trace::gavel(text, &gavel_speeds(&args.throughputs)?)?,
+            Self::Sia(args) => {
+                let (profiles, applications) =
+                    (input::text(&args.profiles)?, input::text(&args.applications)?);
+                let applications = Applications::parse(&profiles, &applications)
+                    .map_err(|error| wrong(&args.profiles, &error))?;
+                trace::sia(text, &applications, args.workload.as_deref())?
+            }
+        })
+    }
+}
+
+/// Returns the speeds in a file of Gavel's.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
+    GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
+}
+
+fn whole(read: Read<Recorded>, estimate: bool) -> Read<Job> {
+    let Read { entries, bad, skipped } = read;
+    Read { entries: trace::recorded_jobs(entries, estimate), bad, skipped }
+}
+
+pub(super) fn wrong(path: &Path, error: &TraceError) -> Failure {
+    Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path)))
+}
+
+/// The most lines that are listed.
+const LISTED: usize = 20;
+
+/// Says what was left out, and returns the jobs.
+///
+/// # Errors
+/// When there are none.
+fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Failure> {
+    let say = |line: &str| context.terminal.say(line);
+    for bad in read.bad.iter().take(LISTED) {
+        say(&format!("{}: {bad}", input::name(file)));
+    }
+    if let Some(more) = read.bad.len().checked_sub(LISTED + 1) {
+        say(&format!("and {} more lines that cannot be read", more + 1));
+    }
+    for (reason, count) in &read.skipped {
+        say(&format!("left out: {count} ({reason})"));
+    }
+    let jobs = read.entries;
+    if jobs.is_empty() {
+        let message = format!("{}: no job is left", input::name(file));
+        return Err(Failure::new(Exit::BadInput, message));
+    }
+    let types: BTreeSet<&str> =
+        jobs.iter().flat_map(|job| job.throughput.keys().map(GpuType::as_str)).collect();
+    let types = types.into_iter().collect::<Vec<_>>().join(", ");
+    let count = jobs.len();
+    say(&format!("{count} {} on {types}", if count == 1 { "job" } else { "jobs" }));
+    if jobs.iter().any(|job| job.estimate.is_some()) {
+        say("Speeds on other GPU types will be estimated from the table of GPUs: expect errors of a third.");
+    }
+    Ok(jobs)
+}
+
+/// Writes a trace.
+///
+/// # Errors
+/// When the file or standard output cannot be written.
+pub(super) fn write(context: &Context, output: Option<&Path>, text: &str) -> Result<Exit, Failure> {
+    match output {
+        Some(path) => write_output(path, text).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+        })?,
+        None => print(context, text)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn gpu_type(text: &str) -> Result<GpuType, String> {
+    GpuType::new(text).ok_or_else(|| "not a GPU type".to_owned())
+}

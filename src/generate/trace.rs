@@ -1,0 +1,388 @@
+//! Made-up traces: jobs with the times at which they arrive, after the rules of published studies.
+
+use std::collections::BTreeMap;
+
+use super::gpu_speed::GpuSpeed;
+use super::jobs::short;
+use super::random::Random;
+use super::recipe::SyncEvery;
+use crate::model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
+use crate::trace::GavelSpeeds;
+
+/// What kind of trace to make.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceRecipe {
+    pub rules: Rules,
+    pub arrivals: Arrivals,
+    /// Whether jobs may run on other numbers of GPUs than they ask for.
+    pub mouldable: bool,
+    pub seed: u64,
+}
+
+/// What the jobs are, how long they run, and how many GPUs they ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rules {
+    /// Gavel's: all kinds of its table alike; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1, 0.15, 0.05; 10^U(1.5, 3) minutes on a
+    /// V100, one in five 10^U(3, 4).
+    Gavel {
+        speeds: GavelSpeeds,
+        /// Whether all jobs ask for one GPU.
+        single: bool,
+    },
+    /// The workload of the TPDS 2024 paper as a trace: `ResNet-101`, `ResNet-18`, VGG-19 and `AlexNet` with a batch of 500,
+    /// 10·40^U(0, 1) epochs, 1, 2 or 5 GPUs with probability 0.5, 0.25, 0.25.
+    Paper { sync: SyncEvery },
+    /// Lengths with heavy tails: 1 minute to 30 days with P(longer than x) about x^-0.5; 1 to 16 GPUs, mostly 1; speeds as those of
+    /// [`super::jobs`].
+    HeavyTails { types: Vec<GpuSpeed> },
+}
+
+/// When jobs arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many jobs, with independent gaps between them.
+    Poisson { jobs: u32, gap: Seconds },
+    /// As somewhere else; with the lengths and the numbers of GPUs that jobs had there.
+    Recorded(Vec<Course>),
+}
+
+/// What is known of a job from somewhere else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Course {
+    pub arrival: Seconds,
+    pub length: Seconds,
+    pub gpus: u32,
+}
+
+/// The part of a step that does not depend on the batch, where only one step time is known.
+const FIXED_PART: f64 = 0.3;
+
+/// Epochs of a job whose rules count steps.
+const EPOCHS: u64 = 50;
+
+/// The most GPUs of a mouldable job.
+const MOST_GPUS: u32 = 32;
+
+/// The models of the paper: name, samples/s on V100, P100 and T4, megabytes, samples of an epoch.
+const PAPER: [(&str, [f64; 3], f64, u64); 4] = [
+    ("resnet101", [480.0, 290.0, 190.0], 178.0, 50_000),
+    ("resnet18", [644.0, 420.0, 275.0], 46.8, 100_000),
+    ("vgg19", [1754.0, 1300.0, 884.0], 80.0, 50_000),
+    ("alexnet", [3000.0, 2500.0, 1900.0], 244.0, 50_000),
+];
+
+/// Megabytes of the models of Gavel's table, by how their names begin.
+const GAVEL_SIZES: [(&str, f64); 6] = [
+    ("ResNet-18", 46.8),
+    ("ResNet-50", 102.0),
+    ("Transformer", 180.0),
+    ("LM", 80.0),
+    ("Recommendation", 40.0),
+    ("CycleGAN", 90.0),
+];
+
+/// Megabytes of other models.
+const USUAL_SIZE: f64 = 6.0;
+
+/// Returns the jobs of a trace in the order of their arrival.
+#[must_use]
+pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
+    // Each question has its own numbers, so an answer to one does not change the others.
+    let [mut gaps, mut sizes, mut kinds, mut lengths] =
+        [4, 5, 6, 7].map(|use_| Random::new(recipe.seed, use_));
+    let count = match &recipe.arrivals {
+        Arrivals::Poisson { jobs, .. } => *jobs as usize,
+        Arrivals::Recorded(courses) => courses.len(),
+    };
+    let digits = count.to_string().len();
+    let mut at = 0.0;
+    let mut jobs = Vec::with_capacity(count);
+    for number in 0..count {
+        let drawn = (recipe.rules.gpus(&mut sizes), recipe.rules.length(&mut lengths));
+        let (arrival, gpus, length) = match &recipe.arrivals {
+            Arrivals::Poisson { gap, .. } => {
+                let arrival = at;
+                at += gap.0 * gaps.exponential();
+                (arrival, drawn.0, drawn.1)
+            }
+            Arrivals::Recorded(courses) => {
+                let own = courses[number];
+                (own.arrival.0, own.gpus, own.length.0)
+            }
+        };
+        let name = name(number + 1, digits);
+        let mut job = recipe.rules.job(name, gpus, length, recipe.mouldable, &mut kinds);
+        job.arrival = Seconds((arrival * 10.0).round() / 10.0);
+        jobs.push(job);
+    }
+    jobs
+}
+
+#[expect(clippy::expect_used, reason = "letters and digits are a name")]
+fn name(number: usize, digits: usize) -> JobName {
+    JobName::new(&format!("job{number:0digits$}")).expect("a name")
+}
+
+impl Rules {
+    fn gpus(&self, random: &mut Random) -> u32 {
+        let share = random.between(0.0, 1.0);
+        let table: &[(f64, u32)] = match self {
+            Self::Gavel { single: true, .. } => &[],
+            Self::Gavel { .. } => &[(0.7, 1), (0.8, 2), (0.95, 4), (1.0, 8)],
+            Self::Paper { .. } => &[(0.5, 1), (0.75, 2), (1.0, 5)],
+            Self::HeavyTails { .. } => &[(0.7, 1), (0.8, 2), (0.9, 4), (0.98, 8), (1.0, 16)],
+        };
+        table.iter().find(|(end, _)| share < *end).map_or(1, |(_, gpus)| *gpus)
+    }
+
+    /// Draws how long a job runs on the GPUs it asks for, in seconds, on a V100; for the paper's jobs the number of epochs.
+    fn length(&self, random: &mut Random) -> f64 {
+        match self {
+            Self::Gavel { .. } if random.between(0.0, 1.0) < 0.8 => {
+                60.0 * 10_f64.powf(random.between(1.5, 3.0))
+            }
+            Self::Gavel { .. } => 60.0 * 10_f64.powf(random.between(3.0, 4.0)),
+            Self::Paper { .. } => (10.0 * 40_f64.powf(random.between(0.0, 1.0))).round(),
+            Self::HeavyTails { .. } => {
+                let (shortest, longest) = (60.0_f64, 30.0 * 86_400.0);
+                let tail = |x: f64| x.powf(-0.5);
+                random.between(tail(longest), tail(shortest)).powi(-2)
+            }
+        }
+    }
+
+    fn job(&self, name: JobName, gpus: u32, length: f64, mouldable: bool, kinds: &mut Random) -> Job {
+        match self {
+            Self::Gavel { speeds, .. } => gavel_job(speeds, name, gpus, length, mouldable, kinds),
+            Self::Paper { sync } => {
+                let (model, rates, megabytes, samples) = PAPER[kinds.whole(0, 3) as usize];
+                let types = ["v100", "p100", "t4"].into_iter().zip(rates);
+                let mut job = Job::only_planned(name, (samples, whole(length)), 500);
+                model.clone_into(&mut job.model);
+                job.model_size = megabytes_of(megabytes);
+                job.throughput =
+                    types.filter_map(|(own, rate)| Some((GpuType::new(own)?, Speed::rate(rate)?))).collect();
+                if *sync == SyncEvery::Epoch {
+                    job.syncs_per_epoch = 1;
+                }
+                sized(job, gpus, mouldable)
+            }
+            Self::HeavyTails { types } => heavy_job(types, name, gpus, length, mouldable, kinds),
+        }
+    }
+}
+
+/// Returns a job of a random kind of Gavel's table: as fast as measured on that many GPUs; where it is mouldable or this was
+/// not measured, with speeds scaled from one GPU.
+fn gavel_job(
+    speeds: &GavelSpeeds,
+    name: JobName,
+    gpus: u32,
+    length: f64,
+    mouldable: bool,
+    kinds: &mut Random,
+) -> Job {
+    let draw = kinds.between(0.0, 1.0);
+    let measured = speeds.kinds(gpus);
+    if !mouldable && !measured.is_empty() {
+        let kind = pick(&measured, draw);
+        let steps = whole(length * speed_of(speeds, kind, gpus));
+        if let Some(job) = speeds.job(name.clone(), kind, gpus, steps) {
+            return job;
+        }
+    }
+    let all = speeds.kinds(1);
+    let kind = pick(&all, draw);
+    let steps = whole(length * speed_of(speeds, kind, 1) / 50.0);
+    let single = speeds.job(name.clone(), kind, 1, 1);
+    let batch = single.as_ref().map_or(1, |own| own.global_batch);
+    let global = batch * u64::from(gpus);
+    let mut job = Job::only_planned(name, (steps * global, EPOCHS), global);
+    job.model = format!("{kind} x{gpus}");
+    let size = GAVEL_SIZES.iter().find(|(start, _)| kind.starts_with(start)).map_or(USUAL_SIZE, |own| own.1);
+    job.model_size = megabytes_of(size);
+    #[expect(clippy::cast_precision_loss, reason = "a batch")]
+    let affine = |(gpu_type, own): (GpuType, Speed)| {
+        let step = batch as f64 * own.beta();
+        let speed = Speed::affine(Seconds(FIXED_PART * step), Seconds((1.0 - FIXED_PART) * own.beta()))?;
+        Some((gpu_type, speed))
+    };
+    job.throughput =
+        single.map_or_else(BTreeMap::new, |own| own.throughput).into_iter().filter_map(affine).collect();
+    sized(job, gpus, mouldable)
+}
+
+/// Returns the steps per second that lengths are about: on a V100, or on the fastest type where there is none.
+fn speed_of(speeds: &GavelSpeeds, kind: &str, gpus: u32) -> f64 {
+    let v100 = GpuType::new("v100").and_then(|v100| speeds.steps_per_second(kind, gpus, &v100));
+    v100.unwrap_or_else(|| speeds.fastest(kind, gpus))
+}
+
+fn heavy_job(
+    types: &[GpuSpeed],
+    name: JobName,
+    gpus: u32,
+    length: f64,
+    mouldable: bool,
+    kinds: &mut Random,
+) -> Job {
+    let base = kinds.log_between(60.0, 2000.0);
+    let exponent = kinds.between(0.4, 1.15);
+    let batch = 64 * u64::from(gpus);
+    // An epoch takes ten minutes at most.
+    let epochs = (length / 600.0).ceil();
+    let samples = whole(base * f64::from(gpus) * length / epochs);
+    let mut job = Job::only_planned(name, (samples, whole(epochs)), batch);
+    job.model_size = megabytes_of((kinds.log_between(3e6, 1e9) / 1e5).round() / 10.0);
+    let speed =
+        |own: &GpuSpeed| Some((own.gpu_type.clone(), Speed::rate(short(base * own.speed.powf(exponent)))?));
+    job.throughput = types.iter().filter_map(speed).collect();
+    sized(job, gpus, mouldable)
+}
+
+fn sized(mut job: Job, gpus: u32, mouldable: bool) -> Job {
+    if !mouldable {
+        return job.on_exactly(gpus);
+    }
+    let most = u32::try_from(job.global_batch).unwrap_or(u32::MAX).min(MOST_GPUS);
+    (job.gpus, job.max_gpus) = (Some(gpus.min(most)), Some(most));
+    job
+}
+
+fn pick<'a>(kinds: &[&'a str], draw: f64) -> &'a str {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index"
+    )]
+    let place = (draw * kinds.len() as f64) as usize;
+    kinds.get(place.min(kinds.len().saturating_sub(1))).copied().unwrap_or_default()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1, and a count")]
+fn whole(number: f64) -> u64 {
+    number.round().clamp(1.0, 1e12) as u64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "megabytes of a model")]
+fn megabytes_of(megabytes: f64) -> Bytes {
+    Bytes((megabytes * 10.0).round() as u64 * 100_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speeds() -> GavelSpeeds {
+        let table = "job_type,scale_factor,v100,p100,k80\nA (batch size 10),1,4,2,1\nA (batch size 10),2,7,3,0\nB (batch size 10),1,8,4,2\nB (batch size 10),4,20,0,0\nB (batch size 10),8,20,0,0\n";
+        GavelSpeeds::parse(table).expect("a table")
+    }
+
+    fn recipe(rules: Rules) -> TraceRecipe {
+        let arrivals = Arrivals::Poisson { jobs: 2000, gap: Seconds(100.0) };
+        TraceRecipe { rules, arrivals, mouldable: false, seed: 3 }
+    }
+
+    fn all() -> [Rules; 3] {
+        let types = GpuSpeed::known().into_iter().take(3).collect();
+        [
+            Rules::Gavel { speeds: speeds(), single: false },
+            Rules::Paper { sync: SyncEvery::Step },
+            Rules::HeavyTails { types },
+        ]
+    }
+
+    #[test]
+    fn gaps_are_those_of_a_poisson_process() {
+        for rules in all() {
+            let jobs = trace(&recipe(rules));
+            let gaps: Vec<f64> = jobs.windows(2).map(|pair| pair[1].arrival.0 - pair[0].arrival.0).collect();
+            let mean = gaps.iter().sum::<f64>() / 1999.0;
+            let squares = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 1999.0;
+            assert!(
+                (90.0..110.0).contains(&mean) && (85.0..115.0).contains(&squares.sqrt()),
+                "{mean} {squares}"
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_have_the_probabilities_of_the_rules() {
+        let expected: [&[(u32, f64)]; 3] = [
+            &[(1, 0.7), (2, 0.1), (4, 0.15), (8, 0.05)],
+            &[(1, 0.5), (2, 0.25), (5, 0.25)],
+            &[(1, 0.7), (2, 0.1), (4, 0.1), (8, 0.08), (16, 0.02)],
+        ];
+        for (rules, expected) in all().into_iter().zip(expected) {
+            let jobs = trace(&recipe(rules));
+            for (gpus, part) in expected {
+                #[expect(clippy::cast_precision_loss, reason = "counts")]
+                let found = jobs.iter().filter(|job| job.gpus == Some(*gpus)).count() as f64 / 2000.0;
+                assert!((found - part).abs() < 0.03, "{gpus}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_keep_to_the_ranges() {
+        #[expect(clippy::cast_precision_loss, reason = "counts")]
+        let seconds = |job: &Job| {
+            let fastest = job.throughput.values().map(|own| own.rate_at(1e9)).fold(0.0, f64::max);
+            job.samples_per_epoch as f64 * job.epochs as f64 / fastest / f64::from(job.min_gpus)
+        };
+        let ranges = [
+            (60.0 * 10_f64.powf(1.5), 60e4),
+            (10.0 * 1e5 / 3000.0 / 10.0, 400.0 * 1e5 / 480.0),
+            (30.0, 30.5 * 86_400.0),
+        ];
+        for (rules, (low, high)) in all().into_iter().zip(ranges) {
+            for job in trace(&recipe(rules)) {
+                let own = seconds(&job);
+                assert!((low * 0.9..=high * 1.1).contains(&own), "{} {own}", job.name.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn mouldable_jobs_differ_in_nothing_else_than_their_sizes() {
+        for rules in all().into_iter().skip(1) {
+            let (fixed, free) =
+                (trace(&recipe(rules.clone())), trace(&TraceRecipe { mouldable: true, ..recipe(rules) }));
+            for (fixed, free) in fixed.iter().zip(&free) {
+                assert_eq!(
+                    (fixed.arrival, fixed.epochs, &fixed.throughput),
+                    (free.arrival, free.epochs, &free.throughput)
+                );
+                assert!(free.min_gpus == 1 && free.max_gpus > fixed.max_gpus && free.gpus == fixed.gpus);
+            }
+        }
+    }
+
+    #[test]
+    fn recorded_courses_stay_as_they_were() {
+        let course =
+            |arrival, length, gpus| Course { arrival: Seconds(arrival), length: Seconds(length), gpus };
+        let courses = vec![course(0.0, 3600.0, 1), course(10.0, 7200.0, 3)];
+        let own = TraceRecipe {
+            arrivals: Arrivals::Recorded(courses),
+            ..recipe(Rules::Gavel { speeds: speeds(), single: false })
+        };
+        let jobs = trace(&own);
+        assert_eq!((jobs[0].gpus, jobs[1].gpus, jobs[1].arrival), (Some(1), Some(3), Seconds(10.0)));
+        // Three GPUs were not measured: the speeds of one.
+        let v100 = GpuType::new("v100").expect("a type");
+        #[expect(clippy::cast_precision_loss, reason = "counts")]
+        let steps = jobs[1].samples_per_epoch as f64 / jobs[1].global_batch as f64 * jobs[1].epochs as f64;
+        let seconds = steps * jobs[1].throughput[&v100].step(10, None);
+        assert!((seconds - 7200.0).abs() < 20.0, "{seconds}");
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        for rules in all() {
+            assert_eq!(trace(&recipe(rules.clone())), trace(&recipe(rules.clone())));
+            assert_ne!(trace(&recipe(rules.clone())), trace(&TraceRecipe { seed: 4, ..recipe(rules) }));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What everybody ran on a cluster, from the accounting: `sacct -P` with a header, read as recorded jobs.
+
+use std::collections::BTreeSet;
+
+use crate::model::GpuType;
+use crate::slurm::{JobState, Tres, amount, time};
+use crate::trace::table::{self, Cells, NoEntry, Read};
+use crate::trace::{Recorded, TraceError, usable};
+
+/// Reads the output of `sacct -P`: jobs that ran on GPUs. GPUs without a type are of the type `untyped`, where it is given.
+///
+/// Needed are the columns `JobID` or `JobIDRaw`, `Submit`, `Elapsed` or `ElapsedRaw`, and `AllocTRES`, `AllocGRES` or `ReqTRES`. Steps are left out. A
+/// job that still runs has run so far.
+///
+/// # Errors
+/// When there is no header, or a column is missing.
+pub fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
+    let (id, elapsed): (&[&str], &[&str]) = (&["JobID", "JobIDRaw"], &["ElapsedRaw", "Elapsed"]);
+    let tres: &[&str] = &["AllocTRES", "AllocGRES", "ReqTRES"];
+    table::read(text, b'|', &[id, &["Submit"], elapsed, tres], |cells| {
+        let id = cells.text(id)?;
+        if id.contains('.') {
+            return Err(NoEntry::Skipped("steps"));
+        }
+        if cells.get(&["State"]).is_some_and(|state| JobState::parse(state) == JobState::Pending) {
+            return Err(NoEntry::Skipped("still waiting"));
+        }
+        let (gpus, gpu_type) = gpus(cells, tres, untyped)?;
+        let submit = cells.text(&["Submit"])?;
+        let arrival =
+            time::unix(submit).ok_or_else(|| NoEntry::Bad(format!("Submit is no date: {submit:?}")))?;
+        let name = cells.get(&["JobName"]).unwrap_or("job");
+        usable(Recorded {
+            name: format!("{name}-{id}"),
+            arrival,
+            seconds: seconds(cells)?,
+            gpus,
+            gpu_types: BTreeSet::from([gpu_type]),
+        })
+    })
+}
+
+fn seconds(cells: &Cells<'_>) -> Result<f64, NoEntry> {
+    if cells.get(&["ElapsedRaw"]).is_some() {
+        return cells.number(&["ElapsedRaw"]);
+    }
+    let text = cells.text(&["Elapsed"])?;
+    let duration = amount::duration(text).map(|own| own.0);
+    duration.ok_or_else(|| NoEntry::Bad(format!("Elapsed is no duration: {text:?}")))
+}
+
+/// Returns the GPUs of a job and their type.
+fn gpus(cells: &Cells<'_>, tres: &[&str], untyped: Option<&GpuType>) -> Result<(u32, GpuType), NoEntry> {
+    let gres = Tres::parse(cells.get(tres).unwrap_or_default()).gres;
+    let mut held = gres.gpus.into_iter().filter(|(_, count)| *count > 0);
+    let Some((gpu_type, count)) = held.next() else { return Err(NoEntry::Skipped("no GPUs")) };
+    if held.next().is_some() {
+        return Err(NoEntry::Skipped("GPUs of several types"));
+    }
+    let gpu_type = if gpu_type == GpuType::untyped() {
+        untyped.cloned().ok_or(NoEntry::Skipped("GPUs without a type; --type gives them one"))?
+    } else {
+        gpu_type
+    };
+    Ok((count, gpu_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "\
+JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
+7|train me|COMPLETED|2026-10-01T10:00:00|2026-10-01T10:05:00|2026-10-01T11:05:00|01:00:00|billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G,node=1
+7.batch|batch|COMPLETED|2026-10-01T10:05:00|2026-10-01T10:05:00|2026-10-01T11:05:00|01:00:00|cpu=8,gres/gpu:a100=2,gres/gpu=2
+8_1|array|TIMEOUT|2026-10-01T10:00:30|2026-10-01T10:05:00|2026-10-03T10:05:00|2-00:00:00|cpu=8,gres/gpu=1
+9|cpu|COMPLETED|2026-10-01T10:01:00|2026-10-01T10:05:00|2026-10-01T10:05:10|00:00:10|cpu=8
+10|waits|PENDING|2026-10-01T10:01:00|Unknown|Unknown|00:00:00|
+11|odd|COMPLETED|yesterday|Unknown|Unknown|00:10:00|gres/gpu:a100=1
+12|odd|COMPLETED|2026-10-01T10:01:00|x|y|long|gres/gpu:a100=1
+13|pipe|in|name|COMPLETED|2026-10-01T10:01:00|x|y|00:10:00|gres/gpu:a100=1
+14|both|COMPLETED|2026-10-01T10:01:00|x|y|00:10:00|gres/gpu:a100=1,gres/gpu:v100=1,gres/gpu=2
+";
+
+    #[test]
+    fn jobs_on_gpus_are_found_and_others_are_said() {
+        let read = parse(TEXT, None).expect("a table");
+        assert_eq!(read.entries.len(), 1);
+        let own = &read.entries[0];
+        assert_eq!((own.name.as_str(), own.seconds, own.gpus), ("train me-7", 3600.0, 2));
+        let bad: Vec<String> = read.bad.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            bad,
+            [
+                "line 7: Submit is no date: \"yesterday\"",
+                "line 8: Elapsed is no duration: \"long\"",
+                "line 9: it has 10 cells, and the header has 8"
+            ]
+        );
+        let skipped: Vec<_> = read.skipped.into_iter().collect();
+        let untyped = "GPUs without a type; --type gives them one";
+        assert_eq!(
+            skipped,
+            [("GPUs of several types", 1), (untyped, 1), ("no GPUs", 1), ("steps", 1), ("still waiting", 1)]
+        );
+    }
+
+    #[test]
+    fn gpus_without_a_type_get_the_one_that_is_said() {
+        let v100 = GpuType::new("v100").expect("a type");
+        let read = parse(TEXT, Some(&v100)).expect("a table");
+        let own = &read.entries[1];
+        assert_eq!((own.gpus, own.seconds, own.arrival - read.entries[0].arrival), (1, 172_800.0, 30.0));
+        assert!(own.gpu_types.contains(&v100));
+    }
+
+    #[test]
+    fn output_without_a_header_is_refused() {
+        let error = parse("7|a|COMPLETED\n", None).expect_err("no header").to_string();
+        assert_eq!(error, "there is no column JobID or JobIDRaw; the columns are 7, a, COMPLETED");
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_panics(text in "([A-Za-z0-9:=,/.-]{0,9}[|\n]){0,40}") {
+            let _ = parse(&format!("JobID|Submit|Elapsed|AllocTRES\n{text}"), None);
+        }
+    }
+}

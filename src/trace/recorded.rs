@@ -1,0 +1,154 @@
+//! Jobs of which only the course is known: when they came, how long they ran, on how many GPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
+use crate::trace::TraceError;
+use crate::trace::table::{self, NoEntry, Read};
+
+/// What was recorded of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// Any text; it becomes a name.
+    pub name: String,
+    /// When it was submitted, in seconds from any moment.
+    pub arrival: f64,
+    /// How long it ran, in seconds, above 0.
+    pub seconds: f64,
+    /// At least 1.
+    pub gpus: u32,
+    /// Types on which it runs so long, at least one.
+    pub gpu_types: BTreeSet<GpuType>,
+}
+
+/// An epoch of a recorded job takes about so long: nobody knows how often it saved.
+const EPOCH_SECONDS: f64 = 600.0;
+
+/// The longest name made of what was recorded.
+const LONGEST_NAME: usize = 60;
+
+/// Returns the jobs: of fixed size, with as much work as they did. They come in the order of their arrival, the first at 0.
+///
+/// With `estimate` they may use other types, at speeds that the table of GPUs gives.
+#[must_use]
+pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
+    records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
+    let first = records.first().map_or(0.0, |record| record.arrival);
+    let mut names = Names::default();
+    let job = |record: Recorded| {
+        let epochs = (record.seconds / EPOCH_SECONDS).ceil().clamp(1.0, 1e6);
+        let samples = 600_u64;
+        #[expect(clippy::cast_precision_loss, reason = "600")]
+        let speed = Speed::rate(epochs * samples as f64 / record.seconds)?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 10^6")]
+        let work = (samples * u64::from(record.gpus), epochs as u64);
+        // A sample for each rank in each step, and no exchange: the speed is that of the whole job.
+        let mut job = Job::only_planned(names.unique(&record.name), work, u64::from(record.gpus))
+            .on_exactly(record.gpus);
+        job.throughput = record.gpu_types.into_iter().map(|own| (own, speed)).collect();
+        job.arrival = Seconds(record.arrival - first);
+        job.estimate = estimate.then_some(Estimates::All);
+        Some(job)
+    };
+    records.into_iter().filter_map(job).collect()
+}
+
+/// Names of jobs, each given once.
+#[derive(Default)]
+pub(super) struct Names {
+    given: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// Returns a name like this text that no other job has.
+    #[expect(clippy::expect_used, reason = "letters, digits, - _ and . after a letter or digit are a name")]
+    pub(super) fn unique(&mut self, text: &str) -> JobName {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let name: String = text.chars().map(plain).take(LONGEST_NAME).collect();
+        let name = name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+        let name = if name.is_empty() { "job" } else { name };
+        let mut own = name.to_owned();
+        loop {
+            let count = self.given.entry(own.clone()).or_default();
+            *count += 1;
+            if *count == 1 {
+                return JobName::new(&own).expect("a name");
+            }
+            own = format!("{name}.{count}");
+        }
+    }
+}
+
+/// Reads CSV such as the Philly trace's: when each job came, how long it ran, on how many GPUs. `gpu_type` is the type of
+/// those.
+///
+/// # Errors
+/// When a column is missing.
+pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceError> {
+    let (submit, duration): (&[&str], &[&str]) =
+        (&["submit_s", "submit_time", "submit"], &["duration_s", "duration"]);
+    let gpus: &[&str] = &["num_gpus", "num_gpu", "gpus"];
+    table::read(text, b',', &[submit, duration, gpus], |cells| {
+        let record = Recorded {
+            name: cells
+                .get(&["job_id", "jobid", "id"])
+                .map_or_else(|| "job".to_owned(), |id| format!("job-{id}")),
+            arrival: cells.number(submit)?,
+            seconds: cells.number(duration)?,
+            gpus: cells.gpus(gpus)?,
+            gpu_types: BTreeSet::from([gpu_type.clone()]),
+        };
+        usable(record)
+    })
+}
+
+/// Reads the tasks of Alibaba's clusters: `num_gpu` whole GPUs, or a part of one, of the types of `gpu_spec`.
+///
+/// # Errors
+/// When a column is missing.
+pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
+    let needed: [&[&str]; 5] = [
+        &["num_gpu"],
+        &["gpu_spec"],
+        &["submit_s", "creation_time"],
+        &["start_s", "scheduled_time"],
+        &["end_s", "deletion_time"],
+    ];
+    let mut all: BTreeSet<GpuType> = BTreeSet::new();
+    let mut found = table::read(text, b',', &needed, |cells| {
+        let mut gpu_types = BTreeSet::new();
+        for word in cells.get(needed[1]).unwrap_or_default().split('|').filter(|word| !word.is_empty()) {
+            let wrong = || NoEntry::Bad(format!("gpu_spec names {word:?}, which is no GPU type"));
+            gpu_types.insert(GpuType::new(&word.to_ascii_lowercase()).ok_or_else(wrong)?);
+        }
+        all.extend(gpu_types.iter().cloned());
+        let gpus = cells.gpus(needed[0])?;
+        if cells.get(needed[3]).is_none() || cells.get(needed[4]).is_none() {
+            return Err(NoEntry::Skipped("never started or never ended"));
+        }
+        let name = cells.get(&["idx", "name"]).map_or_else(|| "task".to_owned(), |id| format!("task-{id}"));
+        let (arrival, start, end) =
+            (cells.number(needed[2])?, cells.number(needed[3])?, cells.number(needed[4])?);
+        if end < start {
+            return Err(NoEntry::Bad(format!("it ends at {end} and starts at {start}")));
+        }
+        usable(Recorded { name, arrival, seconds: end - start, gpus, gpu_types })
+    })?;
+    // A task without types may use all that others name.
+    for record in found.entries.iter_mut().filter(|record| record.gpu_types.is_empty()) {
+        record.gpu_types.clone_from(&all);
+    }
+    Ok(found)
+}
+
+/// Returns the record if it is of a job that ran on GPUs.
+///
+/// # Errors
+/// With the reason otherwise.
+pub fn usable(record: Recorded) -> Result<Recorded, NoEntry> {
+    match record {
+        Recorded { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
+        Recorded { seconds: 0.0, .. } => Err(NoEntry::Skipped("ran for no time")),
+        record => Ok(record),
+    }
+}

@@ -1,0 +1,145 @@
+//! Sia's workloads with its profiles of applications: <https://github.com/siasosp23/artifacts>.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Bytes, GpuType, Job, Seconds, Speed};
+use crate::trace::TraceError;
+use crate::trace::recorded::Names;
+use crate::trace::table::{self, NoEntry, Read};
+
+/// What the applications of a workload are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Applications {
+    speeds: BTreeMap<String, BTreeMap<GpuType, Speed>>,
+    work: BTreeMap<String, Work>,
+}
+
+/// How much an application trains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Work {
+    samples_per_epoch: u64,
+    epochs: u64,
+    model_size: Bytes,
+}
+
+/// The GPUs behind the names that the profiles give clusters.
+const CLUSTERS: [(&str, &str); 6] = [
+    ("aws", "t4"),
+    ("azure", "v100"),
+    ("dgx", "a100"),
+    ("dgx-ext", "a100"),
+    ("rtx", "rtx2080ti"),
+    ("quad", "rtx6000"),
+];
+
+impl Applications {
+    /// Reads step times on one GPU (`model,gpu,local_bsz,step_time_s`, with `placement` or `num_replicas` if there are others), and
+    /// how much each application trains (`application,samples_per_epoch,epochs,model_size_mb`).
+    ///
+    /// # Errors
+    /// When a column is missing or a line is wrong.
+    pub fn parse(profiles: &str, applications: &str) -> Result<Self, TraceError> {
+        let mut points: BTreeMap<(String, GpuType), Vec<(f64, f64)>> = BTreeMap::new();
+        let read = table::read(
+            profiles,
+            b',',
+            &[&["model"], &["gpu"], &["local_bsz"], &["step_time_s"]],
+            |cells| {
+                if cells.get(&["placement", "num_replicas"]).is_some_and(|count| count != "1") {
+                    return Err(NoEntry::Skipped("on several GPUs"));
+                }
+                let name = cells.text(&["gpu"])?;
+                let name = CLUSTERS.iter().find(|(own, _)| *own == name).map_or(name, |(_, own)| own);
+                let gpu_type =
+                    GpuType::new(name).ok_or_else(|| NoEntry::Bad(format!("{name:?} is no GPU type")))?;
+                let point = (cells.number(&["local_bsz"])?, cells.number(&["step_time_s"])?);
+                points.entry((cells.text(&["model"])?.to_owned(), gpu_type)).or_default().push(point);
+                Ok(())
+            },
+        )?;
+        refuse(&read)?;
+        let mut own = Self::default();
+        for ((model, gpu_type), points) in points {
+            if let Some(speed) = line_through(&points) {
+                own.speeds.entry(model).or_default().insert(gpu_type, speed);
+            }
+        }
+        let needed: [&[&str]; 4] =
+            [&["application"], &["samples_per_epoch"], &["epochs"], &["model_size_mb"]];
+        let read = table::read(applications, b',', &needed, |cells| {
+            let megabytes = cells.number(needed[3])?;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "not negative; saturates"
+            )]
+            let model_size = Bytes((megabytes * 1e6) as u64);
+            let work = Work {
+                samples_per_epoch: cells.whole(needed[1])?.max(1),
+                epochs: cells.whole(needed[2])?.max(1),
+                model_size,
+            };
+            own.work.insert(cells.text(needed[0])?.to_owned(), work);
+            Ok(())
+        })?;
+        refuse(&read)?;
+        Ok(own)
+    }
+}
+
+fn refuse(read: &Read<()>) -> Result<(), TraceError> {
+    read.bad.first().map_or(Ok(()), |bad| Err(TraceError::Other(bad.to_string())))
+}
+
+/// Returns the step time as a line through measured ones, by least squares, nowhere below 0.
+#[expect(clippy::cast_precision_loss, reason = "a count of points")]
+fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
+    let count = points.len() as f64;
+    let (x, y) = (
+        points.iter().map(|own| own.0).sum::<f64>() / count,
+        points.iter().map(|own| own.1).sum::<f64>() / count,
+    );
+    let squares: f64 = points.iter().map(|own| (own.0 - x).powi(2)).sum();
+    let products: f64 = points.iter().map(|own| (own.0 - x) * (own.1 - y)).sum();
+    let beta = if squares > 0.0 { products / squares } else { 0.0 };
+    let alpha = y - beta * x;
+    if beta <= 0.0 || alpha < 0.0 { Speed::rate(x / y) } else { Speed::affine(Seconds(alpha), Seconds(beta)) }
+}
+
+/// Reads a workload: `submit_s` (or `time`), `application`, `num_gpus` and `batch_size`; only lines whose `trace` and `workload` are
+/// `chosen`, as `newtrace/1`, where it is given.
+///
+/// # Errors
+/// When a column is missing.
+pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Result<Read<Job>, TraceError> {
+    let mut names = Names::default();
+    let arrival: &[&str] = &["submit_s", "time", "timestamp"];
+    let gpus: &[&str] = &["num_gpus", "num_replicas"];
+    table::read(text, b',', &[arrival, &["application"], gpus, &["batch_size"]], |cells| {
+        let own = [cells.get(&["trace"]), cells.get(&["workload"])]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("/");
+        if chosen.is_some_and(|chosen| chosen != own) {
+            return Err(NoEntry::Skipped("of another workload"));
+        }
+        let application = cells.text(&["application"])?;
+        let unknown = |what: &str| NoEntry::Bad(format!("{application:?} has no {what}"));
+        let work =
+            applications.work.get(application).ok_or_else(|| unknown("line among the applications"))?;
+        let speeds = applications.speeds.get(application).ok_or_else(|| unknown("profile"))?;
+        let name = names.unique(cells.get(&["name"]).unwrap_or(application));
+        let (gpus, batch) = (cells.gpus(gpus)?, cells.whole(&["batch_size"])?);
+        if gpus == 0 || batch < u64::from(gpus) {
+            return Err(NoEntry::Bad(format!("a batch of {batch} on {gpus} GPUs")));
+        }
+        let mut job = Job::only_planned(name, (work.samples_per_epoch, work.epochs), batch);
+        application.clone_into(&mut job.model);
+        job.model_size = work.model_size;
+        job.gpus = Some(gpus);
+        job.throughput.clone_from(speeds);
+        job.arrival = Seconds(cells.number(arrival)?);
+        Ok(job)
+    })
+}

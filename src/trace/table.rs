@@ -1,0 +1,161 @@
+//! Tables of other people's traces: CSV with a header, columns found by name, and what became of each line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::trace::TraceError;
+
+/// What was read of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read<T> {
+    pub entries: Vec<T>,
+    /// Lines that should be readable and are not.
+    pub bad: Vec<BadLine>,
+    /// How many lines were left out, by the reason.
+    pub skipped: BTreeMap<&'static str, usize>,
+}
+
+/// A line that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    pub line: u64,
+    pub message: String,
+}
+
+/// Why a line gives no entry.
+pub enum NoEntry {
+    /// It cannot be read.
+    Bad(String),
+    /// It is not meant: such as a job without GPUs.
+    Skipped(&'static str),
+}
+
+/// The cells of a line, by column.
+pub struct Cells<'a> {
+    columns: &'a BTreeMap<String, usize>,
+    record: &'a csv::StringRecord,
+}
+
+impl<T> Default for Read<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), bad: Vec::new(), skipped: BTreeMap::new() }
+    }
+}
+
+impl<T> Read<T> {
+    /// Adds what became of a line.
+    pub fn add(&mut self, line: u64, entry: Result<T, NoEntry>) {
+        match entry {
+            Ok(entry) => self.entries.push(entry),
+            Err(NoEntry::Bad(message)) => self.bad.push(BadLine { line, message }),
+            Err(NoEntry::Skipped(reason)) => *self.skipped.entry(reason).or_default() += 1,
+        }
+    }
+
+    /// Returns it with other entries, one for each.
+    pub fn map<U>(self, entry: impl FnMut(T) -> U) -> Read<U> {
+        Read { entries: self.entries.into_iter().map(entry).collect(), bad: self.bad, skipped: self.skipped }
+    }
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl<'a> Cells<'a> {
+    /// Returns the cell of the first of these columns that there is; `None` where it is empty.
+    #[must_use]
+    pub fn get(&self, names: &[&str]) -> Option<&'a str> {
+        let column = names.iter().find_map(|name| self.columns.get(*name))?;
+        self.record.get(*column).map(str::trim).filter(|cell| !cell.is_empty())
+    }
+
+    /// Returns the cell as text that must be there.
+    ///
+    /// # Errors
+    /// When it is empty.
+    pub fn text(&self, names: &[&str]) -> Result<&'a str, NoEntry> {
+        self.get(names).ok_or_else(|| NoEntry::Bad(format!("{} is empty", names[0])))
+    }
+
+    /// Returns the cell as a number that is not negative.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn number(&self, names: &[&str]) -> Result<f64, NoEntry> {
+        let text = self.text(names)?;
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+        number.ok_or_else(|| NoEntry::Bad(format!("{} must be a number, at least 0, got {text:?}", names[0])))
+    }
+
+    /// Returns the cell as a whole number; `2.0` is one.
+    ///
+    /// # Errors
+    /// When it is none, or above 10^12.
+    pub fn whole(&self, names: &[&str]) -> Result<u64, NoEntry> {
+        let number = self.number(names)?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
+        let whole = (number.fract() == 0.0 && number <= 1e12).then_some(number as u64);
+        whole.ok_or_else(|| NoEntry::Bad(format!("{} must be a whole number, got {number}", names[0])))
+    }
+
+    /// Returns the cell as a number of GPUs.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn gpus(&self, names: &[&str]) -> Result<u32, NoEntry> {
+        let whole = self.whole(names)?;
+        u32::try_from(whole)
+            .ok()
+            .filter(|gpus| *gpus <= 1_000_000)
+            .ok_or_else(|| NoEntry::Bad(format!("{} must be at most 1000000, got {whole}", names[0])))
+    }
+}
+
+/// Reads a table: each line with `entry`. Of each group of names in `needed` one must be a column.
+///
+/// # Errors
+/// When there is no header, or a column is missing.
+pub fn read<T>(
+    text: &str,
+    delimiter: u8,
+    needed: &[&[&str]],
+    mut entry: impl FnMut(&Cells<'_>) -> Result<T, NoEntry>,
+) -> Result<Read<T>, TraceError> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .flexible(true)
+        .quoting(delimiter == b',')
+        .from_reader(text.as_bytes());
+    let header =
+        reader.headers().map_err(|error| TraceError::Csv { line: 1, message: error.to_string() })?.clone();
+    let columns: BTreeMap<String, usize> =
+        header.iter().enumerate().map(|(place, name)| (name.trim().to_owned(), place)).collect();
+    if let Some(missing) = needed.iter().find(|names| !names.iter().any(|name| columns.contains_key(*name))) {
+        let there: Vec<&str> = header.iter().take(30).collect();
+        return Err(TraceError::Column { needed: missing.join(" or "), there: there.join(", ") });
+    }
+    let mut found = Read::default();
+    let mut line = 1;
+    for record in reader.records() {
+        match record {
+            Ok(record) => {
+                line = record.position().map_or(line + 1, csv::Position::line);
+                let own = if record.len() == header.len() {
+                    entry(&Cells { columns: &columns, record: &record })
+                } else {
+                    let (own, all) = (record.len(), header.len());
+                    Err(NoEntry::Bad(format!("it has {own} cells, and the header has {all}")))
+                };
+                found.add(line, own);
+            }
+            Err(error) => {
+                line = error.position().map_or(line + 1, csv::Position::line);
+                found.bad.push(BadLine { line, message: error.to_string() });
+            }
+        }
+    }
+    Ok(found)
+}
