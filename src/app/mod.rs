@@ -1,6 +1,7 @@
 //! What commands do: read their inputs, plan, submit, ask, probe and keep the state; how each is said is the commands' own.
 
 pub(crate) mod answered;
+pub(crate) mod cancelling;
 pub(crate) mod context;
 pub(crate) mod folders;
 pub(crate) mod guesses;

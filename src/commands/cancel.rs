@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::app::cancelling::{act, keep, look, wish};
 use crate::app::context::{Context, Format};
-use crate::app::state::{self, Opened, Seen};
+use crate::app::state::{self, Opened};
 use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::engine::{
-    self, Action, Event, Keeper, Outcome, Phase, Rules, Stage, State, Submission, Then, Tracked, Update,
-    apply, carry_out,
-};
+use crate::engine::{Outcome, Phase, Rules, State, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::live::SlurmWorld;
 use crate::model::{Cluster, JobName};
-use crate::store::{Ledger, Wanted};
+use crate::store::Wanted;
 
 /// Cancel jobs, waiting or in Slurm's queue
 ///
@@ -174,82 +172,8 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     }
 }
 
-/// Brings the state up to date where one of the jobs may be in Slurm; also returns why Slurm did not answer.
-fn look(
-    context: &Context,
-    world: &SlurmWorld<'_>,
-    state: &mut State,
-    names: &[JobName],
-    rules: &Rules,
-) -> Result<(Seen, Option<Failure>), Failure> {
-    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
-    let nothing = || Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
-    if !names.iter().any(in_slurm) {
-        return Ok((nothing(), None));
-    }
-    match state::catch_up(context, world, state, rules) {
-        Ok(seen) => Ok((seen, None)),
-        Err(failure) if failure.exit == Exit::SlurmUnavailable => Ok((nothing(), Some(failure))),
-        Err(failure) => Err(failure),
-    }
-}
-
 fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
-}
-
-/// Writes the wish into the state, and returns what it takes: a request for each submission that Slurm has.
-fn wish(state: &mut State, names: &[JobName], seen: &Seen, rules: &Rules) -> Vec<Action> {
-    for event in names.iter().map(asked) {
-        apply(state, seen.at, &event, rules);
-    }
-    let submissions = names
-        .iter()
-        .filter_map(|name| state.find(name))
-        .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| (&tracked.job.name, own)));
-    let request = |(name, own): (&JobName, &Submission)| {
-        let Stage::Stopping { then: Then::Cancel, .. } = own.stage else { return None };
-        let (of, why) = (own.attempt.key(name), "its owner cancelled it".to_owned());
-        Some(Action::Cancel { of, job_id: own.attempt.job_id?, why })
-    };
-    submissions.filter_map(request).collect()
-}
-
-fn asked(name: &JobName) -> Event {
-    Event::CancelAsked { job: name.clone() }
-}
-
-fn keep(
-    ledger: &mut Ledger<'_>,
-    state: &State,
-    names: &[JobName],
-    seen: &Seen,
-    actions: &[Action],
-) -> Result<(), Failure> {
-    let events: Vec<Event> = seen.events.iter().cloned().chain(names.iter().map(asked)).collect();
-    ledger.keep(seen.at, state, &events, actions).map_err(|error| state::failure(&error))
-}
-
-/// Makes the requests; returns why for each job that was not told.
-fn act(
-    actions: &[Action],
-    state: &mut State,
-    (world, ledger): (&mut SlurmWorld<'_>, &mut Ledger<'_>),
-    seen: &Seen,
-    rules: &Rules,
-) -> Result<BTreeMap<JobName, String>, Failure> {
-    let mut untold = BTreeMap::new();
-    for action in actions {
-        let mut tell = |told: Update<'_>| {
-            if let Update::Event(Event::Answer { of, answer: engine::Answer::NotStopped { message } }) = told
-            {
-                untold.insert(of.job.clone(), message.clone());
-            }
-        };
-        carry_out(action, seen.at, (&mut *world, &mut *ledger), state, rules, &mut tell)
-            .map_err(|error| state::failure(&error))?;
-    }
-    Ok(untold)
 }
 
 fn answer(tracked: &Tracked, over: bool, untold: &BTreeMap<JobName, String>) -> Answer {

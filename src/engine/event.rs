@@ -53,7 +53,8 @@ pub enum Event {
 }
 
 /// What came of a request about a submission.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum Answer {
     /// sbatch printed its number.
     Submitted { job_id: JobId },

@@ -7,12 +7,13 @@ use crate::model::{JobId, JobName, PlacedRank, Seconds, Time};
 use crate::policy::{Placement, Problem};
 
 /// What tells a submission from every other one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SubmissionKey {
     pub job: JobName,
     /// Unique id of the run.
     pub run: String,
     /// Its number among the copies of the job; 0 where there is one.
+    #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
 }
 

@@ -33,7 +33,7 @@ pub enum Rules {
     /// 10·40^U(0, 1) epochs, 1, 2 or 5 GPUs with probability 0.5, 0.25, 0.25.
     Paper { sync: SyncEvery },
     /// Lengths with heavy tails: 1 minute to 30 days with P(longer than x) about x^-0.5; 1 to 16 GPUs, mostly 1; speeds as those of
-    /// [`super::jobs`].
+    /// [`super::jobs()`].
     HeavyTails { types: Vec<GpuSpeed> },
 }
 

@@ -1,27 +1,22 @@
 //! The words of the journal: a JSON object for everything that happened, was meant and was answered.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::engine::{Action, Answer, End, Event, Intent, News, SubmissionKey};
-use crate::model::{JobId, JobName};
+
+/// A line about the answer to what hsched did: the only lines that are read back.
+#[derive(Serialize, Deserialize)]
+struct AnswerLine {
+    #[serde(flatten)]
+    answer: Answer,
+    #[serde(flatten)]
+    of: SubmissionKey,
+}
 
 /// Returns the answer to what hsched did that a line of the journal tells, if it tells one.
 pub(super) fn answer(what: &Map<String, Value>) -> Option<Event> {
-    let text = |key: &str| what.get(key).and_then(Value::as_str);
-    let message = || text("message").unwrap_or_default().to_owned();
-    let answer = match text("event")? {
-        "submitted" => Answer::Submitted { job_id: JobId(what.get("job_id")?.as_u64()?.try_into().ok()?) },
-        "refused" => Answer::Refused { message: message() },
-        "deferred" => Answer::Deferred { message: message() },
-        "unreachable" => Answer::Unreachable { message: message() },
-        "unclear" => Answer::Unclear { message: message() },
-        "stopped" => Answer::Stopped,
-        "killed" => Answer::Killed,
-        "not_stopped" => Answer::NotStopped { message: message() },
-        _ => return None,
-    };
-    let copy = what.get("copy").and_then(Value::as_u64).and_then(|copy| copy.try_into().ok()).unwrap_or(0);
-    let of = SubmissionKey { job: JobName::new(text("job")?).ok()?, run: text("run")?.to_owned(), copy };
+    let AnswerLine { answer, of } = AnswerLine::deserialize(what).ok()?;
     Some(Event::Answer { of, answer })
 }
 
@@ -40,7 +35,7 @@ pub(super) fn event_line(event: &Event) -> Value {
             json!({ "event": "node_down", "node": node.as_str(), "state": state.word(), "reason": reason })
         }
         Event::NodeBack { node } => json!({ "event": "node_back", "node": node.as_str() }),
-        Event::Answer { of, answer } => about(of, answer_line(answer)),
+        Event::Answer { of, answer } => json!(AnswerLine { answer: answer.clone(), of: of.clone() }),
         Event::News { of, news } => about(of, news_line(news)),
     }
 }
@@ -55,20 +50,6 @@ fn about(of: &SubmissionKey, mut line: Value) -> Value {
         }
     }
     line
-}
-
-fn answer_line(answer: &Answer) -> Value {
-    let message = |word: &str, message: &str| json!({ "event": word, "message": message });
-    match answer {
-        Answer::Submitted { job_id } => json!({ "event": "submitted", "job_id": job_id.0 }),
-        Answer::Refused { message: text } => message("refused", text),
-        Answer::Deferred { message: text } => message("deferred", text),
-        Answer::Unreachable { message: text } => message("unreachable", text),
-        Answer::Unclear { message: text } => message("unclear", text),
-        Answer::Stopped => json!({ "event": "stopped" }),
-        Answer::Killed => json!({ "event": "killed" }),
-        Answer::NotStopped { message: text } => message("not_stopped", text),
-    }
 }
 
 fn news_line(news: &News) -> Value {
