@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::decide::{intend, wait_for};
+use crate::engine::mark::{intend, wait_for};
 use crate::engine::view::View;
 use crate::engine::{
     Action, Attempt, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked, Trials,

@@ -2,9 +2,10 @@
 
 use crate::engine::carry::{Course, course};
 use crate::engine::fingerprint::fingerprint;
+use crate::engine::mark::{intend, wait_for};
 use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Phase, Planner, Question, Rules, Stage, State, Then, Tracked};
+use crate::engine::{Action, Planner, Question, Rules, State, Then, Tracked};
 use crate::model::{Cluster, JobName, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
@@ -97,30 +98,4 @@ fn homeless(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> Vec<(J
     let ready = state.jobs.iter().filter(|tracked| is_ready(tracked, at));
     let why = |tracked: &Tracked| Some((tracked.job.name.clone(), nowhere(&tracked.job, cluster, rules)?));
     ready.filter_map(why).collect()
-}
-
-/// Writes down in the state that a job is about to be ended and what comes then: whatever becomes of the request, its
-/// end is known to be meant.
-pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
-    let (Action::Stop { of, .. } | Action::Cancel { of, .. }) = action else { return };
-    let Some(own) = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of)) else { return };
-    if matches!(own.stage, Stage::Pending | Stage::Running) {
-        own.end(at, then);
-    }
-}
-
-/// Writes down why a job waits; that is news where it waited for something else.
-pub(super) fn wait_for(state: &mut State, name: &JobName, why: &str, at: Time) -> Option<Action> {
-    wait(state.find_mut(name)?, why, at)
-}
-
-/// Writes down why a job waits; that is news where it waited for something else.
-fn wait(tracked: &mut Tracked, why: &str, at: Time) -> Option<Action> {
-    let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
-    if reason == why {
-        return None;
-    }
-    why.clone_into(reason);
-    tracked.last = (at, why.to_owned());
-    Some(Action::Wait { job: tracked.job.name.clone(), why: why.to_owned() })
 }

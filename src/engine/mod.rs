@@ -13,6 +13,7 @@ mod event;
 mod fingerprint;
 mod gpus;
 mod hear;
+mod mark;
 mod notice;
 mod observation;
 mod patience;

@@ -346,7 +346,7 @@ impl<'a> World<'a> {
             self.present[number] = None;
             let record = &mut self.record.jobs[job];
             (record.failures, record.done) = (failures, done);
-            record.why = Some(format!("failed {failures} times, its key retries allows {}", entry.retries));
+            record.why = Some(format!("failed {failures} times; `retries` is {}", entry.retries));
         }
     }
 

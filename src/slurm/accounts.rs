@@ -51,7 +51,11 @@ fn seconds(cells: &Cells<'_>) -> Result<f64, NoEntry> {
 
 /// Returns the GPUs of a job and their type.
 fn gpus(cells: &Cells<'_>, tres: &[&str], untyped: Option<&GpuType>) -> Result<(u32, GpuType), NoEntry> {
-    let gres = Tres::parse(cells.get(tres).unwrap_or_default()).gres;
+    let text = cells.get(tres).unwrap_or_default();
+    let gres = Tres::parse(text).gres;
+    if gres.gpus.is_empty() && ["gres/gpu:", "gres/gpu="].iter().any(|word| text.contains(word)) {
+        return Err(NoEntry::Bad(format!("no number of GPUs can be read in {text:?}")));
+    }
     let mut held = gres.gpus.into_iter().filter(|(_, count)| *count > 0);
     let Some((gpu_type, count)) = held.next() else { return Err(NoEntry::Skipped("no GPUs")) };
     if held.next().is_some() {
@@ -81,6 +85,7 @@ JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
 11|odd|COMPLETED|yesterday|Unknown|Unknown|00:10:00|gres/gpu:a100=1
 12|odd|COMPLETED|2026-10-01T10:01:00|x|y|long|gres/gpu:a100=1
 13|pipe|in|name|COMPLETED|2026-10-01T10:01:00|x|y|00:10:00|gres/gpu:a100=1
+15|odd|COMPLETED|2026-10-01T10:01:00|x|y|00:10:00|cpu=1,gres/gpu:t4=x
 14|both|COMPLETED|2026-10-01T10:01:00|x|y|00:10:00|gres/gpu:a100=1,gres/gpu:v100=1,gres/gpu=2
 ";
 
@@ -96,7 +101,8 @@ JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
             [
                 "line 7: Submit is no date: \"yesterday\"",
                 "line 8: Elapsed is no duration: \"long\"",
-                "line 9: it has 10 cells, and the header has 8"
+                "line 9: it has 10 cells, and the header has 8",
+                "line 10: no number of GPUs can be read in \"cpu=1,gres/gpu:t4=x\""
             ]
         );
         let skipped: Vec<_> = read.skipped.into_iter().collect();

@@ -61,7 +61,8 @@ impl Simulated {
         Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| whole)
     }
 
-    fn has_all_ended(&self) -> bool {
+    /// Returns whether all jobs of the trace have ended.
+    pub(super) fn has_all_ended(&self) -> bool {
         self.figures.is_some_and(|own| own.ended == self.record.jobs.len())
     }
 
@@ -83,10 +84,14 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let load = first.cell.trace.load().map_or_else(String::new, |load| format!(", load {load:.2}"));
     let count = first.cell.trace.jobs.len();
     let jobs = if count == 1 { "job" } else { "jobs" };
-    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}\n");
+    let options = &first.cell.options;
+    let restart = duration(options.restart_cost.unwrap_or(options.usual_restart_cost));
+    let own = if options.restart_cost.is_some() { "" } else { " unless a job has its own" };
+    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}; a restart costs {restart}{own}\n");
     if let Some(lower) = first.lower_bound() {
         let lower = duration(Seconds(lower));
-        let _ = writeln!(text, "No schedule has a mean JCT below {lower}; RATIO compares with that.");
+        let _ =
+            writeln!(text, "No schedule of all jobs has a mean JCT below {lower}; RATIO compares with that.");
     }
     text.push('\n');
     text.push_str(&table(runs).render(terminal.width(), terminal.colour()));
@@ -160,9 +165,12 @@ fn unfinished(run: &Simulated) -> Option<String> {
     open.sort_by_key(|(entry, _)| entry.place);
     let (entry, job) = open.first()?;
     let why = job.why.as_deref().unwrap_or("it had not arrived");
-    let count = open.len();
-    let jobs = if count == 1 { "job has" } else { "jobs have" };
-    Some(format!("{}: {count} {jobs} not ended, among them {}: {why}\n", run.policy, entry.model.name))
+    let (count, all, name) = (open.len(), run.record.jobs.len(), &entry.model.name);
+    let rest = if count == all { "" } else { "; the figures are those of the others" };
+    Some(match count {
+        1 => format!("{}: job {name} has not ended: {why}{rest}\n", run.policy),
+        _ => format!("{}: {count} of {all} jobs have not ended{rest}; {name}: {why}\n", run.policy),
+    })
 }
 
 /// Adds a line per policy: the part of all jobs that are done by each time after their arrival.

@@ -4,7 +4,7 @@ use crate::model::Seconds;
 use crate::ui::quantity::{duration, percent};
 use crate::ui::simulation::Simulated;
 use crate::ui::simulation_json::{Figure, Mean, Point, points};
-use crate::ui::{Align, Table, Terminal};
+use crate::ui::{Align, Table, Terminal, wrap};
 
 /// Returns the table of a sweep.
 #[must_use]
@@ -28,7 +28,17 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
     for point in &points {
         table.row(cells(point));
     }
-    table.render(terminal.width(), terminal.colour())
+    let mut text = table.render(terminal.width(), terminal.colour());
+    let unended = runs.iter().filter(|run| !run.has_all_ended()).count();
+    if unended > 0 {
+        let note = format!(
+            "In {unended} of {} runs some jobs have not ended; the figures are those of the others (--format json lists them).\n",
+            runs.len()
+        );
+        text.push('\n');
+        text.push_str(&wrap(&note, terminal.width(), ""));
+    }
+    text
 }
 
 fn heading(name: &str) -> &'static str {

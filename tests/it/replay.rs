@@ -115,7 +115,7 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
     // A job that fails all the time says so.
     let often = Incidents { job_failures: Some(Seconds(1.0)), ..Incidents::default() };
     let (record, _) = play(&trace, &Options { incidents: often, ..no_restart() }, "fifo").expect("a replay");
-    assert_eq!(record.jobs[0].why.as_deref(), Some("failed 4 times, its key retries allows 3"));
+    assert_eq!(record.jobs[0].why.as_deref(), Some("failed 4 times; `retries` is 3"));
 }
 
 #[test]

@@ -225,7 +225,9 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
     let count = jobs.len();
     say(&format!("{count} {} on {types}", if count == 1 { "job" } else { "jobs" }));
     if jobs.iter().any(|job| job.estimate.is_some()) {
-        say("Speeds on other GPU types will be estimated from the table of GPUs: expect errors of a third.");
+        say(
+            "Speeds on other GPU types will be estimated from the table of GPUs: expect errors of about 30 %.",
+        );
     }
     Ok(jobs)
 }

@@ -1,0 +1,26 @@
+//! What a decision writes down in the state before anything is asked: jobs that are about to end, and why others wait.
+
+use crate::engine::{Action, Phase, Stage, State, Then};
+use crate::model::{JobName, Time};
+
+/// Writes down in the state that a job is about to be ended and what comes then: whatever becomes of the request, its
+/// end is known to be meant.
+pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
+    let (Action::Stop { of, .. } | Action::Cancel { of, .. }) = action else { return };
+    let Some(own) = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of)) else { return };
+    if matches!(own.stage, Stage::Pending | Stage::Running) {
+        own.end(at, then);
+    }
+}
+
+/// Writes down why a job waits; that is news where it waited for something else.
+pub(super) fn wait_for(state: &mut State, name: &JobName, why: &str, at: Time) -> Option<Action> {
+    let tracked = state.find_mut(name)?;
+    let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
+    if reason == why {
+        return None;
+    }
+    why.clone_into(reason);
+    tracked.last = (at, why.to_owned());
+    Some(Action::Wait { job: tracked.job.name.clone(), why: why.to_owned() })
+}
