@@ -393,6 +393,8 @@ impl<'a> World<'a> {
         for number in 0..self.present.len() {
             self.settle(number);
             let Some(own) = &self.present[number] else { continue };
+            let can_run = self.trace.jobs[own.job].model.types.iter().any(Option::is_some);
+            let why = if can_run { why } else { NO_TYPE };
             let record = &mut self.record.jobs[own.job];
             (record.done, record.failures) = (own.done, own.failures);
             record.why =
@@ -401,6 +403,9 @@ impl<'a> World<'a> {
         self.record
     }
 }
+
+/// Why a job never ends that has a speed on none of the GPUs.
+const NO_TYPE: &str = "its speed is known on no GPU type of this cluster";
 
 fn set_left(standing: &mut Standing, own: &Present) {
     standing.work_left = own.work * own.estimate - own.done;
