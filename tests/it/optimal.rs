@@ -99,7 +99,7 @@ fn when_not_all_can_run_the_shortest_for_its_weight_does() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn equals_brute_force_over_workers(problem in problems::any_problem(6, 3, true)) {

@@ -43,7 +43,7 @@ fn agree(a: f64, b: f64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn exhaustive_equals_brute_force_over_workers(problem in problems::any_problem(6, 3, true)) {
