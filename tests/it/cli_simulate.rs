@@ -123,7 +123,7 @@ fn what_cannot_run_says_why() {
     let job = &json["policies"][0]["jobs"][0];
     assert_eq!((&job["completion_s"], &job["jct_s"]), (&Value::Null, &Value::Null));
     assert!(job["reason"].as_str().expect("a reason").starts_with("it never got GPUs"), "{job}");
-    let sandbox = sandbox.file("elsewhere.csv", &huge.replace("v100", "h100"));
+    let sandbox = sandbox.file("elsewhere.csv", huge.replace("v100", "h100"));
     let said = sandbox.run("simulate --trace elsewhere.csv --cluster lab.yaml --policy fifo").exits(3).stdout;
     assert!(
         said.contains("job x has not ended: its speed is known on no GPU type of this cluster"),
