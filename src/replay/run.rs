@@ -109,19 +109,18 @@ impl Run<'_, '_> {
             }
             self.world.now = at;
             self.happen();
-            let Some(round) = self.world.options.round else {
-                if self.world.has_changed() || self.wake.is_some_and(|wake| is_due(wake, at)) {
-                    self.decide()?;
+            if let Some(round) = self.world.options.round {
+                if !is_due(self.round_time(round), at) {
+                    continue;
                 }
-                continue;
-            };
-            if is_due(self.round_time(round), at) {
                 if self.world.options.rounds.is_some_and(|rounds| self.round >= rounds) {
                     return Ok("the rounds were over");
                 }
                 self.world.events.push(Event::new(at, Kind::Round));
-                self.decide()?;
                 self.round += 1;
+            }
+            if self.world.has_changed() || self.wake.is_some_and(|wake| is_due(wake, at)) {
+                self.decide()?;
             }
         }
         Ok("it never got GPUs")

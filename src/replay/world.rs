@@ -49,8 +49,15 @@ struct Present {
     /// The number of its last change among all: what is due for an earlier one is void.
     generation: u32,
     failures: u32,
+    /// The most that it ever had done when it started.
+    furthest: f64,
+    /// How often in a row it has started from there.
+    in_vain: u32,
     why: String,
 }
+
+/// How often in a row a job starts without getting further before it is given up: it would go on forever.
+const MOST_IN_VAIN: u32 = 1000;
 
 /// What changed since the policy was asked last.
 #[derive(Default)]
@@ -158,8 +165,17 @@ impl<'a> World<'a> {
             ..entry.model.standing.clone()
         };
         let model = JobModel { standing, ..entry.model.clone() };
-        let present =
-            Present { job, work, done: 0.0, estimate, generation: 0, failures: 0, why: String::new() };
+        let present = Present {
+            job,
+            work,
+            done: 0.0,
+            estimate,
+            generation: 0,
+            failures: 0,
+            furthest: 0.0,
+            in_vain: 0,
+            why: String::new(),
+        };
         let number = if let Some(Reverse(number)) = self.vacant.pop() {
             self.problem.jobs[number] = model;
             self.present[number] = Some(present);
@@ -214,6 +230,11 @@ impl<'a> World<'a> {
             self.settle(number);
         }
         let Some(own) = &mut self.present[number] else { return };
+        if own.is_in_vain() {
+            let why = format!("it started {MOST_IN_VAIN} times in a row without saving any progress");
+            self.give_up(number, why);
+            return;
+        }
         let epoch = placement.epoch.total();
         let model = &mut self.problem.jobs[number];
         let first = model.standing.started.is_none();
@@ -341,13 +362,17 @@ impl<'a> World<'a> {
         why.clone_into(&mut own.why);
         self.events.push(Event { why: why.to_owned(), ..Event::of_job(self.now, Kind::Failed, entry.place) });
         if own.failures > entry.retries {
-            let (job, failures, done) = (own.job, own.failures, own.done);
-            self.leave(number, false);
-            self.present[number] = None;
-            let record = &mut self.record.jobs[job];
-            (record.failures, record.done) = (failures, done);
-            record.why = Some(format!("failed {failures} times; `retries` is {}", entry.retries));
+            let why = format!("failed {} times; `retries` is {}", own.failures, entry.retries);
+            self.give_up(number, why);
         }
+    }
+
+    /// A job without GPUs will never end.
+    fn give_up(&mut self, number: usize, why: String) {
+        self.leave(number, false);
+        let Some(own) = self.present[number].take() else { return };
+        let record = &mut self.record.jobs[own.job];
+        (record.failures, record.done, record.why) = (own.failures, own.done, Some(why));
     }
 
     /// A node goes down with all jobs on it.
@@ -401,6 +426,17 @@ impl<'a> World<'a> {
                 Some(if own.why.is_empty() { why.to_owned() } else { format!("{why}: {}", own.why) });
         }
         self.record
+    }
+}
+
+impl Present {
+    /// Counts a start, and returns whether too many in a row were of no use.
+    fn is_in_vain(&mut self) -> bool {
+        if self.done > self.furthest {
+            (self.furthest, self.in_vain) = (self.done, 0);
+        }
+        self.in_vain += 1;
+        self.in_vain > MOST_IN_VAIN
     }
 }
 

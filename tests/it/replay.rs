@@ -119,6 +119,20 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
 }
 
 #[test]
+fn jobs_that_lose_every_epoch_to_each_other_are_given_up() {
+    // Epochs of 1000 s, and a GPU that changes hands every 360 s.
+    let job = |name: &str| problems::job(name, 10, 100_000, 0.0, &[100.0]);
+    let jobs = vec![(0.0, job("a")), (0.0, job("b"))];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    let options = Options { loses: Loses::Epoch, ..no_restart() };
+    let (record, _) = play(&trace, &options, "gavel-max-min").expect("a replay");
+    let why = "it started 1000 times in a row without saving any progress";
+    assert!(record.jobs.iter().all(|job| job.why.as_deref() == Some(why)), "{:?}", record.jobs);
+    let saved = play(&trace, &no_restart(), "gavel-max-min").expect("a replay").0;
+    assert!(saved.jobs.iter().all(|job| job.completed.is_some()));
+}
+
+#[test]
 fn who_never_fits_is_told_why_and_holds_up_nobody() {
     let wide = JobModel { min_gpus: 3, max_gpus: 3, asks: 3, ..seconds("wide", 400, &[100.0], 3) };
     let jobs = vec![(0.0, wide), (0.0, seconds("a", 400, &[100.0], 1))];
