@@ -75,7 +75,7 @@ impl Carrier<'_> {
     /// Returns the requests that take a job from the GPUs that it has or waits for, where the decision is about others.
     fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];
-        let Some(tracked) = state.find(name) else { return Vec::new() };
+        let tracked = self.view.tracked(state, job);
         let all = (0..tracked.phase.submissions().len()).collect();
         let (ending, why, then) = match decision {
             Decision::Place { placements, why, .. } => {
@@ -122,7 +122,7 @@ impl Carrier<'_> {
         let mut unclaimed = problem.unclaimed();
         let (mut chosen, mut queued) = (Vec::new(), false);
         for (job, decision) in &self.plan.plan().changes {
-            let (name, waits) = (&self.view.names[*job], problem.jobs[*job].standing.holds.is_empty());
+            let waits = problem.jobs[*job].standing.holds.is_empty();
             match decision {
                 Decision::Place { placements, queued: is_queued, .. } => {
                     let change = self.change(*job, placements);
@@ -135,17 +135,16 @@ impl Carrier<'_> {
                         chosen.push(Chosen { job: *job, decision, new: change.new });
                         queued |= is_queued;
                     } else {
-                        actions.extend(wait_for(state, name, &self.giver(*job, placements), self.at));
+                        let why = self.giver(*job, placements);
+                        actions.extend(wait_for(self.view.tracked_mut(state, *job), &why, self.at));
                     }
                 }
                 Decision::Defer { why } | Decision::Reject { why } if waits => {
                     chosen.push(Chosen { job: *job, decision, new: Vec::new() });
-                    actions.extend(wait_for(state, name, why, self.at));
+                    actions.extend(wait_for(self.view.tracked_mut(state, *job), why, self.at));
                 }
                 Decision::Finish { why } if waits => {
-                    if let Some(tracked) = state.find_mut(name) {
-                        tracked.finish_early(self.at, why);
-                    }
+                    self.view.tracked_mut(state, *job).finish_early(self.at, why);
                 }
                 _ => {}
             }
@@ -156,14 +155,14 @@ impl Carrier<'_> {
         match self.run(state, &chosen, if queued { Basis::Queue } else { Basis::Free }) {
             Ok(run) => {
                 for intent in &run.submissions {
-                    self.mark(state, &run, intent);
+                    self.mark(self.view.tracked_mut(state, chosen[intent.job].job), &run, intent);
                 }
                 actions.push(Action::Submit(Box::new(run)));
             }
             Err(error) => {
                 let why = format!("not submitted: {error}");
-                let names = chosen.iter().map(|own| &self.view.names[own.job]);
-                actions.extend(names.filter_map(|name| wait_for(state, name, &why, self.at)));
+                let wait = |own: &Chosen<'_>| wait_for(self.view.tracked_mut(state, own.job), &why, self.at);
+                actions.extend(chosen.iter().filter_map(wait));
             }
         }
         actions
@@ -223,9 +222,8 @@ impl Carrier<'_> {
 
     /// Returns the numbers that none of a job's copies has, the least first.
     fn free_copies(&self, state: &State, job: usize) -> impl Iterator<Item = u32> + use<> {
-        let tracked = state.find(&self.view.names[job]);
-        let taken: BTreeSet<u32> =
-            tracked.into_iter().flat_map(|own| own.phase.submissions()).map(|own| own.attempt.copy).collect();
+        let own = self.view.tracked(state, job).phase.submissions();
+        let taken: BTreeSet<u32> = own.iter().map(|own| own.attempt.copy).collect();
         (0..).filter(move |copy| !taken.contains(copy))
     }
 
@@ -256,8 +254,7 @@ impl Carrier<'_> {
         (problem, plan): (&Problem, &CheckedPlan),
         submissions: Vec<Intent>,
     ) -> Run {
-        let tracked: Vec<&Tracked> =
-            jobs.iter().filter_map(|&job| state.find(&self.view.names[job])).collect();
+        let tracked: Vec<&Tracked> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
         let solved = Solved { problem, plan, policy: self.policy, solve: None, proven: None };
@@ -275,14 +272,12 @@ impl Carrier<'_> {
     }
 
     /// Writes down that a job is about to be submitted.
-    fn mark(&self, state: &mut State, run: &Run, intent: &Intent) {
+    fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
         let job = &run.jobs[intent.job];
         let limit = self.cluster.time_limit(job, &self.rules.defaults);
         let predicted = intent.placement.jct(job.epochs);
         let pieces = self.rules.defaults.walltime(job, predicted, limit).in_pieces();
-        if let Some(tracked) = state.find_mut(&job.name) {
-            tracked.intend(Attempt { pieces, ..run.attempt(intent, self.at) });
-        }
+        tracked.intend(Attempt { pieces, ..run.attempt(intent, self.at) });
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.

@@ -5,8 +5,8 @@ use crate::engine::fingerprint::fingerprint;
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Planner, Question, Rules, State, Then, Tracked};
-use crate::model::{Cluster, JobName, Time};
+use crate::engine::{Action, Planner, Question, Rules, State, Then};
+use crate::model::{Cluster, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
 /// What to do, and what people should know of how it was decided.
@@ -51,8 +51,10 @@ pub(super) fn decide(
         let Planner { objective, seed, forecasts, .. } = &*planner;
         View::new(state, at, cluster, rules, Aims { objective: *objective, seed: *seed, forecasts })
     };
-    for (name, why) in homeless(state, at, cluster, rules) {
-        actions.extend(wait_for(state, &name, &why, at));
+    for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {
+        if let Some(why) = nowhere(&tracked.job, cluster, rules) {
+            actions.extend(wait_for(tracked, &why, at));
+        }
     }
     (state.decided, state.wake) = (Some(seen), None);
     let Some(view) = view else { return Decision { actions, questions: Vec::new(), notes: Vec::new() } };
@@ -74,8 +76,9 @@ pub(super) fn decide(
         }
         Err(error) => {
             let why = format!("not planned: {error}");
-            let ready = view.names.iter().zip(&view.problem.jobs).filter(|(_, job)| job.standing.is_ready());
-            actions.extend(ready.filter_map(|(name, _)| wait_for(state, name, &why, at)));
+            let is_ready = |job: &usize| view.problem.jobs[*job].standing.is_ready();
+            let ready = (0..view.names.len()).filter(is_ready);
+            actions.extend(ready.filter_map(|job| wait_for(view.tracked_mut(state, job), &why, at)));
             (Vec::new(), Vec::new())
         }
     };
@@ -91,11 +94,4 @@ fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<Chec
     let plan = policy.decide(&view.problem, &planner.budget)?;
     state.memory = policy.memory();
     policy::checked(policy.name(), &view.problem, plan)
-}
-
-/// Returns the jobs that could run now and have no nodes to run on, and why.
-fn homeless(state: &State, at: Time, cluster: &Cluster, rules: &Rules) -> Vec<(JobName, String)> {
-    let ready = state.jobs.iter().filter(|tracked| is_ready(tracked, at));
-    let why = |tracked: &Tracked| Some((tracked.job.name.clone(), nowhere(&tracked.job, cluster, rules)?));
-    ready.filter_map(why).collect()
 }

@@ -1,7 +1,7 @@
 //! What a decision writes down in the state before anything is asked: jobs that are about to end, and why others wait.
 
-use crate::engine::{Action, Phase, Stage, State, Then};
-use crate::model::{JobName, Time};
+use crate::engine::{Action, Phase, Stage, State, Then, Tracked};
+use crate::model::Time;
 
 /// Writes down in the state that a job is about to be ended and what comes then: whatever becomes of the request, its
 /// end is known to be meant.
@@ -14,8 +14,7 @@ pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
 }
 
 /// Writes down why a job waits; that is news where it waited for something else.
-pub(super) fn wait_for(state: &mut State, name: &JobName, why: &str, at: Time) -> Option<Action> {
-    let tracked = state.find_mut(name)?;
+pub(super) fn wait_for(tracked: &mut Tracked, why: &str, at: Time) -> Option<Action> {
     let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
     if reason == why {
         return None;

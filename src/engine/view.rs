@@ -12,6 +12,8 @@ pub(super) struct View {
     pub problem: Problem,
     /// The jobs, in the problem's order.
     pub names: Vec<JobName>,
+    /// Where the state has them.
+    places: Vec<usize>,
 }
 
 /// What a problem depends on beside the jobs.
@@ -31,7 +33,9 @@ impl View {
         rules: &Rules,
         aims: Aims<'_>,
     ) -> Option<Self> {
-        let open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
+        let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
+        let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
+        let open: Vec<&Tracked> = places.iter().map(|&place| &state.jobs[place]).collect();
         let jobs: Vec<Job> = open.iter().map(|tracked| tracked.rest()).collect();
         let access = Access::new(cluster, &jobs, &rules.defaults);
         let types = Problem::types_of(cluster);
@@ -50,7 +54,18 @@ impl View {
             let standing = standing(tracked, (number, &problem), at, cluster, rules);
             problem.jobs[number].standing = standing;
         }
-        Some(Self { problem, names: open.iter().map(|tracked| tracked.job.name.clone()).collect() })
+        let names = open.iter().map(|tracked| tracked.job.name.clone()).collect();
+        Some(Self { problem, names, places })
+    }
+
+    /// Returns a job of the problem as the state has it, which is the one that the view is of.
+    pub(super) fn tracked<'s>(&self, state: &'s State, job: usize) -> &'s Tracked {
+        &state.jobs[self.places[job]]
+    }
+
+    /// The same, to be changed.
+    pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut Tracked {
+        &mut state.jobs[self.places[job]]
     }
 }
 
