@@ -38,6 +38,9 @@ pub(super) struct Args {
     /// Give every job of --rules gavel one GPU.
     #[arg(long)]
     single_gpu: bool,
+    /// Make no GPU type faster than this one, for --rules gavel: most of Gavel's published figures were made so, with v100.
+    #[arg(long, value_name = "TYPE", value_parser = formats::parse_type)]
+    no_faster_than: Option<GpuType>,
     /// When gradients are exchanged, for --rules paper.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     sync: Sync,
@@ -85,7 +88,11 @@ impl Subcommand for Args {
                     .throughputs
                     .as_ref()
                     .ok_or_else(|| Failure::new(Exit::Usage, "--rules gavel needs --throughputs"))?;
-                Rules::Gavel { speeds: gavel_speeds(path)?, single: self.single_gpu }
+                let mut speeds = gavel_speeds(path)?;
+                if let Some(fastest) = &self.no_faster_than {
+                    speeds.cap(fastest);
+                }
+                Rules::Gavel { speeds, single: self.single_gpu }
             }
             RuleName::Paper => Rules::Paper { sync: self.sync.when() },
             RuleName::HeavyTails => Rules::HeavyTails { types: self.types.0.clone() },

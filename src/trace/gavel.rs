@@ -86,6 +86,18 @@ impl GavelSpeeds {
         Some(speeds)
     }
 
+    /// Makes no type faster than this one, kind by kind; kinds without a speed there stay as they are.
+    ///
+    /// Gavel's published figures need it for all policies but FIFO with speeds: at low load all others have the mean that
+    /// only V100s give, though eight kinds are faster on a P100.
+    pub fn cap(&mut self, fastest: &GpuType) {
+        for row in self.rows.values_mut() {
+            if let Some(most) = row.get(fastest).copied() {
+                row.values_mut().for_each(|steps| *steps = steps.min(most));
+            }
+        }
+    }
+
     fn add(&mut self, key: (String, u32), gpu_type: &GpuType, steps: f64) {
         let row = self.rows.entry(key).or_default();
         // 0 is out of memory.

@@ -201,6 +201,15 @@ fn made_up_traces_have_the_load_that_is_asked_for() {
         "{times:?}"
     );
     sandbox.run("generate trace --rules gavel").fails(2);
+    let gavel = "generate trace --rules gavel --throughputs s.csv --single-gpu --jobs 5";
+    let speeds = |options: &str| {
+        let made = sandbox.run(&format!("{gavel} {options}")).exits(0).stdout;
+        let is_speed = |line: &&str| line.trim_start().starts_with("v100:") || line.contains("v100:");
+        made.lines().filter(is_speed).map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert_eq!(speeds("--no-faster-than v100"), speeds(""));
+    assert_ne!(speeds("--no-faster-than t4"), speeds(""));
+    sandbox.run(&format!("{gavel} --no-faster-than 'v 100'")).fails(2);
 }
 
 /// A file of published data, where it is beside the checkout.

@@ -76,6 +76,19 @@ fn a_short_and_a_long_job_on_a_fast_and_a_slow_gpu() {
 }
 
 #[test]
+fn kinds_of_fifo_take_the_type_with_most_free_gpus_the_fastest_or_the_last_by_name() {
+    // Half as fast on a K80, a quarter on a P100.
+    let jobs = vec![(0.0, seconds("a", 1000, &[50.0, 25.0, 100.0], 1))];
+    let nodes: &[&[u32]] = &[&[2, 0, 0], &[0, 1, 0], &[0, 0, 1]];
+    let types = problems::problem(&["k80", "p100", "t4"], nodes, Vec::new());
+    let first = |policy| completions(&trace(types.clone(), jobs.clone()), &no_restart(), policy)[0];
+    assert_near(&[first("fifo"), first("fifo-het"), first("fifo-by-name")], &[2000.0, 1000.0, 1000.0]);
+    let slow_last = vec![(0.0, seconds("a", 1000, &[50.0, 100.0, 25.0], 1))];
+    let last = |policy| completions(&trace(types.clone(), slow_last.clone()), &no_restart(), policy)[0];
+    assert_near(&[last("fifo"), last("fifo-het"), last("fifo-by-name")], &[2000.0, 1000.0, 4000.0]);
+}
+
+#[test]
 fn a_restart_costs_its_time_and_a_first_start_none() {
     let jobs = vec![(0.0, seconds("a", 2000, &[100.0], 2)), (300.0, seconds("b", 400, &[100.0], 2))];
     let trace = trace(problems::problem(&["v100"], &[&[2]], Vec::new()), jobs);
@@ -372,7 +385,7 @@ proptest! {
         };
         let jobs: Vec<(f64, JobModel)> = jobs.iter().enumerate().map(model).collect();
         let queue = trace(problems::problem(&["v100"], &[&[gpus]], Vec::new()), jobs.clone());
-        for policy in ["fifo", "fifo-het", "yarn-cs"] {
+        for policy in ["fifo", "fifo-het", "fifo-by-name", "yarn-cs"] {
             assert_near(&completions(&queue, &no_restart(), policy), &queue_by_hand(gpus as usize, &by_hand));
         }
         let alone = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);

@@ -57,7 +57,7 @@ struct SetArgs {
     #[arg(value_parser = |text: &str| formats::jobs::label(text))]
     model: String,
     /// GPU type, as the cluster spells it.
-    #[arg(value_name = "GPU", value_parser = gpu_type)]
+    #[arg(value_name = "GPU", value_parser = formats::parse_type)]
     gpu_type: GpuType,
     /// Samples per second on one GPU (644), or the time of a step (`alpha_ms=80,beta_ms=4.21`).
     #[arg(value_parser = speed, allow_hyphen_values = true)]
@@ -75,7 +75,7 @@ struct ForgetArgs {
     /// Model.
     model: String,
     /// GPU type [default: all].
-    #[arg(value_name = "GPU", value_parser = gpu_type)]
+    #[arg(value_name = "GPU", value_parser = formats::parse_type)]
     gpu_type: Option<GpuType>,
     /// Show what would be deleted, and change nothing.
     #[arg(long)]
@@ -115,10 +115,6 @@ impl Subcommand for Args {
             Action::Import(args) => share::import(context, args),
         }
     }
-}
-
-fn gpu_type(text: &str) -> Result<GpuType, String> {
-    formats::parse_type(text).map_err(|error| error.to_string())
 }
 
 fn speed(text: &str) -> Result<Speed, String> {

@@ -63,7 +63,7 @@ struct SacctArgs {
     /// Output of sacct with its header; - reads standard input.
     file: PathBuf,
     /// The type of GPUs that the accounting does not name.
-    #[arg(long = "type", value_name = "GPU", value_parser = gpu_type)]
+    #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type)]
     gpu_type: Option<GpuType>,
     /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
     #[arg(long)]
@@ -77,7 +77,7 @@ struct PhillyArgs {
     /// The CSV file; - reads standard input.
     file: PathBuf,
     /// The GPU type on which the jobs run as long as the file says.
-    #[arg(long = "type", value_name = "GPU", value_parser = gpu_type)]
+    #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type)]
     gpu_type: GpuType,
     /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
     #[arg(long)]
@@ -244,8 +244,4 @@ pub(super) fn write(context: &Context, output: Option<&Path>, text: &str) -> Res
         None => print(context, text)?,
     }
     Ok(Exit::Done)
-}
-
-fn gpu_type(text: &str) -> Result<GpuType, String> {
-    GpuType::new(text).ok_or_else(|| "not a GPU type".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Jobs in the order of their arrival, never stopped: `fifo`, `fifo-het` and `yarn-cs`.
+//! Jobs in the order of their arrival, never stopped: `fifo`, `fifo-het`, `fifo-by-name` and `yarn-cs`.
 
 use crate::policy::fixed::line::by_arrival;
 use crate::policy::fixed::{Desk, Rates, fastest};
@@ -9,27 +9,39 @@ use crate::policy::{Budget, Plan, Policy, PolicyError, Problem, Repacking};
 #[derive(Clone, Copy)]
 pub(super) struct Fifo {
     name: &'static str,
-    /// Whether a job takes the fastest free type, else that with the most free GPUs.
-    knows_speeds: bool,
+    takes: Takes,
     /// Whether later jobs pass one that finds no room.
     passes: bool,
 }
 
+/// Which of the free types a job takes.
+#[derive(Clone, Copy)]
+enum Takes {
+    /// That with the most free GPUs.
+    MostFree,
+    Fastest,
+    /// The last by its name, as the FIFO of Gavel's simulator does: it means to draw one, and takes where its loop ended.
+    LastByName,
+}
+
 impl Fifo {
-    pub(super) const PLAIN: Self = Self { name: "fifo", knows_speeds: false, passes: false };
-    pub(super) const FASTEST: Self = Self { name: "fifo-het", knows_speeds: true, passes: false };
-    pub(super) const PASSING: Self = Self { name: "yarn-cs", knows_speeds: false, passes: true };
+    pub(super) const PLAIN: Self = Self { name: "fifo", takes: Takes::MostFree, passes: false };
+    pub(super) const FASTEST: Self = Self { name: "fifo-het", takes: Takes::Fastest, passes: false };
+    pub(super) const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
+    pub(super) const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
 
     pub(super) fn policy(self) -> impl Policy {
         Queue { rule: self, desk: Desk::default() }
     }
 
-    fn choose(self, rates: &Rates, room: &[u32]) -> Option<usize> {
-        if self.knows_speeds {
-            return fastest(rates, room, None);
-        }
+    fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
         let usable = |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks;
-        (0..room.len()).filter(usable).max_by_key(|&gpu_type| room[gpu_type])
+        let usable = (0..room.len()).filter(usable);
+        match self.takes {
+            Takes::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
+            Takes::Fastest => fastest(rates, room, None),
+            Takes::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
+        }
     }
 }
 
@@ -51,7 +63,7 @@ impl Policy for Queue {
         let mut merge = desk.line.merge(&[]);
         while let Some(next) = merge.next(&desk.line, &[]) {
             let rates = desk.rates(next.job);
-            match rule.choose(rates, &room) {
+            match rule.choose(problem, rates, &room) {
                 Some(gpu_type) => {
                     room[gpu_type] -= rates.asks;
                     wants.push(Want::place(next.job, desk.counts(next.job, gpu_type)));

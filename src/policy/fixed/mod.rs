@@ -20,6 +20,7 @@ pub(super) fn policies(repacking: Repacking) -> Vec<Box<dyn Policy>> {
     vec![
         Box::new(fifo::Fifo::PLAIN.policy()),
         Box::new(fifo::Fifo::FASTEST.policy()),
+        Box::new(fifo::Fifo::BY_NAME.policy()),
         Box::new(fifo::Fifo::PASSING.policy()),
         Box::new(shortest::Shortest::time(repacking)),
         Box::new(shortest::Shortest::service(repacking)),
