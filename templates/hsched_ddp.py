@@ -406,6 +406,7 @@ class Training:
         self.epoch = 0  # epochs done
         self.step = 0  # steps done of the epoch after those
         self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
+        self._unreported: Optional[Dict[str, Any]] = None  # the line of an epoch between its end and its report
         # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
         self.loss, self.counted, self._samples = 0.0, 0.0, 0
         self.path = os.path.join(me.checkpoint_dir, "hsched-ddp.pt")
@@ -449,7 +450,7 @@ class Training:
             begin = time.monotonic()
             yield self.epoch + 1
             line = self._line(time.monotonic() - begin)
-            self.epoch, self.step = self.epoch + 1, 0
+            self.epoch, self.step, self._unreported = self.epoch + 1, 0, line
             stopping = bool(self._sum([float(stop_requested())]) > 0)
             if stopping or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
                 self.save()
@@ -458,6 +459,7 @@ class Training:
             self._sum([0.0])
             if self.me.rank == 0:
                 self.me.report(line)
+            self._unreported = None
             if stopping and self.epoch < self.me.epochs:
                 leave(SAVED)
 
@@ -572,7 +574,7 @@ class Training:
             temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
             try:
                 saved = dict(self._position(), epoch=self.epoch, step=self.step, global_step=self.global_step, plan=self.me.plan,
-                             random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
+                             unreported=self._unreported, random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 with open(temporary, "wb") as file:
                     sink = _Sink(file)
@@ -610,6 +612,8 @@ class Training:
         self.epoch, self.step = saved["epoch"], saved["step"]
         if self.me.rank < len(saved["random"]):
             _set_random_state(saved["random"][self.me.rank], self.me.device)
+        if self.me.rank == 0 and saved.get("unreported") and self.epoch > self.me.epochs_done:
+            self.me.report(saved["unreported"])  # the end may have come between the checkpoint and the report
         return True
 
     def _position(self) -> Dict[str, Any]:

@@ -81,5 +81,6 @@ mod state_round_trip;
 mod status_table;
 mod story;
 mod story_lines;
+mod sweep_example;
 mod throughput_names;
 mod training;
