@@ -53,6 +53,7 @@ mod oracle;
 mod oracle_checks;
 mod oracle_milp;
 mod oracle_pool;
+mod parking;
 mod planner_facts;
 mod policy_properties;
 mod problems;
