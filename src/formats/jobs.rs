@@ -385,7 +385,7 @@ jobs:
     proptest! {
         #[test]
         fn no_text_panics(
-            key in "name|epochs|model_size|throughput|env|command|sbatch|time|target|deadline|max_batch|<<",
+            key in "name|epochs|model_size|throughput|env|command|sbatch|time|target|deadline|max_batch|sweep|<<",
             value in "[-0-9a-z.:{}\\[\\], \n\"'&*]{0,30}|\\PC{0,20}",
         ) {
             let _any = (check(&format!("{key}: {value}")), parse(&value));

@@ -4,6 +4,7 @@
 //! of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::launch::{one_line, variable};
 use super::placeholder::{self, Syntax};
@@ -27,7 +28,7 @@ struct Axis {
     key: String,
     variable: String,
     /// Scalars, at least one; a stand-in where the file has none that can be used.
-    values: Vec<Node>,
+    values: Rc<[Node]>,
 }
 
 /// The keys of a sweep in their order, and whether all of it could be read.
@@ -63,12 +64,13 @@ impl Sweeps {
         }
         check_placeholders(job, &sweep.axes);
         let count = sweep.axes.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.values.len()));
+        let was_enough = self.made > JOB_LIMIT;
         self.made = self.made.saturating_add(count);
         if self.made > JOB_LIMIT {
-            let message =
-                format!("the sweeps of this file make {} jobs; at most {JOB_LIMIT} are allowed", self.made);
-            own.as_ref().unwrap_or(job).report(ValueError::new(message));
-            self.made = 0;
+            if !was_enough {
+                let message = format!("the sweeps of this file make more than {JOB_LIMIT} jobs");
+                own.as_ref().unwrap_or(job).report(ValueError::new(message));
+            }
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
         }
         let Some(base) = base_name(job, &sweep.axes).filter(|_| sweep.is_sound) else {
@@ -125,7 +127,9 @@ impl Sweep {
         let entries = entries.iter().map(|(key, node)| {
             let is_list = matches!(node.kind, Kind::List(_));
             let filled = match (key.text.as_str(), base) {
-                ("sweep", _) => node.clone(),
+                // Not copied for every variant: it may be long.
+                ("sweep", _) => Node { kind: Kind::Map(Vec::new()), ..*node },
+                ("name", None) => node.clone(),
                 ("name", Some(base)) => {
                     Node { kind: Kind::Scalar { text: name(base, &chosen), quoted: true }, ..*node }
                 }
@@ -171,7 +175,7 @@ fn read_sweep(value: &Value<'_>) -> Sweep {
             values
                 .push(Node { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } });
         }
-        axes.push(Axis { key: key.to_owned(), variable, values });
+        axes.push(Axis { key: key.to_owned(), variable, values: values.into() });
     }
     Sweep { axes, is_sound }
 }

@@ -83,6 +83,8 @@ fn what_is_wrong_with_a_sweep_is_said_at_once() {
     line 3: jobs[0].sweep.D: sets the variable D, as the key d does
     line 3: jobs[0].weight: must be from 0.000001 to 1000000, got -1
     "#);
+    let named = file("", "command: x, sweep: {lr: [1]}").replace("name: a", "name: 'a{lr}'");
+    assert_snapshot!(parse(&named).expect_err("no name"), @r#"line 2: jobs[0].name: job name "a{lr}" holds '{'; only letters, digits, '-', '_' and '.' are allowed"#);
     assert_snapshot!(check("sweep: [lr]"), @r#"line 3: jobs[0].sweep: must be a map of keys and values, got a list"#);
     assert_snapshot!(check("sweep: "), @r#"line 3: jobs[0].sweep: must have at least one key with a list of values"#);
     assert_snapshot!(check("sweep: {lr: [1, 2], seed: [1]}, workdir: '{lrr}/{seeds}/{print}', env: {A: {sed}}"), @r#"
@@ -100,7 +102,7 @@ fn what_is_wrong_with_a_sweep_is_said_at_once() {
     assert_snapshot!(check(&format!("sweep: {{n: [1, {}]}}", "x".repeat(200))), @r#"line 2: jobs[0].name: with the values of its sweep, the job name is 203 characters long; at most 200 are allowed; shorten it, the keys or the values"#);
     let many = (0..101).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     assert_snapshot!(check(&format!("sweep: {{n: [{many}], lr: [{many}]}}, weight: -1")), @r#"
-    line 3: jobs[0].sweep: the sweeps of this file make 10201 jobs; at most 10000 are allowed
+    line 3: jobs[0].sweep: the sweeps of this file make more than 10000 jobs
     line 3: jobs[0].weight: must be from 0.000001 to 1000000, got -1
     "#);
     assert_snapshot!(check("sweep: {n: [1-m2, '1'], m: [2, 2-m2]}"), @r#"line 2: jobs[0].name: "a-n1-m2-m2" is already the name of the job on line 2"#);
