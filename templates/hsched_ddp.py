@@ -20,6 +20,7 @@ import multiprocessing.util
 import os
 import random
 import re
+import select
 import signal
 import sys
 import time
@@ -36,6 +37,8 @@ except ModuleNotFoundError:
     torch = None  # type: ignore[assignment]
 
 SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
+
+_PARKED = {"park": "parked", "offload": "offloaded"}  # wishes on which a training waits, and its state then
 
 Pass = Tuple[Any, int, float]  # a micro-batch, its samples, and what its loss is taken over
 
@@ -65,6 +68,7 @@ class Rank:
     device: Any = None  # the torch.device to compute on
     group: Any = None  # the ranks' process group; None is torch's default
     control: Any = None  # the same ranks' group for agreeing without waiting for a GPU; None is `group`
+    gate: Any = None  # the Gate through which hsched parks this training; None: it does not
 
     @property
     def batch(self) -> int:
@@ -143,10 +147,17 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
     `global_batch` and `epochs` apply only if hsched does not set them. The backend is NCCL on GPUs and gloo elsewhere,
     and on MIG slices, over which NCCL cannot form a ring. With NCCL the ranks also form a gloo group, to agree
     on stops and counts. Without torch there is no device and no process group.
+
+    Where hsched starts a job ahead (HSCHED_GATE), this waits at the gate, before it touches the device.
     """
     me = read_rank(os.environ, global_batch, epochs)
     signal.signal(signal.SIGUSR1, _on_stop)  # for threads that were there before
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # what is started from now on inherits this, and outlives the signal
+    if os.environ.get("HSCHED_GATE"):
+        me = replace(me, gate=Gate(os.environ["HSCHED_GATE"], me.rank, float(os.environ.get("HSCHED_GATE_LIMIT_S", timeout_s))))
+        if me.gate.hold(dict.fromkeys(_PARKED, "waiting")):
+            sys.exit(SAVED)
+        me.gate.say("running")
     if torch is None:
         return me
     me = replace(me, device=_device(me))
@@ -206,6 +217,67 @@ def _end() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(_left)
+
+
+class Gate:
+    """Where hsched says whether a training may go on: a file that is replaced as a whole, and a bell for each rank.
+
+    A rank that has to wait does so outside any exchange with other ranks. docs/training.md has the protocol.
+    """
+
+    def __init__(self, path: str, rank: int, limit_s: float) -> None:
+        self.path, self.limit_s, self.number = path, limit_s, 0
+        self._own = "%s.%d" % (path, rank)
+        self._bell: Optional[int] = None
+        with contextlib.suppress(OSError):  # a file system without pipes: the file is looked at once a second
+            with contextlib.suppress(FileExistsError):
+                os.mkfifo(self._own + ".bell")
+            self._bell = os.open(self._own + ".bell", os.O_RDWR | os.O_NONBLOCK)
+
+    def read(self) -> Tuple[int, str]:
+        """Returns the number of hsched's last wish, and the wish: go, park or offload."""
+        try:
+            with open(self.path) as file:
+                wish = json.load(file)
+        except FileNotFoundError:
+            return 0, "go"
+        return int(wish["number"]), str(wish["want"])
+
+    def say(self, state: str) -> None:
+        """Acknowledges the last wish that this rank has read, and rings for hsched."""
+        with open(self._own + ".tmp", "w") as file:
+            json.dump({"number": self.number, "state": state, "pid": os.getpid()}, file)
+        os.replace(self._own + ".tmp", self._own)
+        with contextlib.suppress(OSError):  # nobody listens
+            bell = os.open(self.path + ".bell", os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                os.write(bell, b"!")
+            finally:
+                os.close(bell)
+
+    def hold(self, states: Mapping[str, str], enter: Callable[[str], None] = lambda state: None) -> bool:
+        """Waits until hsched lets this rank go on; returns whether it has to end instead.
+
+        `states` names the state for each wish to wait; `enter` brings it about before it is acknowledged. A rank has to
+        end when it or another one was asked to stop, or when it has waited too long.
+        """
+        deadline, said = time.monotonic() + self.limit_s, (-1, "")
+        while True:
+            self.number, want = self.read()
+            if want not in states:
+                return False
+            if stop_requested() or time.monotonic() > deadline or os.path.exists(self.path + ".stop"):
+                with open(self.path + ".stop", "w"):  # the signal may have reached this rank alone
+                    return True
+            if said != (self.number, want):
+                enter(states[want])
+                self.say(states[want])
+                said = (self.number, want)
+            pause = min(1.0, max(0.0, deadline - time.monotonic()))
+            if self._bell is None:
+                time.sleep(pause)
+            elif select.select([self._bell], [], [], pause)[0]:
+                os.read(self._bell, 4096)
 
 
 class BatchSampler:
@@ -385,6 +457,50 @@ class _Sink:
         """The file is flushed when all is written."""
 
 
+class _Moved:
+    """Tensors of a device whose values are kept in the host's memory for a while.
+
+    Their storages are emptied, not replaced, so that all who refer to the tensors still do: optimizers, views, DDP.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._kept: List[Tuple[Any, Any]] = []
+
+    def take(self, tensors: Iterable[Any]) -> None:
+        """Moves the values of the device's tensors to the host, each storage once, and frees them on the device."""
+        for tensor in tensors:
+            storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage().untyped()  # before torch 2.0
+            if tensor.device != self._device or len(storage) == 0:  # empty: moved already
+                continue
+            values = self._bytes(storage).to("cpu", copy=True)
+            try:
+                storage.resize_(0)
+            except RuntimeError:
+                continue  # memory of somebody else, such as an array of numpy: stays
+            self._kept.append((storage, values))
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def put_back(self) -> None:
+        for storage, values in self._kept:
+            storage.resize_(len(values))
+            self._bytes(storage).copy_(values)
+        self._kept = []
+
+    def _bytes(self, storage: Any) -> Any:
+        return torch.empty(0, dtype=torch.uint8, device=self._device).set_(storage)
+
+
+def _tensors(part: Any) -> Iterator[Any]:
+    """Yields the tensors in what `state_dict` returns."""
+    if isinstance(part, torch.Tensor):
+        yield part
+    elif isinstance(part, Mapping) or isinstance(part, (list, tuple)):
+        for inner in part.values() if isinstance(part, Mapping) else part:
+            yield from _tensors(inner)
+
+
 class Training:
     """The loop over epochs and steps: weights, times, reports, checkpoints, and the end when a stop was asked for."""
 
@@ -406,6 +522,7 @@ class Training:
         self.epoch = 0  # epochs done
         self.step = 0  # steps done of the epoch after those
         self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
+        self._unreported: Optional[Dict[str, Any]] = None  # the line of an epoch between its end and its report
         # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
         self.loss, self.counted, self._samples = 0.0, 0.0, 0
         self.path = os.path.join(me.checkpoint_dir, "hsched-ddp.pt")
@@ -444,22 +561,52 @@ class Training:
 
         Rank 0 reports last, when all is written: its line says that the epoch is done.
         """
+        gate = self.me.gate
         while self.epoch < self.me.epochs:
             self.loss, self.counted, self._samples, self.metrics = 0.0, 0.0, 0, {}
             begin = time.monotonic()
             yield self.epoch + 1
             line = self._line(time.monotonic() - begin)
-            self.epoch, self.step = self.epoch + 1, 0
-            stopping = bool(self._sum([float(stop_requested())]) > 0)
-            if stopping or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
+            self.epoch, self.step, self._unreported = self.epoch + 1, 0, line
+            # Rank 0 alone looks whether to wait: all ranks do so after the same epoch, with its checkpoint written.
+            number, want = gate.read() if gate and self.me.rank == 0 else (0, "go")
+            asked = self._sum([float(stop_requested()), float(want in _PARKED), float(number)]).tolist()
+            stopping, parking = asked[0] > 0, asked[1] > 0 and self.epoch < self.me.epochs
+            if stopping or parking or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
                 self.save()
             if self.me.rank != 0:
                 self.me.report(line)
             self._sum([0.0])
             if self.me.rank == 0:
                 self.me.report(line)
+            self._unreported = None
             if stopping and self.epoch < self.me.epochs:
                 leave(SAVED)
+            if parking:
+                self._park()
+            elif gate and asked[2] != gate.number:
+                gate.number = int(asked[2])
+                gate.say("running")
+
+    def _park(self) -> None:
+        """Waits until hsched lets the training go on. What is on the device stays there, or goes to the host's memory.
+
+        A stop, or a wait that takes too long, ends the training: its checkpoint is written.
+        """
+        moved = _Moved(self.me.device)
+
+        def enter(state: str) -> None:
+            if state == "offloaded":
+                moved.take(_tensors([part.state_dict() for part in self._stateful.values()]))
+                moved.take(own for module in self._modules for own in (*module.buffers(), *(p.grad for p in module.parameters() if p.grad is not None)))
+            elif state == "parked":
+                moved.put_back()
+
+        leaving = self.me.gate.hold(_PARKED, enter)
+        if self._sum([float(leaving)]) > 0:
+            leave(SAVED)  # without what was moved: the device may have another user
+        moved.put_back()
+        self.me.gate.say("running")
 
     def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None, keep: bool = False) -> Iterator[Step]:
         """Yields the steps of the epoch that are still to do; `loader` must go by this training's sampler.
@@ -572,7 +719,7 @@ class Training:
             temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
             try:
                 saved = dict(self._position(), epoch=self.epoch, step=self.step, global_step=self.global_step, plan=self.me.plan,
-                             random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
+                             unreported=self._unreported, random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 with open(temporary, "wb") as file:
                     sink = _Sink(file)
@@ -610,6 +757,8 @@ class Training:
         self.epoch, self.step = saved["epoch"], saved["step"]
         if self.me.rank < len(saved["random"]):
             _set_random_state(saved["random"][self.me.rank], self.me.device)
+        if self.me.rank == 0 and saved.get("unreported") and self.epoch > self.me.epochs_done:
+            self.me.report(saved["unreported"])  # the end may have come between the checkpoint and the report
         return True
 
     def _position(self) -> Dict[str, Any]:

@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 36] = [
+pub const JOB_KEYS: [JobKey; 37] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
@@ -158,6 +158,12 @@ pub const JOB_KEYS: [JobKey; 36] = [
         "map of metric, value, mode (min or max)",
         "",
         "Value that a metric should reach. Checked and stored, but not used yet: the job does not stop early.",
+    ),
+    optional(
+        "sweep",
+        "map from key to list of values",
+        "",
+        "One job for each combination of the values, in order, named after them: sweep: {lr: [0.1, 0.01]} makes NAME-lr0.1 and NAME-lr0.01. Other keys of the job may have placeholders such as {lr}, and the environment has each value under the key in capitals, such as LR. May also be beside jobs, for all jobs of the file.",
     ),
 ];
 

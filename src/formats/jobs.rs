@@ -10,6 +10,7 @@ use super::launch;
 use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
 use super::size::parse_size_or_bytes;
+use super::sweep::Sweeps;
 use crate::model::{Bytes, Estimates, GoalMode, Job, JobName, Precision, Seconds, Target};
 
 /// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
@@ -48,14 +49,15 @@ fn read_jobs(text: &str, runs: bool) -> Result<Vec<Job>, Problems> {
             root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
             return None;
         }
-        let fields = root.fields(&["jobs"]);
+        let fields = root.fields(&["jobs", "sweep"]);
+        let mut sweeps = Sweeps::of_file(&fields);
         let list = fields.required("jobs")?;
         let items = list.items();
         if items.is_empty() && (list.is_list() || list.is_nothing()) {
             list.report(ValueError::new("must hold at least one job"));
         }
         let mut lines = BTreeMap::new();
-        all(items.iter().map(|item| read_job(item, runs, &mut lines)))
+        all(items.iter().flat_map(|item| sweeps.variants(item, |job| read_job(job, runs, &mut lines))))
     })
 }
 
@@ -160,7 +162,6 @@ fn read_target(value: &Value<'_>) -> Option<Target> {
     Some(Target { metric: metric?, value: number?, mode: mode? })
 }
 
-/// Returns the text when it can stand on one line of a table or script.
 /// Returns the text when it can be a name for people: one line, not empty.
 pub(crate) fn label(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
@@ -384,7 +385,7 @@ jobs:
     proptest! {
         #[test]
         fn no_text_panics(
-            key in "name|epochs|model_size|throughput|env|command|sbatch|time|target|deadline|max_batch|<<",
+            key in "name|epochs|model_size|throughput|env|command|sbatch|time|target|deadline|max_batch|sweep|<<",
             value in "[-0-9a-z.:{}\\[\\], \n\"'&*]{0,30}|\\PC{0,20}",
         ) {
             let _any = (check(&format!("{key}: {value}")), parse(&value));

@@ -142,7 +142,8 @@ fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
     }))
 }
 
-fn variable(name: &str) -> Result<String, ValueError> {
+/// Returns the name when it can be a variable of a job's environment.
+pub(super) fn variable(name: &str) -> Result<String, ValueError> {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let fits = name.len() <= NAME_LIMIT && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !starts_well || !fits {

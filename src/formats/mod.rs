@@ -17,9 +17,13 @@ mod job_yaml;
 mod json;
 mod launch;
 mod number;
+mod placeholder;
 mod problem;
 mod reader;
 mod size;
+mod sweep;
+#[cfg(test)]
+mod sweep_tests;
 mod yaml;
 
 pub use self::duration::{duration_text, parse_duration};

@@ -1,5 +1,6 @@
 //! What is wrong with a file: each problem with its line, its key and a remedy, and the list of all.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use thiserror::Error;
@@ -15,7 +16,7 @@ pub struct ValueError {
 }
 
 /// One thing wrong in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// Line of the value or key, from 1.
     pub line: usize,
@@ -46,7 +47,9 @@ impl ValueError {
 }
 
 impl Problems {
-    /// Returns the problems sorted by line, or `Ok(value)` when there are none.
+    /// Returns the problems sorted by line, each once, or `Ok(value)` when there are none.
+    ///
+    /// Jobs of one sweep have most of their problems in common.
     ///
     /// # Errors
     /// When there is at least one problem.
@@ -54,6 +57,8 @@ impl Problems {
         if problems.is_empty() {
             return Ok(value);
         }
+        let mut seen = BTreeSet::new();
+        problems.retain(|problem| seen.insert(problem.clone()));
         problems.sort_by_key(|problem| problem.line);
         Err(Self(problems))
     }

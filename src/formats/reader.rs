@@ -62,6 +62,18 @@ impl<'a> Value<'a> {
         self.node.line
     }
 
+    pub(super) fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// Returns another tree to be read in this one's place.
+    pub(super) fn with<'b>(&self, node: &'b Node) -> Value<'b>
+    where
+        'a: 'b,
+    {
+        Value { node, path: self.path.clone(), sink: self.sink }
+    }
+
     /// Reports a problem with this value.
     pub(super) fn report(&self, error: ValueError) {
         let ValueError { message, hint } = error;

@@ -54,6 +54,7 @@ const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_
     #time: 12h                   # upper bound on the Slurm time limit [default: predicted time plus a margin]
     #cpus_per_gpu: 4             # CPUs per rank
     #memory_per_gpu: 16GiB       # memory per rank
+    #sweep: {lr: [0.1, 0.01]}    # one job for every combination of values; {lr} in other keys is the value
     #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and the most time that takes
 ";
 

@@ -1,0 +1,156 @@
+//! Placeholders such as `{lr}` in the texts of a job, and the values of a sweep in their place.
+
+use std::ops::Range;
+
+use super::yaml::{Kind, Node};
+
+/// How a text is read later, which decides how a value has to be written into it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// As it stands.
+    Plain,
+    /// By a shell, so that a value stays one word or part of one.
+    Shell,
+}
+
+/// Returns the names in braces in a text, each with the place of the whole `{name}`.
+///
+/// What follows a `$` is a variable of the shell, and no placeholder.
+pub(super) fn names(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    text.match_indices('{').filter_map(|(begin, _)| {
+        let (name, _) = text[begin + 1..].split_once('}')?;
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let is_variable = text[..begin].ends_with('$');
+        (is_name && !is_variable).then(|| (begin..begin + name.len() + 2, name))
+    })
+}
+
+/// Returns the name when a value is one placeholder and nothing else.
+///
+/// YAML reads `{lr}` without quotation marks as a map with the key `lr` and no value.
+pub(super) fn alone(node: &Node) -> Option<&str> {
+    match &node.kind {
+        Kind::Scalar { text, .. } => {
+            names(text).find(|(place, _)| *place == (0..text.len())).map(|(_, name)| name)
+        }
+        Kind::Map(entries) => match entries.as_slice() {
+            [(key, Node { kind: Kind::Scalar { text, quoted: false }, .. })] if text.is_empty() => {
+                Some(&key.text)
+            }
+            _ => None,
+        },
+        Kind::List(_) => None,
+    }
+}
+
+/// Returns the text with the values of the placeholders that have one; the others stay.
+pub(super) fn fill<'v>(text: &str, syntax: Syntax, value_of: impl Fn(&str) -> Option<&'v str>) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut quote = Quote::None;
+    let mut done = 0;
+    for (place, name) in names(text) {
+        let Some(value) = value_of(name) else { continue };
+        let between = &text[done..place.start];
+        quote = quote.after(between);
+        filled.push_str(between);
+        match syntax {
+            Syntax::Plain => filled.push_str(value),
+            Syntax::Shell => filled.push_str(&quote.protect(value)),
+        }
+        done = place.end;
+    }
+    filled + &text[done..]
+}
+
+/// The quotation marks of a shell around a place in a line.
+#[derive(Clone, Copy)]
+enum Quote {
+    None,
+    Single,
+    Double,
+}
+
+impl Quote {
+    /// Returns the quotation marks that are open after more text.
+    fn after(mut self, text: &str) -> Self {
+        let mut chars = text.chars();
+        let mut before = ' ';
+        while let Some(c) = chars.next() {
+            self = match (self, c) {
+                (Self::None, '\'') => Self::Single,
+                (Self::None, '"') => Self::Double,
+                (Self::Single, '\'') | (Self::Double, '"') => Self::None,
+                (Self::None | Self::Double, '\\') => {
+                    chars.next();
+                    self
+                }
+                (Self::None, '#') if before.is_whitespace() => {
+                    // A comment may have an apostrophe.
+                    chars.find(|&c| c == '\n');
+                    self
+                }
+                (quote, _) => quote,
+            };
+            before = c;
+        }
+        self
+    }
+
+    /// Returns the value so that a shell reads exactly it here.
+    fn protect(self, value: &str) -> String {
+        match self {
+            Self::None => shell_words::quote(value).into_owned(),
+            Self::Single => value.replace('\'', r"'\''"),
+            Self::Double => {
+                let escaped = |c| if matches!(c, '\\' | '"' | '$' | '`') { "\\" } else { "" };
+                value.chars().flat_map(|c| escaped(c).chars().chain([c])).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filled(text: &str, syntax: Syntax, value: &str) -> String {
+        fill(text, syntax, |name| (name == "lr").then_some(value))
+    }
+
+    #[test]
+    fn only_known_names_in_braces_are_replaced() {
+        let check = |text, expected| assert_eq!(filled(text, Syntax::Plain, "0.1"), expected, "{text}");
+        check("runs/{lr}", "runs/0.1");
+        check("{lr}{lr}", "0.10.1");
+        check("${lr} $lr {LR} {lr x} {} { {lr} {lr", "${lr} $lr {LR} {lr x} {} { 0.1 {lr");
+        check("{{lr}}", "{0.1}");
+        check("awk '{print}' {a,b}", "awk '{print}' {a,b}");
+    }
+
+    #[test]
+    fn a_value_is_quoted_where_the_shell_needs_it() {
+        let check =
+            |text, value, expected| assert_eq!(filled(text, Syntax::Shell, value), expected, "{text}");
+        check("--lr {lr}", "1e-3", "--lr 1e-3");
+        check("--lr {lr}", "a b", "--lr 'a b'");
+        check("--lr={lr} x", "", "--lr='' x");
+        check("--lr \"x {lr}\"", "a $b", "--lr \"x a \\$b\"");
+        check("--lr 'x {lr}' {lr}", "it's", r"--lr 'x it'\''s' 'it'\''s'");
+        check("# don't\n--lr {lr}", "a b", "# don't\n--lr 'a b'");
+    }
+
+    proptest! {
+        /// As words are split by the crate that knows a shell's rules.
+        #[test]
+        fn a_shell_reads_exactly_the_value(value in "[a-z '\"$`\\\\;&|<>()*!#~]{0,12}") {
+            for around in ["{lr}", "\"{lr}\"", "'{lr}'", "\\'{lr}", "'a'\"b\"{lr}"] {
+                let words = shell_words::split(&filled(around, Syntax::Shell, &value)).expect("words");
+                let literal = shell_words::split(&around.replace("{lr}", "@")).expect("words");
+                prop_assert_eq!(words, [literal[0].replace('@', &value)]);
+            }
+        }
+    }
+}
