@@ -310,6 +310,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--rules', '--rules', [CompletionResultType]::ParameterName, 'Rules by which jobs are made')
             [CompletionResult]::new('--throughputs', '--throughputs', [CompletionResultType]::ParameterName, 'Gavel''s table of steps per second (its JSON, or CSV), for --rules gavel')
             [CompletionResult]::new('--types', '--types', [CompletionResultType]::ParameterName, 'GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one: v100,l40s=1.4')
+            [CompletionResult]::new('--no-faster-than', '--no-faster-than', [CompletionResultType]::ParameterName, 'Make no GPU type faster than this one, for --rules gavel: most of Gavel''s published figures were made so, with v100')
             [CompletionResult]::new('--sync', '--sync', [CompletionResultType]::ParameterName, 'When gradients are exchanged, for --rules paper')
             [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Number of jobs')
             [CompletionResult]::new('--gap', '--gap', [CompletionResultType]::ParameterName, 'Mean time between arrivals')

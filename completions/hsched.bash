@@ -510,7 +510,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__generate__subcmd__trace)
-            opts="-o -h --rules --throughputs --types --single-gpu --sync --mouldable --jobs --gap --recorded --load --cluster --from --columns --seed --output --set --help"
+            opts="-o -h --rules --throughputs --types --single-gpu --no-faster-than --sync --mouldable --jobs --gap --recorded --load --cluster --from --columns --seed --output --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -525,6 +525,10 @@ _hsched() {
                     return 0
                     ;;
                 --types)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --no-faster-than)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -855,7 +859,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon fifo fifo-het yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --round)

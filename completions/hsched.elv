@@ -285,6 +285,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --rules 'Rules by which jobs are made'
             cand --throughputs 'Gavel''s table of steps per second (its JSON, or CSV), for --rules gavel'
             cand --types 'GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one: v100,l40s=1.4'
+            cand --no-faster-than 'Make no GPU type faster than this one, for --rules gavel: most of Gavel''s published figures were made so, with v100'
             cand --sync 'When gradients are exchanged, for --rules paper'
             cand --jobs 'Number of jobs'
             cand --gap 'Mean time between arrivals'

@@ -286,6 +286,7 @@ paper\t'Those of the TPDS 2024 paper'
 heavy-tails\t'Heavy tails'"
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l throughputs -d 'Gavel\'s table of steps per second (its JSON, or CSV), for --rules gavel' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l types -d 'GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one: v100,l40s=1.4' -r
+complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l no-faster-than -d 'Make no GPU type faster than this one, for --rules gavel: most of Gavel\'s published figures were made so, with v100' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l sync -d 'When gradients are exchanged, for --rules paper' -r -f -a "step\t'After each global batch'
 epoch\t'Once per epoch'"
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l jobs -d 'Number of jobs' -r
@@ -314,6 +315,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l columns -d 'F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l policy -d 'Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes' -r -f -a "horizon\t''
 fifo\t''
 fifo-het\t''
+fifo-by-name\t''
 yarn-cs\t''
 srtf\t''
 srsf\t''

@@ -183,7 +183,8 @@ fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut S
     }
     let low = shortest.max(longest * 1e-5);
     let ends: Vec<f64> = steps(width).map(|part| low * (longest / low).powf(part)).collect();
-    let _ = writeln!(text, "\nJobs done within a time after their arrival");
+    let _ =
+        writeln!(text, "\nJobs done within a time after their arrival (full height: all; logarithmic time)");
     for (run, times) in runs.iter().zip(&times) {
         let done =
             |end: &f64| share(times.partition_point(|time| *time <= end * 1.000_001), run.record.jobs.len());
@@ -201,7 +202,7 @@ fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut St
         return;
     }
     let gpus = f64::from(first.cell.trace.problem.offered().iter().sum::<u32>());
-    let _ = writeln!(text, "\nGPUs in use");
+    let _ = writeln!(text, "\nGPUs in use (full height: all {gpus})");
     for run in runs {
         let used = mean_use(&run.record.in_use, (start, end), width);
         line(&run.policy, names, used.into_iter().map(|count| count / gpus), text);

@@ -51,7 +51,11 @@ fn heading(name: &str) -> &'static str {
 
 fn cells(point: &Point<'_>) -> Vec<String> {
     let mut cells = vec![point.policy.to_owned()];
-    cells.extend(point.values.iter().map(|(_, value)| value.to_string()));
+    let value = |(name, value): &(&str, f64)| match *name {
+        "restart-cost" => duration(Seconds(*value)),
+        _ => value.to_string(),
+    };
+    cells.extend(point.values.iter().map(value));
     cells.push(point.runs.len().to_string());
     let time = |seconds: f64| duration(Seconds(seconds));
     let mean = |figure: Figure| point.mean(figure);

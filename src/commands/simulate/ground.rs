@@ -24,13 +24,33 @@ pub(super) fn ground(
     speeds: &SpeedArgs,
 ) -> Result<Trace, Failure> {
     let text = input::text(path)?;
-    let jobs = trace::parse(&text).map_err(|error| match error {
-        trace::TraceError::Problems(problems) => {
-            Failure::new(Exit::BadInput, problems.in_file(&input::name(path)))
+    let jobs = trace::parse(&text).map_err(|error| {
+        let name = input::name(path);
+        let message = match error {
+            trace::TraceError::Problems(problems) => problems.in_file(&name),
+            error => format!("{name}: {error}"),
+        };
+        let failure = Failure::new(Exit::BadInput, message);
+        match mistaken(&text) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
-        error => Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path))),
     })?;
     on_cluster(context, &jobs, cluster, speeds)
+}
+
+/// Returns what to do with a file that is no trace, but one of those that are often taken for one.
+fn mistaken(text: &str) -> Option<&'static str> {
+    let first = text.lines().next().unwrap_or_default();
+    if text.trim().is_empty() {
+        Some("the file is empty")
+    } else if first.contains("JobID") && first.contains('|') {
+        Some("this looks like output of sacct: make a trace of it with hsched trace from-sacct")
+    } else if text.lines().any(|line| line.starts_with("nodes:")) {
+        Some("this looks like a cluster file, which is what --cluster takes")
+    } else {
+        None
+    }
 }
 
 /// Returns the trace of these jobs on a cluster.

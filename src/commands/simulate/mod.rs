@@ -111,6 +111,9 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if self.certificate && self.format != Format::Json {
+            return Err(Failure::new(Exit::Usage, "--certificate adds to the JSON: it needs --format json"));
+        }
         let trace = Arc::new(ground(context, &self.trace, &self.cluster, &self.speeds)?);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
         if self.bound || self.certificate || is_usual(trace.jobs.len()) && !self.no_bound {
