@@ -1,5 +1,7 @@
 //! What is remembered from one decision to the next: prices, their path backwards from the end, and how often things change.
 
+use serde::{Deserialize, Serialize};
+
 use crate::policy::horizon::allocate::Terms;
 use crate::policy::horizon::market::{Market, Steps};
 use crate::policy::horizon::menu;
@@ -14,6 +16,16 @@ pub(super) struct Outlook {
     pub prices: Vec<f64>,
     pub path: Path,
     pub gap: Gap,
+    /// The jobs at the last decision for which everything may have changed.
+    pub crowd: Option<Crowd>,
+}
+
+/// Some jobs, as far as they must be told from others.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub(super) struct Crowd {
+    pub jobs: usize,
+    /// The sum of their arrivals, in seconds.
+    pub arrivals: f64,
 }
 
 /// The usual time between two decisions.

@@ -1,0 +1,89 @@
+//! What of a plan is safe where strangers may take what is given back.
+
+use std::collections::BTreeSet;
+
+use crate::policy::shared::shown::Shown;
+use crate::policy::{Decision, Placement, Slot, Stage};
+
+/// GPUs for a job.
+pub(super) struct Wish {
+    pub job: usize,
+    pub placement: Placement,
+    /// Why it moves, for people.
+    pub why: String,
+    /// Whether the job waits until they are free.
+    pub later: bool,
+}
+
+impl Shown<'_> {
+    /// Returns the placements of a plan that can be carried out when nobody is stopped only to wait. Whoever moves finds its
+    /// new GPUs free now, or held by others that move in this plan; whoever waits may have to wait for a job that is
+    /// being stopped.
+    pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<Wish> {
+        let wish = |(job, decision): &(usize, Decision)| match decision {
+            Decision::Place { placements, queued: false, why } => match placements.as_slice() {
+                [placement] if self.may_have(*job, placement) => {
+                    Some(Wish { job: *job, placement: placement.clone(), why: why.clone(), later: false })
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut wishes: Vec<Wish> = changes.iter().filter_map(wish).collect();
+        // Nobody who waits takes what a mover counts on.
+        wishes.sort_by_key(|wish| !self.runs(wish.job));
+        while let Err(stays) = self.fit(&mut wishes) {
+            // What it holds is not given back, so others may have to stay as well.
+            wishes.remove(stays);
+        }
+        wishes
+    }
+
+    /// Keeps the wishes for which there is room when all that move have left.
+    ///
+    /// # Errors
+    /// The first that moves and finds no room.
+    fn fit(&self, wishes: &mut Vec<Wish>) -> Result<(), usize> {
+        let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
+        for wish in self.kept().iter().filter(|wish| !wish.later) {
+            now.take(self.real.jobs[wish.job].needs, wish.placement.slots.iter());
+        }
+        for wish in wishes.iter().filter(|wish| self.runs(wish.job)) {
+            let model = &self.real.jobs[wish.job];
+            let held = || model.standing.holds.iter().flat_map(|hold| &hold.slots);
+            then.give_back(model.needs, held());
+            now.give_back(model.needs, held());
+        }
+        let mut fitting = Vec::new();
+        for (place, wish) in wishes.iter_mut().enumerate() {
+            let needs = self.real.jobs[wish.job].needs;
+            let fits_then = then.take(needs, wish.placement.slots.iter());
+            let fits_now = fits_then && now.take(needs, wish.placement.slots.iter());
+            if self.runs(wish.job) && !fits_now {
+                return Err(place);
+            }
+            wish.later = !fits_now;
+            fitting.push(fits_then);
+        }
+        let mut fitting = fitting.into_iter();
+        wishes.retain(|_| fitting.next().unwrap_or(false));
+        Ok(())
+    }
+
+    /// Returns whether a job may be given these GPUs: it waits, or may be moved and has others.
+    fn may_have(&self, job: usize, placement: &Placement) -> bool {
+        let standing = &self.problem.jobs[job].standing;
+        if self.is_settled(job) {
+            return false;
+        }
+        let set = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
+        match standing.holds.as_slice() {
+            [] => standing.is_ready(),
+            [hold] => {
+                matches!(hold.stage, Stage::Running { movable: true, .. })
+                    && set(&hold.slots) != set(&placement.slots)
+            }
+            _ => false,
+        }
+    }
+}
