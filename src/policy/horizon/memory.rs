@@ -71,7 +71,7 @@ pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
     Some(Outlook {
         prices: own.iter().map(|own| own.now).collect(),
         path: Path { levels: (0..LEVELS.len()).map(level).collect() },
-        gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last },
+        gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last, quiet: 0.0 },
         crowd: text.crowd,
     })
 }

@@ -170,6 +170,8 @@ impl Policy for Horizon {
             self.outlook.rest();
         } else if !anew || self.is_another_crowd(problem) {
             self.outlook.gap.pass(problem.now.0);
+        } else {
+            self.outlook.gap.look(problem.now.0);
         }
         let wants = match self.roster.count() {
             0 => Vec::new(),

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::policy::shared::shown::Shown;
-use crate::policy::{Decision, Placement, Slot, Stage};
+use crate::policy::{Decision, Hold, Placement, Sharing, Slot, Stage};
+
+/// Two epochs that differ by less than this part of them are equally long.
+const SAME: f64 = 0.01;
 
 /// GPUs for a job.
 pub(super) struct Wish {
@@ -30,6 +33,9 @@ impl Shown<'_> {
             _ => None,
         };
         let mut wishes: Vec<Wish> = changes.iter().filter_map(wish).collect();
+        let named: BTreeSet<usize> = wishes.iter().map(|wish| wish.job).collect();
+        let others = self.problem.present().filter(|job| !named.contains(job));
+        wishes.extend(others.filter_map(|job| self.with_right_shares(job)));
         // Nobody who waits takes what a mover counts on.
         wishes.sort_by_key(|wish| !self.runs(wish.job));
         while let Err(stays) = self.fit(&mut wishes) {
@@ -68,6 +74,24 @@ impl Shown<'_> {
         let mut fitting = fitting.into_iter();
         wishes.retain(|_| fitting.next().unwrap_or(false));
         Ok(())
+    }
+
+    /// Returns a running job with other shares on its GPUs, where its batch is divided by speeds that turned out wrong and the
+    /// right ones pay a restart.
+    fn with_right_shares(&self, job: usize) -> Option<Wish> {
+        let standing = &self.problem.jobs[job].standing;
+        let [Hold { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
+            standing.holds.as_slice()
+        else {
+            return None;
+        };
+        if self.is_settled(job) || slots.is_empty() {
+            return None;
+        }
+        let placement = Placement::new(self.real, job, slots, Sharing::Balanced)?;
+        let gain = epoch - placement.epoch.total();
+        let pays = gain > SAME * epoch && standing.left(self.real.now) * gain > standing.restart_cost.0;
+        pays.then(|| Wish { job, placement, why: "with new batch shares".to_owned(), later: false })
     }
 
     /// Returns whether a job may be given these GPUs: it waits, or may be moved and has others.
