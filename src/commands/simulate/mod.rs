@@ -58,7 +58,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = PossibleValuesParser::new(["nothing", "epoch"]))]
     lose: String,
     /// Decide as `hsched watch --moves auto` does on a cluster that others use, too: no running job is stopped only to wait, and
-    /// jobs without the key `checkpoint` are not stopped at all. Every move waits this long in the queue, such as 0s or 5m.
+    /// policies over time do not stop jobs without the key `checkpoint`. Every move waits this long in the queue, such as 0s.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     queue_wait: Option<Seconds>,
     /// Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no,

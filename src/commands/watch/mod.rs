@@ -22,6 +22,8 @@ use crate::store::{StateDir, StateError};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
 ///
+/// Policy horizon decides over time, for the least mean completion time; it only stops jobs with the key `checkpoint`.
+///
 /// Each turn looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when all jobs have
 /// ended, with exit code 1 if a job failed or was cancelled. You can kill it at any time and start it again without
 /// losing anything. From cron, use `hsched watch --once`.
