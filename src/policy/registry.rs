@@ -97,15 +97,13 @@ fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
     let horizon = Horizon::new(HorizonParameters { repacking, preempts: !shared });
     let fixed = fixed::policies(repacking).into_iter();
     let own = std::iter::once(Box::new(horizon) as Box<dyn Policy>).chain(fixed);
-    let own = own.map(|policy| match shared {
-        true => Box::new(Shared::new(policy, &replanning)),
-        false => policy,
-    });
-    let placed = placers(parameters).into_iter().map(|placer| match shared {
-        true => Box::new(Rest(Box::new(Replan::new(placer, replanning)))) as Box<dyn Policy>,
-        false => Box::new(Resets::new(placer, repacking)),
-    });
-    own.chain(placed).collect()
+    let placers = placers(parameters).into_iter();
+    if shared {
+        let own = own.map(|policy| Box::new(Shared::new(policy, &replanning)) as Box<dyn Policy>);
+        let replan = |placer| Rest(Box::new(Replan::new(placer, replanning)));
+        return own.chain(placers.map(|placer| Box::new(replan(placer)) as Box<dyn Policy>)).collect();
+    }
+    own.chain(placers.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>)).collect()
 }
 
 fn placers(parameters: Parameters) -> Vec<Box<dyn Placer>> {

@@ -249,6 +249,28 @@ fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
     }
 }
 
+/// Checks a plan for a problem in mid-run; returns who is stopped.
+fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseError> {
+    prop_assert!(verify(problem, plan.clone()).is_ok(), "{plan:?}");
+    let mut stopped = Vec::new();
+    for (job, decision) in &plan.changes {
+        let standing = &problem.jobs[*job].standing;
+        let Some(hold) = standing.holds.first() else { continue };
+        prop_assert!(matches!(decision, Decision::Place { .. }), "it stops a job: {plan:?}");
+        let may_move = standing.saves && matches!(hold.stage, Stage::Running { movable: true, .. });
+        prop_assert!(may_move, "it touches a job: {plan:?}");
+        stopped.push(*job);
+    }
+    Ok(stopped)
+}
+
+/// Strangers take what is free of a type on a node.
+fn vanish(problem: &mut Problem, slot: Slot) {
+    let held = problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots);
+    let same = held.filter(|own| (own.node, own.gpu_type) == (slot.node, slot.gpu_type));
+    problem.nodes[slot.node].gpus[slot.gpu_type] = same.map(|slot| slot.count).sum();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -261,48 +283,43 @@ proptest! {
         // The placers have their own rules for moves; every other case is of the policy that `watch` offers.
         let others: Vec<&str> = names_over_time().into_iter().filter(|name| !names().contains(name)).collect();
         let name = if number % 2 == 0 { "horizon" } else { others[number / 2 % others.len()] };
-        let new = || find_over_time(name, parameters()).expect("a policy");
-        problem.objective = hsched::policy::Objective::MeanJct;
-        let mut policy = new();
+        let mut policy = find_over_time(name, parameters()).expect("a policy");
         let plan = decide_and_answer(policy.as_mut(), &mut problem);
-        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
+        let stopped = check_first(&problem, &plan)?;
         let promised = given(&plan);
-        let mut stopped = Vec::new();
-        for (job, decision) in &plan.changes {
-            let standing = &problem.jobs[*job].standing;
-            let Some(hold) = standing.holds.first() else { continue };
-            prop_assert!(matches!(decision, Decision::Place { .. }), "{name} stops a job: {plan:?}");
-            prop_assert!(standing.saves && matches!(hold.stage, Stage::Running { movable: true, .. }), "{name} touches a job: {plan:?}");
-            stopped.push(*job);
+        for &job in &stopped {
+            stop(&mut problem, job);
         }
-        stopped.iter().for_each(|&job| stop(&mut problem, job));
-        // Whoever finds its GPUs free runs; then another process decides, and then all that were stopped have ended.
+        // Whoever finds its GPUs free runs.
         let mut free = problem.unclaimed();
         for (&job, slots) in promised.iter().filter(|(job, _)| !stopped.contains(job)) {
             if free.take(problem.jobs[job].needs, slots.iter()) {
                 run(&mut problem, job, slots);
             }
         }
-        for step in 0..2 {
+        let mut next = |problem: &mut Problem| {
             let memory = policy.memory();
-            policy = new();
-            memory.iter().for_each(|memory| policy.remember(memory));
-            if step == 1 {
-                stopped.iter().for_each(|&job| end(&mut problem, job));
+            // As another process does.
+            policy = find_over_time(name, parameters()).expect("a policy");
+            if let Some(memory) = memory {
+                policy.remember(&memory);
             }
-            if step == 1 && vanishes {
-                let Some(slots) = stopped.first().and_then(|job| promised.get(job)) else { break };
-                let held = problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots);
-                let held: u32 = held.filter(|slot| slot.node == slots[0].node && slot.gpu_type == slots[0].gpu_type).map(|slot| slot.count).sum();
-                problem.nodes[slots[0].node].gpus[slots[0].gpu_type] = held;
-            }
-            let plan = decide_and_answer(policy.as_mut(), &mut problem);
-            prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
-            let now = given(&plan);
-            for job in &stopped {
-                prop_assert!(step == 1 || !now.contains_key(job), "{name}: {plan:?}");
-                prop_assert!(step == 0 || vanishes || now.get(job) == promised.get(job), "{name}: {now:?}, not {promised:?}");
-            }
+            decide_and_answer(policy.as_mut(), problem)
+        };
+        let plan = next(&mut problem);
+        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{plan:?}");
+        prop_assert!(stopped.iter().all(|job| !given(&plan).contains_key(job)), "{plan:?}");
+        for &job in &stopped {
+            end(&mut problem, job);
+        }
+        if let Some(slots) = stopped.first().filter(|_| vanishes).and_then(|job| promised.get(job)) {
+            vanish(&mut problem, slots[0]);
+        }
+        let plan = next(&mut problem);
+        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{plan:?}");
+        let now = given(&plan);
+        for job in stopped.iter().filter(|_| !vanishes) {
+            prop_assert_eq!(now.get(job), promised.get(job), "{:?}", &plan);
         }
     }
 }

@@ -61,9 +61,10 @@ impl Shared {
         self.promises.clear();
         for wish in shown.kept().into_iter().chain(wishes) {
             self.promises.push(Promise::new(problem, wish.job, &wish.placement));
-            let decision = match wish.later {
-                false => Decision::Place { placements: vec![wish.placement], queued: false, why: wish.why },
-                true => Decision::Defer { why: NOT_FREE_YET.to_owned() },
+            let decision = if wish.later {
+                Decision::Defer { why: NOT_FREE_YET.to_owned() }
+            } else {
+                Decision::Place { placements: vec![wish.placement], queued: false, why: wish.why }
             };
             let waits = problem.jobs[wish.job].standing.is_ready();
             if waits || matches!(decision, Decision::Place { .. }) {
@@ -71,7 +72,9 @@ impl Shared {
             }
         }
         let mut is_named = vec![false; problem.jobs.len()];
-        changes.iter().for_each(|(job, _)| is_named[*job] = true);
+        for (job, _) in &changes {
+            is_named[*job] = true;
+        }
         for (job, decision) in plan.changes {
             let waits = problem.jobs[job].standing.is_ready();
             let decision = match decision {

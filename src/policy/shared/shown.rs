@@ -38,8 +38,12 @@ impl<'a> Shown<'a> {
         own.free_what_is_left();
         let on_their_way = own.take_off();
         let mut free = own.problem.unclaimed();
-        on_their_way.into_iter().for_each(|(job, hold)| own.land(job, hold, &mut free));
-        promises.iter().for_each(|promise| own.keep(promise, &mut free));
+        for (job, hold) in on_their_way {
+            own.land(job, hold, &mut free);
+        }
+        for promise in promises {
+            own.keep(promise, &mut free);
+        }
         own.price_moves(rules.moves, prices);
         own
     }
