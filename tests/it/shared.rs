@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hsched::model::{Seconds, Time};
 use hsched::policy::{
     Budget, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy, Problem,
-    Replanning, Sharing, Slot, Stage, Waits, find, find_over_time, names, names_over_time, verify,
+    Replanning, Sharing, Slot, Stage, TypeLimit, Waits, find, find_over_time, names, names_over_time, verify,
 };
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use proptest::prelude::*;
@@ -211,7 +211,8 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
 /// A problem in which some jobs run, some of which may not be touched.
 fn in_mid_run() -> impl Strategy<Value = Problem> {
     let flags = proptest::collection::vec((any::<bool>(), 0_u8..4, any::<bool>(), 0_u32..200), 5);
-    (problems::any_problem(8, 5, false), flags).prop_map(|(mut problem, flags)| {
+    let limit = proptest::option::of(0_u32..4);
+    (problems::any_problem(8, 5, false), flags, limit).prop_map(|(mut problem, flags, limit)| {
         let mut free = problem.unclaimed();
         for (job, (runs, saves, movable, restart)) in (0..problem.jobs.len()).zip(flags) {
             problem.jobs[job].standing.restart_cost = Seconds(f64::from(restart));
@@ -221,14 +222,23 @@ fn in_mid_run() -> impl Strategy<Value = Problem> {
             });
             let needs = problem.jobs[job].needs;
             let legal = |slot: &Slot| Placement::new(&problem, job, &[*slot], Sharing::Balanced).is_some();
-            let own =
-                runs.then(|| slots.into_iter().find(|slot| legal(slot) && free.take(needs, [*slot].iter())));
+            let own = (runs && problem.jobs[job].min_gpus == 1)
+                .then(|| slots.into_iter().find(|slot| legal(slot) && free.take(needs, [*slot].iter())));
             if let Some(slot) = own.flatten() {
                 run(&mut problem, job, &[slot]);
                 if let Stage::Running { movable: own, .. } = &mut problem.jobs[job].standing.holds[0].stage {
                     *own = movable;
                 }
             }
+        }
+        if let Some(more) = limit {
+            let holds = problem.jobs.iter().flat_map(|job| &job.standing.holds);
+            let held: u32 = holds
+                .flat_map(|hold| &hold.slots)
+                .filter(|slot| slot.gpu_type == 0)
+                .map(|slot| slot.count)
+                .sum();
+            problem.limits = vec![TypeLimit { gpu_types: vec![0], most: held + more }];
         }
         problem
     })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::policy::shared::shown::Shown;
-use crate::policy::{Decision, Hold, Placement, Sharing, Slot, Stage};
+use crate::policy::{Decision, Hold, Placement, Problem, Sharing, Slot, Stage};
 
 /// Two epochs that differ by less than this part of them are equally long.
 const SAME: f64 = 0.01;
@@ -16,6 +16,47 @@ pub(super) struct Wish {
     pub why: String,
     /// Whether the job waits until they are free.
     pub later: bool,
+}
+
+/// What the limits of GPU types leave.
+pub(super) struct Limits<'a> {
+    problem: &'a Problem,
+    left: Vec<i64>,
+}
+
+impl<'a> Limits<'a> {
+    /// Returns what is left beside all that jobs have or wait for.
+    pub(super) fn of(problem: &'a Problem) -> Self {
+        let left = problem.limits.iter().map(|limit| i64::from(limit.most)).collect();
+        let mut own = Self { problem, left };
+        own.count(problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots), -1);
+        own
+    }
+
+    /// Returns whether so many more may be held.
+    pub(super) fn allow(&self, slots: &[Slot]) -> bool {
+        let mut after = Self { problem: self.problem, left: self.left.clone() };
+        after.count(slots.iter(), -1);
+        self.left.iter().zip(&after.left).all(|(before, after)| *after >= 0 || after == before)
+    }
+
+    fn take(&mut self, slots: &[Slot]) {
+        self.count(slots.iter(), -1);
+    }
+
+    fn give_back<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) {
+        self.count(slots, 1);
+    }
+
+    fn count<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>, sign: i64) {
+        for slot in slots {
+            for (limit, left) in self.problem.limits.iter().zip(&mut self.left) {
+                if limit.gpu_types.contains(&slot.gpu_type) {
+                    *left += sign * i64::from(slot.count);
+                }
+            }
+        }
+    }
 }
 
 impl Shown<'_> {
@@ -51,6 +92,7 @@ impl Shown<'_> {
     /// The first that moves and finds no room.
     fn fit(&self, wishes: &mut Vec<Wish>) -> Result<(), usize> {
         let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
+        let mut limits = Limits::of(&self.problem);
         for wish in self.kept().iter().filter(|wish| !wish.later) {
             now.take(self.real.jobs[wish.job].needs, wish.placement.slots.iter());
         }
@@ -59,11 +101,16 @@ impl Shown<'_> {
             let held = || model.standing.holds.iter().flat_map(|hold| &hold.slots);
             then.give_back(model.needs, held());
             now.give_back(model.needs, held());
+            limits.give_back(held());
         }
         let mut fitting = Vec::new();
         for (place, wish) in wishes.iter_mut().enumerate() {
             let needs = self.real.jobs[wish.job].needs;
-            let fits_then = then.take(needs, wish.placement.slots.iter());
+            let slots = &wish.placement.slots;
+            let fits_then = limits.allow(slots) && then.take(needs, slots.iter());
+            if fits_then {
+                limits.take(slots);
+            }
             let fits_now = fits_then && now.take(needs, wish.placement.slots.iter());
             if self.runs(wish.job) && !fits_now {
                 return Err(place);

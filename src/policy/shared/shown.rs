@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Seconds, Time};
 use crate::policy::shared::promise::Promise;
-use crate::policy::shared::safe::Wish;
+use crate::policy::shared::safe::{Limits, Wish};
 use crate::policy::shared::{Price, Rules};
 use crate::policy::{
     Changed, Hold, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Standing, Unclaimed, Waits,
@@ -154,7 +154,11 @@ impl<'a> Shown<'a> {
         }
         let Some(slots) = promise.slots(self.real) else { return };
         let Some(placement) = Placement::new(self.real, job, &slots, Sharing::Balanced) else { return };
-        if !free.take(self.real.jobs[job].needs, slots.iter()) {
+        self.problem.jobs[job].standing.holds.clear();
+        let fits =
+            Limits::of(&self.problem).allow(&slots) && free.take(self.real.jobs[job].needs, slots.iter());
+        if !fits {
+            self.problem.jobs[job].standing.holds.clone_from(&real.holds);
             return;
         }
         let standing = &mut self.problem.jobs[job].standing;
