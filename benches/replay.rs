@@ -75,6 +75,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
             model: job(place, asks, (random.next() * 26.0).floor(), minutes * 60.0),
             arrival: Time(at),
             restart_cost: None,
+            saves: true,
             retries: 0,
             place,
         }

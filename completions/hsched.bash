@@ -836,7 +836,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --round --rounds --restart-cost --lose --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -876,6 +876,10 @@ _hsched() {
                     ;;
                 --lose)
                     COMPREPLY=($(compgen -W "nothing epoch" -- "${cur}"))
+                    return 0
+                    ;;
+                --queue-wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --repack)
@@ -1218,7 +1222,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --policy --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1234,10 +1238,6 @@ _hsched() {
                     ;;
                 --margin)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --policy)
-                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --objective)
@@ -1270,6 +1270,10 @@ _hsched() {
                     ;;
                 --budget)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon" -- "${cur}"))
                     return 0
                     ;;
                 --set)

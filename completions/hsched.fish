@@ -163,12 +163,6 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Tim
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''
 auto\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
-jps\t''
-has\t''
-optimus\t''
-optimus-lb\t''
-exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
@@ -182,6 +176,13 @@ all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l format -d 'Output format: text, or one JSON object per line with time, job, topic and text' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l budget -d 'Stop each search after this time and use the best plan found so far' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''
+horizon\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
@@ -336,6 +337,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'En
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l restart-cost -d 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l lose -d 'What a stopped job loses: nothing, or the epoch under way' -r -f -a "nothing\t''
 epoch\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l queue-wait -d 'Decide as `hsched watch --moves auto` does on a cluster that others use, too: no running job is stopped only to wait, and policies over time do not stop jobs without the key `checkpoint`. Every move waits this long in the queue, such as 0s' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l repack -d 'Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no, where there is room, or also where others make room' -r -f -a "off\t''
 gather\t''
 full\t''"

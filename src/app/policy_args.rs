@@ -16,7 +16,7 @@ use crate::policy::{self, JpsParameters, Objective, OptimalParameters, Parameter
 pub(crate) struct PolicyArgs {
     /// Policy that places the jobs. All but optimal use every GPU that the jobs can use.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
-          value_parser = PolicyName)]
+          value_parser = PolicyName::PLANNED)]
     pub policy: String,
     /// Objective to minimise.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
@@ -39,9 +39,19 @@ pub(crate) struct PolicyArgs {
     use_all: bool,
 }
 
-/// Reads the name of a policy that plans; those that decide over time are refused with the reason.
+/// Reads the name of a policy for one moment, or for [`Self::WATCHED`]; others are refused with the reason.
 #[derive(Clone)]
-struct PolicyName;
+pub(crate) struct PolicyName {
+    names: fn() -> Vec<&'static str>,
+}
+
+impl PolicyName {
+    /// Those that place jobs at one moment.
+    const PLANNED: Self = Self { names: policy::names };
+
+    /// Those that decide again and again on a live cluster.
+    pub(crate) const WATCHED: Self = Self { names: policy::names_watched };
+}
 
 impl TypedValueParser for PolicyName {
     type Value = String;
@@ -52,18 +62,21 @@ impl TypedValueParser for PolicyName {
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<String, clap::Error> {
-        let names = policy::names();
+        let names = (self.names)();
         let simulated = policy::names_over_time();
         let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
         if let Some(name) = over_time {
-            let message = format!("policy {name} decides over time; only hsched simulate runs it\n");
+            let is_watched = policy::names_watched().contains(name);
+            let who =
+                if is_watched { "hsched watch and hsched simulate run" } else { "hsched simulate runs" };
+            let message = format!("policy {name} decides over time; only {who} it\n");
             return Err(command.clone().error(ErrorKind::ValueValidation, message));
         }
         PossibleValuesParser::new(names).parse_ref(command, argument, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(policy::names().into_iter().map(PossibleValue::new)))
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
     }
 }
 
