@@ -1,0 +1,368 @@
+//! The turns of `hsched run`: each when something has happened; and the end, when all jobs save.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::Local;
+use serde_json::json;
+
+use crate::app::context::{Context, Format};
+use crate::app::state::{self, Opened, live_failure};
+use crate::app::timer::Timer;
+use crate::clock::Clock;
+use crate::commands::cli::print;
+use crate::commands::run::Args;
+use crate::commands::run::assumed::Assumed;
+use crate::engine::{
+    self, Beginning, Event, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update,
+    World as _, apply, due, notice,
+};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::{LiveError, on_endings};
+use crate::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
+use crate::model::{GpuType, Job, JobName, Seconds, Time};
+use crate::policy::{Budget, Policy};
+use crate::render::Launcher;
+use crate::store::{Ledger, StateDir};
+use crate::ui::{Board, Story, merged_story, status_table};
+
+/// A `hsched run` at work.
+pub(super) struct Session<'a> {
+    args: &'a Args,
+    context: &'a Context,
+    directory: &'a StateDir,
+    rules: Rules,
+    devices: Devices,
+    threads: Option<u64>,
+    waker: Waker,
+    story: RefCell<Story>,
+    noted: RefCell<BTreeSet<String>>,
+    board: Board,
+}
+
+/// What a session changes.
+struct Hands<'s, 'a> {
+    world: LocalWorld<'s>,
+    state: State,
+    ledger: Ledger<'a>,
+    policy: Box<dyn Policy>,
+    assumed: Assumed,
+}
+
+/// A turn that was taken.
+struct Turned {
+    at: Time,
+    /// Whether something was asked of the world.
+    asked: bool,
+}
+
+/// Why a session waits no more.
+enum Woken {
+    /// Something has happened, or is due.
+    Turn,
+    /// A signal asks it to end.
+    Ending(i32),
+}
+
+/// The program that this process is, whatever has become of its file.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Reports are taken in together that come within this time: epochs may be short, and jobs many.
+const TOGETHER: Duration = Duration::from_millis(500);
+
+/// When a policy is asked again that wanted it at once.
+const SOON: Seconds = Seconds(1.0);
+
+/// What jobs get beyond their grace, before they are killed.
+const MARGIN: Seconds = Seconds(5.0);
+
+const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        args: &'a Args,
+        context: &'a Context,
+        directory: &'a StateDir,
+        (devices, threads): (Devices, Option<u64>),
+    ) -> Result<Self, Failure> {
+        let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
+        let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        let rules = Rules { pinned: true, ..state::rules(context) };
+        let board = Board::new(context.terminal, args.format == Format::Table);
+        let (story, noted) = (RefCell::default(), RefCell::default());
+        Ok(Self { args, context, directory, rules, devices, threads, waker, story, noted, board })
+    }
+
+    /// Runs the state's jobs and those that are given, until all have ended or a signal asks it to end.
+    ///
+    /// # Errors
+    /// When the state cannot be used.
+    pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
+        let Opened { state, ledger, taken, .. } =
+            state::ledger_here(self.context, self.directory, &self.rules, self.args.dry_run)?;
+        let site = crate::live::Site { inside: Some(Launcher::Local), ..state::site(self.context, &[])? };
+        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.threads };
+        let world =
+            LocalWorld::new(&self.context.clock, self.directory, site, self.devices.clone(), &self.waker);
+        let policy = self.args.policy.find()?;
+        let mut hands = Hands { world, state, ledger, policy, assumed: Assumed::default() };
+        taken.iter().for_each(|event| self.hear(Update::Event(event)));
+        let seen = state::catch_up_here(self.context, &mut hands.state, &self.rules)?;
+        seen.events.iter().for_each(|event| self.hear(Update::Event(event)));
+        self.add(&mut hands, jobs, seen.events)?;
+        if self.args.dry_run {
+            return self.preview(&mut hands).map(|()| Exit::Done);
+        }
+        let tell = self.waker.sender();
+        on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
+            .map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        self.go_on(&mut hands)
+    }
+
+    /// Takes turns until the end.
+    fn go_on(&self, hands: &mut Hands<'_, '_>) -> Result<Exit, Failure> {
+        let begun = hands.world.now();
+        loop {
+            let turned = self.turn(hands)?;
+            if hands.state.is_over() {
+                return self.finish(&hands.state, begun);
+            }
+            // What was asked for is there at once.
+            if turned.asked {
+                continue;
+            }
+            let soon = hands.state.decided.is_none().then(|| turned.at.after(SOON));
+            match self.wait(
+                hands,
+                due(&hands.state, &self.rules, turned.at)
+                    .into_iter()
+                    .chain(soon)
+                    .min_by(|a, b| a.0.total_cmp(&b.0)),
+            ) {
+                Woken::Turn => {}
+                Woken::Ending(signal) => return self.close(hands, signal),
+            }
+            let taken =
+                state::take_in_here(self.context, (&mut hands.state, &mut hands.ledger), &self.rules, false)?;
+            taken.iter().for_each(|event| self.hear(Update::Event(event)));
+        }
+    }
+
+    /// Waits until something happens or a moment has come.
+    fn wait(&self, hands: &mut Hands<'_, '_>, due: Option<Time>) -> Woken {
+        let now = hands.world.now();
+        let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
+        let mut woken = self.waker.wait(due.map(until));
+        if !woken.is_empty() && woken.iter().all(|wake| *wake == Wake::Reported) {
+            woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock));
+        }
+        let mut ending = None;
+        for wake in woken {
+            match wake {
+                Wake::Ended(of, status) => hands.world.ended(&of, status),
+                Wake::Signal(signal) => ending = Some(signal),
+                Wake::Reported | Wake::Wished => {}
+            }
+        }
+        ending.map_or(Woken::Turn, Woken::Ending)
+    }
+
+    /// Takes a turn.
+    fn turn(&self, hands: &mut Hands<'_, '_>) -> Result<Turned, Failure> {
+        let mut notes = hands.assumed.fill(&mut hands.state, &self.types());
+        let Hands { world, state, ledger, policy, .. } = hands;
+        state.planned_by = Some(self.args.policy.words());
+        let mut hear = |told: Update<'_>| self.hear(told);
+        let turn = self.planned(policy.as_mut(), |planner| {
+            engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
+        })?;
+        notes.extend(turn.iter().flat_map(Turn::notes).cloned());
+        self.print(&notes, &hands.state);
+        let turn = turn.map_err(|error| live_failure(&error))?;
+        self.directory.looked(turn.seen.at);
+        let asked = turn.step.is_some_and(|step| step.actions.iter().any(engine::Action::is_request));
+        Ok(Turned { at: turn.seen.at, asked })
+    }
+
+    /// Says what the first turn would do.
+    fn preview(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
+        let notes = hands.assumed.fill(&mut hands.state, &self.types());
+        let Hands { world, state, policy, .. } = hands;
+        let turn =
+            self.planned(policy.as_mut(), |planner| engine::look(world, state, (&self.rules, planner)))?;
+        let turn = turn.map_err(|error| live_failure(&error))?;
+        turn.events.iter().for_each(|event| self.hear(Update::Event(event)));
+        let actions = turn.step.iter().flat_map(|step| &step.actions);
+        actions.for_each(|action| self.hear(Update::Action(action)));
+        let notes: Vec<String> = notes.iter().chain(turn.notes()).cloned().collect();
+        self.print(&notes, turn.step.as_ref().map_or(state, |step| &step.state));
+        Ok(())
+    }
+
+    /// Lets the policy plan, within its budget.
+    fn planned<T>(
+        &self,
+        policy: &mut dyn Policy,
+        act: impl FnOnce(&mut Planner<'_>) -> T,
+    ) -> Result<T, Failure> {
+        let timer = Timer::new(&self.context.clock, self.args.budget);
+        let (begin, stop) = (|| timer.begin(), || timer.is_over());
+        let run = state::new_run(self.context)?;
+        Ok(act(&mut Planner {
+            policy,
+            objective: self.args.policy.objective(),
+            seed: self.args.policy.seed(),
+            run: &run,
+            budget: Budget { begin: &begin, stop: &stop },
+            forecasts: Vec::new(),
+        }))
+    }
+
+    /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
+    /// nothing any more.
+    fn close(&self, hands: &mut Hands<'_, '_>, signal: i32) -> Result<Exit, Failure> {
+        let at_work = hands.world.at_work();
+        if at_work > 0 {
+            self.say(&format!("{at_work} running: asked to save and end; Ctrl-C again ends them at once"));
+        }
+        hands.world.close();
+        let deadline = hands.world.now().after(Seconds(self.longest_grace(&hands.state).0 + MARGIN.0));
+        let mut is_killed = false;
+        while hands.world.at_work() > 0 {
+            let due = (!is_killed).then_some(deadline);
+            let again = matches!(self.wait(hands, due), Woken::Ending(_));
+            if !is_killed && (again || hands.world.now() >= deadline) {
+                is_killed = true;
+                hands.world.kill();
+            }
+        }
+        let events = self.catch_up(hands)?;
+        let now = hands.world.now();
+        hands.ledger.keep(now, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
+        self.print(&[], &hands.state);
+        self.board.end();
+        if hands.state.is_over() {
+            return self.finish(&hands.state, now);
+        }
+        self.say("hsched run goes on from here");
+        Ok(if signal == INTERRUPT { Exit::Interrupted } else { Exit::Saved })
+    }
+
+    /// Brings the state up to date with what the world shows; returns what has happened.
+    fn catch_up(&self, hands: &mut Hands<'_, '_>) -> Result<Vec<Event>, Failure> {
+        let seen = hands.world.observe(&hands.state).map_err(|error| live_failure(&error))?;
+        let events = notice(&hands.state, &seen);
+        for event in &events {
+            let learnt = apply(&mut hands.state, seen.at, event, &self.rules);
+            self.hear(Update::Event(event));
+            learnt.iter().for_each(|action| self.hear(Update::Action(action)));
+        }
+        Ok(events)
+    }
+
+    /// Adds the jobs of the job file that are not done, and writes down what has happened by then.
+    fn add(&self, hands: &mut Hands<'_, '_>, jobs: &[Job], mut events: Vec<Event>) -> Result<(), Failure> {
+        let at = hands.world.now();
+        for job in jobs {
+            let before = hands.state.find(&job.name);
+            let is_done = before.is_some_and(|before| {
+                matches!(before.phase, Phase::Ended { outcome: Outcome::Completed, .. })
+                    && !is_more(job, before)
+            });
+            if is_done && !self.args.restart {
+                self.context.note(&format!("{} has completed before; to run it again: --restart", job.name));
+                continue;
+            }
+            let clause = Beginning::of(job, &hands.state, self.args.restart).clause();
+            if !clause.is_empty() {
+                self.context.note(&format!("{}{clause}", job.name));
+            }
+            events.push(Event::Added { job: Box::new(job.clone()), restart: self.args.restart });
+        }
+        for event in events.iter().filter(|event| matches!(event, Event::Added { .. })) {
+            apply(&mut hands.state, at, event, &self.rules);
+        }
+        if !self.args.dry_run && !events.is_empty() {
+            hands.ledger.keep(at, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Says where the jobs stand at the end.
+    fn finish(&self, state: &State, begun: Time) -> Result<Exit, Failure> {
+        self.board.end();
+        if self.args.format == Format::Table {
+            let text = if state.jobs.is_empty() {
+                "no jobs: give a job file, or add some with hsched add JOBS\n".to_owned()
+            } else {
+                status_table(state, state::now(self.context), self.context.terminal)
+            };
+            print(self.context, &text)?;
+        }
+        let failed = |tracked: &Tracked| {
+            let is_failure =
+                matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed);
+            is_failure && !tracked.phase.ended_before(begun)
+        };
+        Ok(if state.jobs.iter().any(failed) { Exit::Failed } else { Exit::Done })
+    }
+
+    fn longest_grace(&self, state: &State) -> Seconds {
+        let open = state.jobs.iter().filter(|tracked| tracked.phase.is_submitted());
+        let grace = open.map(|own| own.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
+        Seconds(grace.fold(0.0, f64::max))
+    }
+
+    fn types(&self) -> Vec<GpuType> {
+        self.devices.gpu_types()
+    }
+
+    fn hear(&self, told: Update<'_>) {
+        self.story.borrow_mut().hear(told);
+    }
+
+    /// Says something about the session itself, with the time.
+    fn say(&self, what: &str) {
+        self.board.aside(|| self.context.terminal.say(&format!("{} {what}", self.date())));
+    }
+
+    fn date(&self) -> String {
+        self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
+    /// Writes the lines of the log, notes that are news, and the table on a terminal.
+    fn print(&self, notes: &[String], state: &State) {
+        for note in notes {
+            if self.noted.borrow_mut().insert(note.clone()) {
+                self.board.aside(|| self.context.note(note));
+            }
+        }
+        let date = self.date();
+        let (now, colour) = (state::now(self.context), self.context.terminal.colour());
+        let lines = self.story.borrow_mut().lines(state);
+        let is_table = self.args.format == Format::Table;
+        for line in if is_table { merged_story(&lines) } else { lines } {
+            let plain = format!("{date} {}", line.plain());
+            if self.board.tell(&plain) {
+                continue;
+            }
+            let text = if is_table {
+                line.paint(plain, colour)
+            } else {
+                let job = line.job.as_ref().map(JobName::as_str);
+                json!({ "at": now.0, "job": job, "topic": line.topic.word(), "text": line.text }).to_string()
+            };
+            // A reader that went away does not keep the jobs from going on.
+            let _ = print(self.context, &format!("{text}\n"));
+        }
+        self.board.show(state, now);
+    }
+}
+
+/// Returns whether a job that completed is to do more now than it did.
+fn is_more(job: &Job, before: &Tracked) -> bool {
+    job.epochs > before.job.epochs
+}
