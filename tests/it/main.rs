@@ -27,6 +27,7 @@ mod cli_inventory;
 mod cli_jobs;
 mod cli_plan;
 mod cli_plan_file;
+mod cli_run;
 mod cli_simulate;
 mod cli_state;
 mod cli_submit;
