@@ -181,7 +181,7 @@ hs_rank_program() {
 
 # Starts srun in the background: bash runs a trap only while it waits.
 hs_start_ranks() {
-  local k nodes per_node cpus variable place
+  local k nodes per_node cpus variable
   # No --gpu-bind: without one every rank sees the GPUs of its node, and "none" unsets CUDA_VISIBLE_DEVICES.
   local -a command=(srun) common=(--kill-on-bad-exit=1 --wait=0 --export=ALL --input=none --mpi=none --mem=0)
   local -a rank=(bash -c '
@@ -201,6 +201,13 @@ hs_start_ranks() {
   fi
   for k in "${!hs_components[@]}"; do
     IFS=' ' read -r nodes per_node cpus <<<"${hs_components[k]}"
+    if [[ $hs_launch == steps ]]; then
+      # One step over all nodes, beside those of other jobs. Slurm would bind each of them to the same cores.
+      hs_write_hostfile
+      command+=("${common[@]}" --overlap --cpu-bind=none "--nodes=${#hs_hosts[@]}" "--cpus-per-task=$cpus")
+      command+=(--distribution=arbitrary "--ntasks=$hs_world_size" "${rank[@]}" "$cpus")
+      break
+    fi
     if ((k > 0)); then command+=(:); fi
     variable=SLURM_CPUS_PER_TASK
     if [[ $hs_launch == het ]]; then
@@ -211,9 +218,7 @@ hs_start_ranks() {
     if [[ $cpus == - ]]; then cpus=${!variable-}; fi
     command+=("${common[@]}" "--nodes=$nodes" ${cpus:+"--cpus-per-task=$cpus"})
     if [[ $hs_launch == hostfile ]]; then
-      hs_hostfile=$(mktemp) || hs_fail "cannot write a temporary file"
-      for place in "${hs_ranks[@]}"; do printf '%s\n' "${hs_hosts[${place%% *}]}"; done >"$hs_hostfile"
-      export SLURM_HOSTFILE=$hs_hostfile
+      hs_write_hostfile
       command+=(--distribution=arbitrary "--ntasks=$hs_world_size")
     else
       command+=(--distribution=block "--ntasks=$((nodes * per_node))" "--ntasks-per-node=$per_node")
@@ -224,6 +229,14 @@ hs_start_ranks() {
   hs_srun=$!
   hs_started=$SECONDS
   if ((hs_stopping)); then hs_forward; fi
+}
+
+# The node of each rank, for srun.
+hs_write_hostfile() {
+  local place
+  hs_hostfile=$(mktemp) || hs_fail "cannot write a temporary file"
+  for place in "${hs_ranks[@]}"; do printf '%s\n' "${hs_hosts[${place%% *}]}"; done >"$hs_hostfile"
+  export SLURM_HOSTFILE=$hs_hostfile
 }
 
 # In parts: the kernel takes at most 128 KiB for one variable.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::local::{Order, guard};
 
@@ -11,13 +12,15 @@ pub(super) struct Args {
     script: PathBuf,
     workdir: PathBuf,
     mark: PathBuf,
+    /// In seconds.
+    farewell: u64,
 }
 
 impl Args {
     /// Starts the script and returns how it ended, once nothing of it is left.
     pub(super) fn guard(&self) -> ExitCode {
-        let Self { script, workdir, mark } = self.clone();
-        match guard(&Order { script, workdir, mark }) {
+        let Self { script, workdir, mark, farewell } = self.clone();
+        match guard(&Order { script, workdir, mark, farewell: Duration::from_secs(farewell) }) {
             Ok(status) => ExitCode::from(status),
             Err(error) => {
                 // Standard error is the job's output.

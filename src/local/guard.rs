@@ -9,7 +9,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -19,6 +20,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, read, setsid};
 
+use crate::clock::{Clock as _, SystemClock};
 use crate::local::processes::Process;
 
 /// What hsched tells a guard, a byte each; the end of its words is the end of hsched.
@@ -33,12 +35,17 @@ pub struct Order {
     pub workdir: PathBuf,
     /// The file that tells who the guard is, for whoever finds its session without an hsched.
     pub mark: PathBuf,
+    /// What its processes get after SIGTERM when they are to end at once: `srun` takes a moment to end its tasks on other
+    /// nodes.
+    pub farewell: Duration,
 }
 
 impl Order {
     /// Returns the words of a command line that say it.
-    pub(super) fn words(&self) -> [OsString; 3] {
-        [&self.script, &self.workdir, &self.mark].map(|path| path.clone().into_os_string())
+    pub(super) fn words(&self) -> [OsString; 4] {
+        let [script, workdir, mark] =
+            [&self.script, &self.workdir, &self.mark].map(|path| path.clone().into_os_string());
+        [script, workdir, mark, self.farewell.as_secs().to_string().into()]
     }
 }
 
@@ -67,17 +74,32 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     if !is_quiet(&stdin)? {
         return Ok(128 + 9);
     }
-    let script =
-        Command::new("bash").arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null()).spawn()?;
+    let script = start(order, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
     let status = attend(script, &signals, &stdin)?;
+    if status.is_none() && !order.farewell.is_zero() {
+        say_farewell(own.pid, &signals, order.farewell);
+    }
     end_all(own.pid, &signals);
-    Ok(status)
+    Ok(status.unwrap_or(128 + 9))
 }
 
-/// Waits for the end of the script, passing on what is said; returns its status.
-fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<u8> {
+/// Starts the script with no signals held back, which it would inherit.
+fn start(order: &Order, heard: &SigSet) -> io::Result<Child> {
+    heard.thread_unblock()?;
+    let script =
+        Command::new("bash").arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null()).spawn();
+    heard.thread_block()?;
+    script
+}
+
+/// Waits for the end of the script, passing on what is said; returns its status, or nothing where it is to end at once.
+fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Option<u8>> {
     loop {
+        // Before the wait: nobody was told of an end that came while no signal was held back.
+        if let Some(status) = reap(script) {
+            return Ok(Some(status));
+        }
         let mut waiting =
             [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
         match poll(&mut waiting, PollTimeout::NONE) {
@@ -87,17 +109,14 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<u8> 
         let said = waiting[1].revents().is_some_and(|events| !events.is_empty());
         while let Ok(Some(signal)) = signals.read_signal() {
             if signal.ssi_signo.cast_signed() != Signal::SIGCHLD as i32 {
-                return Ok(128 + 9);
+                return Ok(None);
             }
-        }
-        if let Some(status) = reap(script) {
-            return Ok(status);
         }
         let mut words = [0; 16];
         if said {
             match read(stdin, &mut words) {
-                Ok(0) => return Ok(128 + 9),
-                Ok(count) if words[..count].contains(&KILL) => return Ok(128 + 9),
+                Ok(0) => return Ok(None),
+                Ok(count) if words[..count].contains(&KILL) => return Ok(None),
                 // It has not been waited for, so its number is its own.
                 Ok(_) => drop(kill(script, Signal::SIGUSR1)),
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
@@ -122,20 +141,35 @@ fn reap(script: Pid) -> Option<u8> {
     }
 }
 
+/// Asks all that descends from this process to end, and waits until it has, for so long at most.
+fn say_farewell(own: i32, signals: &SignalFd, most: Duration) {
+    let clock = SystemClock::default();
+    for process in Process::descendants(own) {
+        process.signal(Signal::SIGTERM);
+    }
+    while clock.elapsed() < most && !Process::descendants(own).is_empty() {
+        rest(signals);
+    }
+}
+
 /// Kills all that descends from this process, until nothing is left.
 fn end_all(own: i32, signals: &SignalFd) {
     loop {
         let left = Process::descendants(own);
-        left.iter().for_each(|process| process.kill());
-        while signals.read_signal().is_ok_and(|signal| signal.is_some()) {}
-        while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|status| status != WaitStatus::StillAlive) {
-        }
+        left.iter().for_each(|process| process.signal(Signal::SIGKILL));
         if left.is_empty() {
             return;
         }
-        let mut waiting = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut waiting, PAUSE_MS);
+        rest(signals);
     }
+}
+
+/// Waits for ends, a moment at most, and takes them in.
+fn rest(signals: &SignalFd) {
+    let mut waiting = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut waiting, PAUSE_MS);
+    while signals.read_signal().is_ok_and(|signal| signal.is_some()) {}
+    while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|status| status != WaitStatus::StillAlive) {}
 }
 
 /// Returns whether hsched has said nothing yet, and is there.

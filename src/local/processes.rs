@@ -70,9 +70,9 @@ impl Process {
         }
     }
 
-    pub(super) fn kill(self) {
+    pub(super) fn signal(self, signal: Signal) {
         // One that has ended meanwhile is as wanted.
-        let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+        let _ = kill(Pid::from_raw(self.pid), signal);
     }
 
     /// Returns the line that tells this process from every other one.
@@ -103,7 +103,7 @@ pub(super) fn end_leftovers(mark: &Path) {
         if own.is_empty() {
             return;
         }
-        own.iter().for_each(|own| own.kill());
+        own.iter().for_each(|own| own.signal(Signal::SIGKILL));
         thread::sleep(PAUSE);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::engine::{
@@ -16,6 +17,7 @@ use crate::local::processes::end_leftovers;
 use crate::local::running::{Running, Surroundings};
 use crate::local::wake::Waker;
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
+use crate::render::Launcher;
 use crate::store::{StateDir, report_folder, reports, run_folder};
 
 /// What a local world needs to know beside its devices.
@@ -27,6 +29,9 @@ pub struct LocalSite {
     /// Threads that a rank may use where its job does not say; `None` leaves it to the program.
     pub threads: Option<u64>,
 }
+
+/// How long `srun` may take to end its tasks.
+const FAREWELL: Duration = Duration::from_secs(20);
 
 /// The devices at hand and what runs on them.
 pub struct LocalWorld<'a> {
@@ -136,7 +141,8 @@ impl<'a> LocalWorld<'a> {
             return Err(Answer::Refused { message: message.clone() });
         }
         let output = script.workdir.join(format!("{}.out", of.name()));
-        let order = Order { script: path, workdir: script.workdir.clone(), mark: self.mark(&of) };
+        let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
+        let order = Order { script: path, workdir: script.workdir.clone(), mark: self.mark(&of), farewell };
         let failed = |message: String| Answer::Unreachable { message };
         let folder = self.directory.make_report_folder(&of.run, &of.name());
         let folder = folder.map_err(|error| failed(error.in_one_line()))?;

@@ -305,9 +305,8 @@ fn nothing_is_lost_or_left_behind_when_hsched_is_killed_200_times() {
 #[test]
 fn a_rank_that_is_killed_ends_the_others_and_uses_a_retry() {
     let once = "if ((RANK == 1)) && [[ ! -e died ]]; then touch died; kill -9 $$; fi; exec bash train.sh";
-    let bench = Bench::new(&[
-        job("a", 3, "min_gpus: 2, retries: 1").replace("[bash, train.sh]", &format!("{once:?}"))
-    ]);
+    let bench = Bench::new(&[job("a", 3, "min_gpus: 2, retries: 1, env: {PACE: 0.5}")
+        .replace("[bash, train.sh]", &format!("{once:?}"))]);
     let ran = bench.run("run jobs.yaml --devices cpu:2 --set retry_delay=1s").exits(0);
     assert!(ran.stdout.contains("failed with exit status 137"), "{}", ran.stdout);
     bench.did_each_epoch_once("a", 3);

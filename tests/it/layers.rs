@@ -28,7 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("probe", &["model"]),
     ("store", &["model", "policy", "throughput", "engine", "formats", "plan_file"]),
     ("live", &["model", "policy", "throughput", "engine", "plan_file", "render", "slurm", "store", "clock"]),
-    ("local", &["model", "engine", "live", "probe", "store", "clock"]),
+    ("local", &["model", "engine", "live", "probe", "render", "store", "clock"]),
     ("settings", &["model", "formats"]),
     ("manual", &["exit", "formats", "settings"]),
     ("ui", &["model", "catalogue", "throughput", "policy", "engine", "replay", "error"]),

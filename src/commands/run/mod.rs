@@ -1,6 +1,7 @@
 //! `hsched run`: the engine on this machine's GPUs, or on those of the allocation that it runs in.
 
 mod assumed;
+mod ground;
 mod turns;
 
 use std::path::PathBuf;
@@ -16,13 +17,13 @@ use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::app::submission::settled;
 use crate::commands::cli::Subcommand;
+use crate::commands::run::ground::Ground;
 use crate::commands::run::turns::Session;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::local::Devices;
 use crate::model::{GpuType, Job};
-use crate::probe;
 use crate::settings::Flag;
 
 /// Run jobs on the GPUs of this machine, without Slurm
@@ -83,30 +84,11 @@ impl Subcommand for Args {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
-        let (devices, threads) = self.devices(context)?;
+        let ground = Ground::find(context, self.devices.as_deref())?;
         let directory = state::open(context)?;
         // All that this process starts ends with it.
         directory.keep_lock();
-        Session::new(self, context, &directory, (devices, threads))?.run(&jobs)
-    }
-}
-
-impl Args {
-    /// Returns the devices to run on, and how many threads a rank may use where its job does not say.
-    fn devices(&self, context: &Context) -> Result<(Devices, Option<u64>), Failure> {
-        let facts = probe::look();
-        let devices = match &self.devices {
-            Some(counts) => Devices::imagined(counts, &facts),
-            None => Devices::found(&facts),
-        };
-        if devices.count() == 0 {
-            facts.notes.iter().for_each(|note| context.note(note));
-            return Err(Failure::new(Exit::Failed, "this machine has no GPU that hsched can find").hint(
-                "to run on its CPUs: --devices cpu:4, with as many as there shall be ranks at a time",
-            ));
-        }
-        let threads = (facts.cpus / devices.count() as u64).max(1);
-        Ok((devices, (facts.cpus > 0).then_some(threads)))
+        Session::new(self, context, &directory, ground)?.run(&jobs)
     }
 }
 

@@ -15,17 +15,17 @@ use crate::clock::Clock;
 use crate::commands::cli::print;
 use crate::commands::run::Args;
 use crate::commands::run::assumed::Assumed;
+use crate::commands::run::ground::Ground;
 use crate::engine::{
     self, Beginning, Event, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update,
     World as _, apply, due, notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::{LiveError, on_endings};
-use crate::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
+use crate::live::{LiveError, Site, on_endings};
+use crate::local::{LocalSite, LocalWorld, Wake, Waker};
 use crate::model::{GpuType, Job, JobName, Seconds, Time};
 use crate::policy::{Budget, Policy};
-use crate::render::Launcher;
 use crate::store::{Ledger, StateDir};
 use crate::ui::{Board, Story, merged_story, status_table};
 
@@ -35,8 +35,7 @@ pub(super) struct Session<'a> {
     context: &'a Context,
     directory: &'a StateDir,
     rules: Rules,
-    devices: Devices,
-    threads: Option<u64>,
+    ground: Ground,
     waker: Waker,
     story: RefCell<Story>,
     noted: RefCell<BTreeSet<String>>,
@@ -76,6 +75,12 @@ const TOGETHER: Duration = Duration::from_millis(500);
 /// When a policy is asked again that wanted it at once.
 const SOON: Seconds = Seconds(1.0);
 
+/// How often reports are looked for that other machines write.
+const REPORTS: Seconds = Seconds(5.0);
+
+/// How long before the end of the allocation all is over: Slurm's clock has no seconds, and the next one must be asked for.
+const BEFORE_END: Seconds = Seconds(30.0);
+
 /// What jobs get beyond their grace, before they are killed.
 const MARGIN: Seconds = Seconds(5.0);
 
@@ -86,14 +91,16 @@ impl<'a> Session<'a> {
         args: &'a Args,
         context: &'a Context,
         directory: &'a StateDir,
-        (devices, threads): (Devices, Option<u64>),
+        ground: Ground,
     ) -> Result<Self, Failure> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let rules = Rules { pinned: true, ..state::rules(context) };
+        let mut rules = Rules { pinned: true, ..state::rules(context) };
+        let fair = ground.fair_cpus().unwrap_or(u32::MAX);
+        rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let board = Board::new(context.terminal, args.format == Format::Table);
         let (story, noted) = (RefCell::default(), RefCell::default());
-        Ok(Self { args, context, directory, rules, devices, threads, waker, story, noted, board })
+        Ok(Self { args, context, directory, rules, ground, waker, story, noted, board })
     }
 
     /// Runs the state's jobs and those that are given, until all have ended or a signal asks it to end.
@@ -103,10 +110,12 @@ impl<'a> Session<'a> {
     pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
         let Opened { state, ledger, taken, .. } =
             state::ledger_here(self.context, self.directory, &self.rules, self.args.dry_run)?;
-        let site = crate::live::Site { inside: Some(Launcher::Local), ..state::site(self.context, &[])? };
-        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.threads };
-        let world =
-            LocalWorld::new(&self.context.clock, self.directory, site, self.devices.clone(), &self.waker);
+        let inside = Some(self.ground.launcher);
+        let defaults = self.rules.defaults.clone();
+        let site = Site { inside, defaults, ..state::site(self.context, &[])? };
+        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.ground.threads };
+        let devices = self.ground.devices.clone();
+        let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
         let policy = self.args.policy.find()?;
         let mut hands = Hands { world, state, ledger, policy, assumed: Assumed::default() };
         taken.iter().for_each(|event| self.hear(Update::Event(event)));
@@ -134,21 +143,33 @@ impl<'a> Session<'a> {
             if turned.asked {
                 continue;
             }
-            let soon = hands.state.decided.is_none().then(|| turned.at.after(SOON));
-            match self.wait(
-                hands,
-                due(&hands.state, &self.rules, turned.at)
-                    .into_iter()
-                    .chain(soon)
-                    .min_by(|a, b| a.0.total_cmp(&b.0)),
-            ) {
-                Woken::Turn => {}
-                Woken::Ending(signal) => return self.close(hands, signal),
+            let last = self.last_moment(&hands.state);
+            let due = earliest([self.due(&hands.state, turned.at), last]);
+            let ending = match self.wait(hands, due) {
+                Woken::Ending(signal) => Some(signal),
+                Woken::Turn => last.filter(|last| hands.world.now() >= *last).map(|_| 0),
+            };
+            if let Some(signal) = ending {
+                return self.close(hands, signal);
             }
             let taken =
                 state::take_in_here(self.context, (&mut hands.state, &mut hands.ledger), &self.rules, false)?;
             taken.iter().for_each(|event| self.hear(Update::Event(event)));
         }
+    }
+
+    /// Returns when the next turn is due without news; the last one was at `at`.
+    fn due(&self, state: &State, at: Time) -> Option<Time> {
+        let soon = state.decided.is_none().then(|| at.after(SOON));
+        let is_reporting = self.ground.is_spread && state.jobs.iter().any(|own| own.phase.is_submitted());
+        let reports = is_reporting.then(|| at.after(REPORTS));
+        earliest([due(state, &self.rules, at), soon, reports])
+    }
+
+    /// Returns when all jobs must be asked to save, for the allocation to end after they have.
+    fn last_moment(&self, state: &State) -> Option<Time> {
+        let end = self.ground.end?;
+        Some(Time(end.0 - self.longest_grace(state).0 - MARGIN.0 - BEFORE_END.0))
     }
 
     /// Waits until something happens or a moment has come.
@@ -222,11 +243,13 @@ impl<'a> Session<'a> {
     }
 
     /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
-    /// nothing any more.
+    /// nothing any more. `signal` is 0 where no signal asked for it.
     fn close(&self, hands: &mut Hands<'_, '_>, signal: i32) -> Result<Exit, Failure> {
         let at_work = hands.world.at_work();
         if at_work > 0 {
-            self.say(&format!("{at_work} running: asked to save and end; Ctrl-C again ends them at once"));
+            let again = if signal == INTERRUPT { "; Ctrl-C again ends them at once" } else { "" };
+            let why = if signal == 0 { "the allocation is about to end; " } else { "" };
+            self.say(&format!("{why}{at_work} running: asked to save and end{again}"));
         }
         hands.world.close();
         let deadline = hands.world.now().after(Seconds(self.longest_grace(&hands.state).0 + MARGIN.0));
@@ -317,7 +340,7 @@ impl<'a> Session<'a> {
     }
 
     fn types(&self) -> Vec<GpuType> {
-        self.devices.gpu_types()
+        self.ground.devices.gpu_types()
     }
 
     fn hear(&self, told: Update<'_>) {
@@ -360,6 +383,10 @@ impl<'a> Session<'a> {
         }
         self.board.show(state, now);
     }
+}
+
+fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {
+    moments.into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// Returns whether a job that completed is to do more now than it did.
