@@ -23,6 +23,7 @@ mod run;
 mod simulate;
 mod status;
 mod submit;
+mod together;
 mod trace;
 mod watch;
 mod write_docs;

@@ -215,6 +215,14 @@ impl StateDir {
         Ok(folder)
     }
 
+    /// Writes a script of this directory, as a whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_script(&self, path: &Path, text: &str) -> Result<(), StateError> {
+        replace(path, text, None)
+    }
+
     /// Removes a run of which nothing was submitted: it must not look like one.
     pub fn remove_run(&self, id: &str) {
         // Who cannot write may be unable to remove as well; the error that brought us here says more.

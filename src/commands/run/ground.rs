@@ -19,8 +19,8 @@ pub(super) struct Ground {
     pub threads: Option<u64>,
     /// When the allocation ends.
     pub end: Option<Time>,
-    /// Whether ranks report from other machines: of files that those change the system tells nothing.
-    pub is_spread: bool,
+    /// Whether other machines write reports and wishes: of files that those change the system tells nothing.
+    pub is_remote: bool,
 }
 
 impl Ground {
@@ -48,7 +48,7 @@ impl Ground {
             ));
         }
         let threads = (facts.cpus > 0).then(|| (facts.cpus / devices.count() as u64).max(1));
-        Ok(Self { devices, launcher: Launcher::Local, threads, end: None, is_spread: false })
+        Ok(Self { devices, launcher: Launcher::Local, threads, end: None, is_remote: false })
     }
 
     fn allocation(context: &Context, job: JobId) -> Result<Self, Failure> {
@@ -60,13 +60,12 @@ impl Ground {
             return Err(Failure::new(Exit::Failed, message)
                 .hint("ask Slurm for some with --gres, or imagine devices with --devices cpu:4"));
         }
-        let is_spread = allocation.nodes.len() > 1;
         Ok(Self {
             devices,
             launcher: Launcher::Steps,
             threads: None,
             end: allocation.end.map(Time),
-            is_spread,
+            is_remote: true,
         })
     }
 

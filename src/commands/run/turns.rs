@@ -75,8 +75,8 @@ const TOGETHER: Duration = Duration::from_millis(500);
 /// When a policy is asked again that wanted it at once.
 const SOON: Seconds = Seconds(1.0);
 
-/// How often reports are looked for that other machines write.
-const REPORTS: Seconds = Seconds(5.0);
+/// How often is looked for what other machines write.
+const LOOK: Seconds = Seconds(5.0);
 
 /// How long before the end of the allocation all is over: Slurm's clock has no seconds, and the next one must be asked for.
 const BEFORE_END: Seconds = Seconds(30.0);
@@ -134,6 +134,11 @@ impl<'a> Session<'a> {
     /// Takes turns until the end.
     fn go_on(&self, hands: &mut Hands<'_, '_>) -> Result<Exit, Failure> {
         let begun = hands.world.now();
+        if self.last_moment(&hands.state).is_some_and(|last| last <= begun) {
+            let message = "the allocation ends before a job that is started now could save";
+            return Err(Failure::new(Exit::Failed, message)
+                .hint("ask Slurm for more time, or give the jobs a shorter checkpoint.grace"));
+        }
         loop {
             let turned = self.turn(hands)?;
             if hands.state.is_over() {
@@ -161,9 +166,8 @@ impl<'a> Session<'a> {
     /// Returns when the next turn is due without news; the last one was at `at`.
     fn due(&self, state: &State, at: Time) -> Option<Time> {
         let soon = state.decided.is_none().then(|| at.after(SOON));
-        let is_reporting = self.ground.is_spread && state.jobs.iter().any(|own| own.phase.is_submitted());
-        let reports = is_reporting.then(|| at.after(REPORTS));
-        earliest([due(state, &self.rules, at), soon, reports])
+        let look = self.ground.is_remote.then(|| at.after(LOOK));
+        earliest([due(state, &self.rules, at), soon, look])
     }
 
     /// Returns when all jobs must be asked to save, for the allocation to end after they have.
@@ -334,7 +338,7 @@ impl<'a> Session<'a> {
     }
 
     fn longest_grace(&self, state: &State) -> Seconds {
-        let open = state.jobs.iter().filter(|tracked| tracked.phase.is_submitted());
+        let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let grace = open.map(|own| own.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
         Seconds(grace.fold(0.0, f64::max))
     }
