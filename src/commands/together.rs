@@ -48,7 +48,7 @@ type Counts = Vec<(GpuType, u32)>;
 const NAME: &str = "hsched-run";
 
 /// How long before its end Slurm tells the script, beyond what the jobs need to save. hsched knows the end, too.
-const NOTICE_S: f64 = 60.0;
+const NOTICE_S: f64 = 25.0;
 
 /// What is submitted.
 struct Submission<'a> {

@@ -14,7 +14,7 @@ use crate::sandbox::{Ran, Sandbox};
 
 /// A training that saves after each epoch, before it reports it, and reports an epoch that it had no time to report.
 /// Two of them at a time fail. `PACE` is the time of an epoch in seconds; `DEAF` does not hear that it is to stop.
-const TRAIN: &str = r#"
+pub const TRAIN: &str = r#"
 stop=0
 if [[ -z ${DEAF-} ]]; then trap 'stop=1' USR1; else trap '' USR1; fi
 saved=$HSCHED_CHECKPOINT_DIR/epochs

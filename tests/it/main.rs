@@ -70,6 +70,7 @@ mod real_main_job;
 mod real_probe;
 mod real_ranks;
 mod real_records;
+mod real_run;
 mod real_setup;
 mod real_stop;
 mod real_watch;
