@@ -4,7 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::app::context::Context;
+use crate::commands::cli::Subcommand;
+use crate::error::Failure;
+use crate::exit::Exit;
 use crate::local::{Order, guard};
+use crate::ui::{Terminal, TerminalKind};
 
 /// Watch over the processes of a job (for `hsched run` alone)
 #[derive(Clone, Debug, clap::Args)]
@@ -16,6 +21,13 @@ pub(super) struct Args {
     farewell: u64,
 }
 
+impl Subcommand for Args {
+    /// It comes before settings are read, by [`Args::guard`].
+    fn run(&self, _: &Context) -> Result<Exit, Failure> {
+        Err(Failure::new(Exit::Internal, "a guard has no settings"))
+    }
+}
+
 impl Args {
     /// Starts the script and returns how it ended, once nothing of it is left.
     pub(super) fn guard(&self) -> ExitCode {
@@ -24,7 +36,7 @@ impl Args {
             Ok(status) => ExitCode::from(status),
             Err(error) => {
                 // Standard error is the job's output.
-                crate::ui::Terminal::new(Some(false), crate::ui::TerminalKind::default())
+                Terminal::new(Some(false), TerminalKind::default())
                     .say(&format!("hsched: error: cannot start the job's script: {error}"));
                 ExitCode::FAILURE
             }

@@ -189,15 +189,12 @@ impl Devices {
 fn stock(devices: &[Device]) -> Vec<GpuStock> {
     let mut stocks: Vec<GpuStock> = Vec::new();
     for device in devices {
-        match stocks.iter_mut().find(|stock| stock.gpu_type == device.gpu_type) {
-            Some(stock) => {
-                stock.total += 1;
-                stock.memory = stock.memory.zip(device.memory).map(|(one, other)| one.min(other));
-            }
-            None => {
-                let Device { gpu_type, memory, .. } = device.clone();
-                stocks.push(GpuStock { gpu_type, total: 1, used: 0, memory });
-            }
+        if let Some(stock) = stocks.iter_mut().find(|stock| stock.gpu_type == device.gpu_type) {
+            stock.total += 1;
+            stock.memory = stock.memory.zip(device.memory).map(|(one, other)| one.min(other));
+        } else {
+            let Device { gpu_type, memory, .. } = device.clone();
+            stocks.push(GpuStock { gpu_type, total: 1, used: 0, memory });
         }
     }
     stocks

@@ -156,7 +156,9 @@ fn say_farewell(own: i32, signals: &SignalFd, most: Duration) {
 fn end_all(own: i32, signals: &SignalFd) {
     loop {
         let left = Process::descendants(own);
-        left.iter().for_each(|process| process.signal(Signal::SIGKILL));
+        for process in &left {
+            process.signal(Signal::SIGKILL);
+        }
         if left.is_empty() {
             return;
         }

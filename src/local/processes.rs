@@ -103,7 +103,9 @@ pub(super) fn end_leftovers(mark: &Path) {
         if own.is_empty() {
             return;
         }
-        own.iter().for_each(|own| own.signal(Signal::SIGKILL));
+        for process in own {
+            process.signal(Signal::SIGKILL);
+        }
         thread::sleep(PAUSE);
     }
 }

@@ -117,7 +117,7 @@ fn board_table(state: &State, now: Time, width: usize) -> String {
 
 /// Returns a bar for a part of a whole.
 fn bar(done: u64, all: u64) -> String {
-    let full = if all == 0 { BAR } else { done.min(all) * BAR / all };
+    let full = (done.min(all) * BAR).checked_div(all).unwrap_or(BAR);
     let characters = |count: u64, one: &str| one.repeat(usize::try_from(count).unwrap_or(0));
     format!("{}{}", characters(full, "█"), characters(BAR - full, "░"))
 }

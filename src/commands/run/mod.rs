@@ -2,6 +2,7 @@
 
 mod assumed;
 mod ground;
+mod telling;
 mod turns;
 
 use std::path::PathBuf;

@@ -1,21 +1,15 @@
 //! The turns of `hsched run`: each when something has happened; and the end, when all jobs save.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::Local;
-use serde_json::json;
-
-use crate::app::context::{Context, Format};
+use crate::app::context::Context;
 use crate::app::state::{self, Opened, live_failure};
 use crate::app::timer::Timer;
-use crate::clock::Clock;
-use crate::commands::cli::print;
 use crate::commands::run::Args;
 use crate::commands::run::assumed::Assumed;
 use crate::commands::run::ground::Ground;
+use crate::commands::run::telling::Telling;
 use crate::engine::{
     self, Beginning, Event, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update,
     World as _, apply, due, notice,
@@ -24,10 +18,9 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, on_endings};
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
-use crate::model::{GpuType, Job, JobName, Seconds, Time};
+use crate::model::{GpuType, Job, Seconds, Time};
 use crate::policy::{Budget, Policy};
 use crate::store::{Ledger, StateDir};
-use crate::ui::{Board, Story, merged_story, status_table};
 
 /// A `hsched run` at work.
 pub(super) struct Session<'a> {
@@ -37,9 +30,7 @@ pub(super) struct Session<'a> {
     rules: Rules,
     ground: Ground,
     waker: Waker,
-    story: RefCell<Story>,
-    noted: RefCell<BTreeSet<String>>,
-    board: Board,
+    telling: Telling<'a>,
 }
 
 /// What a session changes.
@@ -98,9 +89,8 @@ impl<'a> Session<'a> {
         let mut rules = Rules { pinned: true, ..state::rules(context) };
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
-        let board = Board::new(context.terminal, args.format == Format::Table);
-        let (story, noted) = (RefCell::default(), RefCell::default());
-        Ok(Self { args, context, directory, rules, ground, waker, story, noted, board })
+        let telling = Telling::new(context, args.format);
+        Ok(Self { args, context, directory, rules, ground, waker, telling })
     }
 
     /// Runs the state's jobs and those that are given, until all have ended or a signal asks it to end.
@@ -112,15 +102,15 @@ impl<'a> Session<'a> {
             state::ledger_here(self.context, self.directory, &self.rules, self.args.dry_run)?;
         let inside = Some(self.ground.launcher);
         let defaults = self.rules.defaults.clone();
-        let site = Site { inside, defaults, ..state::site(self.context, &[])? };
+        let site = Site { defaults, inside, ..state::site(self.context, &[])? };
         let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.ground.threads };
         let devices = self.ground.devices.clone();
         let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
         let policy = self.args.policy.find()?;
         let mut hands = Hands { world, state, ledger, policy, assumed: Assumed::default() };
-        taken.iter().for_each(|event| self.hear(Update::Event(event)));
+        self.telling.hear_all(&taken);
         let seen = state::catch_up_here(self.context, &mut hands.state, &self.rules)?;
-        seen.events.iter().for_each(|event| self.hear(Update::Event(event)));
+        self.telling.hear_all(&seen.events);
         self.add(&mut hands, jobs, seen.events)?;
         if self.args.dry_run {
             return self.preview(&mut hands).map(|()| Exit::Done);
@@ -142,7 +132,7 @@ impl<'a> Session<'a> {
         loop {
             let turned = self.turn(hands)?;
             if hands.state.is_over() {
-                return self.finish(&hands.state, begun);
+                return self.telling.finish(&hands.state, begun);
             }
             // What was asked for is there at once.
             if turned.asked {
@@ -159,7 +149,7 @@ impl<'a> Session<'a> {
             }
             let taken =
                 state::take_in_here(self.context, (&mut hands.state, &mut hands.ledger), &self.rules, false)?;
-            taken.iter().for_each(|event| self.hear(Update::Event(event)));
+            self.telling.hear_all(&taken);
         }
     }
 
@@ -200,12 +190,12 @@ impl<'a> Session<'a> {
         let mut notes = hands.assumed.fill(&mut hands.state, &self.types());
         let Hands { world, state, ledger, policy, .. } = hands;
         state.planned_by = Some(self.args.policy.words());
-        let mut hear = |told: Update<'_>| self.hear(told);
+        let mut hear = |told: Update<'_>| self.telling.hear(told);
         let turn = self.planned(policy.as_mut(), |planner| {
             engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
         })?;
         notes.extend(turn.iter().flat_map(Turn::notes).cloned());
-        self.print(&notes, &hands.state);
+        self.telling.print(&notes, &hands.state);
         let turn = turn.map_err(|error| live_failure(&error))?;
         self.directory.looked(turn.seen.at);
         let asked = turn.step.is_some_and(|step| step.actions.iter().any(engine::Action::is_request));
@@ -219,11 +209,11 @@ impl<'a> Session<'a> {
         let turn =
             self.planned(policy.as_mut(), |planner| engine::look(world, state, (&self.rules, planner)))?;
         let turn = turn.map_err(|error| live_failure(&error))?;
-        turn.events.iter().for_each(|event| self.hear(Update::Event(event)));
+        self.telling.hear_all(&turn.events);
         let actions = turn.step.iter().flat_map(|step| &step.actions);
-        actions.for_each(|action| self.hear(Update::Action(action)));
+        actions.for_each(|action| self.telling.hear(Update::Action(action)));
         let notes: Vec<String> = notes.iter().chain(turn.notes()).cloned().collect();
-        self.print(&notes, turn.step.as_ref().map_or(state, |step| &step.state));
+        self.telling.print(&notes, turn.step.as_ref().map_or(state, |step| &step.state));
         Ok(())
     }
 
@@ -253,7 +243,7 @@ impl<'a> Session<'a> {
         if at_work > 0 {
             let again = if signal == INTERRUPT { "; Ctrl-C again ends them at once" } else { "" };
             let why = if signal == 0 { "the allocation is about to end; " } else { "" };
-            self.say(&format!("{why}{at_work} running: asked to save and end{again}"));
+            self.telling.say(&format!("{why}{at_work} running: asked to save and end{again}"));
         }
         hands.world.close();
         let deadline = hands.world.now().after(Seconds(self.longest_grace(&hands.state).0 + MARGIN.0));
@@ -269,12 +259,12 @@ impl<'a> Session<'a> {
         let events = self.catch_up(hands)?;
         let now = hands.world.now();
         hands.ledger.keep(now, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
-        self.print(&[], &hands.state);
-        self.board.end();
+        self.telling.print(&[], &hands.state);
+        self.telling.end();
         if hands.state.is_over() {
-            return self.finish(&hands.state, now);
+            return self.telling.finish(&hands.state, now);
         }
-        self.say("hsched run goes on from here");
+        self.telling.say("hsched run goes on from here");
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { Exit::Saved })
     }
 
@@ -284,8 +274,10 @@ impl<'a> Session<'a> {
         let events = notice(&hands.state, &seen);
         for event in &events {
             let learnt = apply(&mut hands.state, seen.at, event, &self.rules);
-            self.hear(Update::Event(event));
-            learnt.iter().for_each(|action| self.hear(Update::Action(action)));
+            self.telling.hear(Update::Event(event));
+            if let Some(action) = &learnt {
+                self.telling.hear(Update::Action(action));
+            }
         }
         Ok(events)
     }
@@ -318,25 +310,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Says where the jobs stand at the end.
-    fn finish(&self, state: &State, begun: Time) -> Result<Exit, Failure> {
-        self.board.end();
-        if self.args.format == Format::Table {
-            let text = if state.jobs.is_empty() {
-                "no jobs: give a job file, or add some with hsched add JOBS\n".to_owned()
-            } else {
-                status_table(state, state::now(self.context), self.context.terminal)
-            };
-            print(self.context, &text)?;
-        }
-        let failed = |tracked: &Tracked| {
-            let is_failure =
-                matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed);
-            is_failure && !tracked.phase.ended_before(begun)
-        };
-        Ok(if state.jobs.iter().any(failed) { Exit::Failed } else { Exit::Done })
-    }
-
     fn longest_grace(&self, state: &State) -> Seconds {
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let grace = open.map(|own| own.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
@@ -345,47 +318,6 @@ impl<'a> Session<'a> {
 
     fn types(&self) -> Vec<GpuType> {
         self.ground.devices.gpu_types()
-    }
-
-    fn hear(&self, told: Update<'_>) {
-        self.story.borrow_mut().hear(told);
-    }
-
-    /// Says something about the session itself, with the time.
-    fn say(&self, what: &str) {
-        self.board.aside(|| self.context.terminal.say(&format!("{} {what}", self.date())));
-    }
-
-    fn date(&self) -> String {
-        self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
-    }
-
-    /// Writes the lines of the log, notes that are news, and the table on a terminal.
-    fn print(&self, notes: &[String], state: &State) {
-        for note in notes {
-            if self.noted.borrow_mut().insert(note.clone()) {
-                self.board.aside(|| self.context.note(note));
-            }
-        }
-        let date = self.date();
-        let (now, colour) = (state::now(self.context), self.context.terminal.colour());
-        let lines = self.story.borrow_mut().lines(state);
-        let is_table = self.args.format == Format::Table;
-        for line in if is_table { merged_story(&lines) } else { lines } {
-            let plain = format!("{date} {}", line.plain());
-            if self.board.tell(&plain) {
-                continue;
-            }
-            let text = if is_table {
-                line.paint(plain, colour)
-            } else {
-                let job = line.job.as_ref().map(JobName::as_str);
-                json!({ "at": now.0, "job": job, "topic": line.topic.word(), "text": line.text }).to_string()
-            };
-            // A reader that went away does not keep the jobs from going on.
-            let _ = print(self.context, &format!("{text}\n"));
-        }
-        self.board.show(state, now);
     }
 }
 
