@@ -28,6 +28,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('inventory', 'inventory', [CompletionResultType]::ParameterValue, 'Show the cluster''s nodes, partitions and GPUs')
             [CompletionResult]::new('plan', 'plan', [CompletionResultType]::ParameterValue, 'Plan which GPUs each job gets and how its batch is split over them')
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Run jobs on the GPUs of this machine, without Slurm')
             [CompletionResult]::new('submit', 'submit', [CompletionResultType]::ParameterValue, 'Write a job script for each placed job and submit it with sbatch')
             [CompletionResult]::new('add', 'add', [CompletionResultType]::ParameterValue, 'Add jobs for `hsched watch` to place; submits nothing')
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs')
@@ -85,6 +86,25 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
+        'hsched;run' {
+            [CompletionResult]::new('--devices', '--devices', [CompletionResultType]::ParameterName, 'Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU')
+            [CompletionResult]::new('--policy', '--policy', [CompletionResultType]::ParameterName, 'Policy that decides who gets which devices, and when jobs make room for others')
+            [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'Objective to minimise')
+            [CompletionResult]::new('--alpha', '--alpha', [CompletionResultType]::ParameterName, 'jps: where the sampled range of categories begins, as a fraction of all')
+            [CompletionResult]::new('--beta', '--beta', [CompletionResultType]::ParameterName, 'jps: weight of speed versus fairness')
+            [CompletionResult]::new('--samples', '--samples', [CompletionResultType]::ParameterName, 'jps: number of categories to sample')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format: text, or one JSON object per line with time, job, topic and text')
+            [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'Stop each search after this time and use the best plan found so far')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--restart', '--restart', [CompletionResultType]::ParameterName, 'Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be started and why, without doing it')
+            [CompletionResult]::new('--use-all', '--use-all', [CompletionResultType]::ParameterName, 'optimal: use every GPU that the jobs can use')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
         'hsched;submit' {
             [CompletionResult]::new('-j', '-j', [CompletionResultType]::ParameterName, 'Submit only this job; may be given several times')
             [CompletionResult]::new('--job', '--job', [CompletionResultType]::ParameterName, 'Submit only this job; may be given several times')
@@ -93,6 +113,9 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--qos', '--qos', [CompletionResultType]::ParameterName, 'Slurm quality of service')
             [CompletionResult]::new('--run-id', '--run-id', [CompletionResultType]::ParameterName, 'Id of this run [default: the time and a random number]')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
+            [CompletionResult]::new('--gpus', '--gpus', [CompletionResultType]::ParameterName, 'With --together: the GPUs of each node, such as v100:4 or v100:2,t4:2')
+            [CompletionResult]::new('--nodes', '--nodes', [CompletionResultType]::ParameterName, 'With --together: the number of nodes')
+            [CompletionResult]::new('--time', '--time', [CompletionResultType]::ParameterName, 'With --together: how long the allocation lasts, such as 12h')
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Read a cluster file instead of asking Slurm')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Read saved Slurm output instead of asking Slurm; - reads standard input')
             [CompletionResult]::new('--columns', '--columns', [CompletionResultType]::ParameterName, 'Format of a table without a header line given to --from')
@@ -108,6 +131,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that job')
             [CompletionResult]::new('--restart', '--restart', [CompletionResultType]::ParameterName, 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them')
+            [CompletionResult]::new('--together', '--together', [CompletionResultType]::ParameterName, 'Submit one Slurm job in which hsched run runs all jobs, instead of one for each')
             [CompletionResult]::new('--use-all', '--use-all', [CompletionResultType]::ParameterName, 'optimal: use every GPU that the jobs can use')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Request exactly the nodes of the plan, not any nodes with the same GPUs')
             [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Use only the speeds of the job file, not measured speeds')

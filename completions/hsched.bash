@@ -58,6 +58,9 @@ _hsched() {
             hsched,report)
                 cmd="hsched__subcmd__report"
                 ;;
+            hsched,run)
+                cmd="hsched__subcmd__run"
+                ;;
             hsched,simulate)
                 cmd="hsched__subcmd__simulate"
                 ;;
@@ -116,7 +119,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan submit add watch probe status cancel report gpus cache config doctor init generate demo simulate trace check-ddp"
+            opts="-h -V --set --help --version inventory plan run submit add watch probe status cancel report gpus cache config doctor init generate demo simulate trace check-ddp"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -835,6 +838,64 @@ _hsched() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        hsched__subcmd__run)
+            opts="-h --devices --restart --dry-run --policy --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --devices)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "horizon fifo fifo-het yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    return 0
+                    ;;
+                --objective)
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
+                    return 0
+                    ;;
+                --alpha)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --beta)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --estimate)
+                    COMPREPLY=($(compgen -W "off learnt all" -- "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --budget)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         hsched__subcmd__simulate)
             opts="-h --trace --cluster --from --columns --policy --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -956,7 +1017,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --restart --account --partition --qos --run-id --format --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --run-id --format --together --gpus --nodes --time --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -988,6 +1049,18 @@ _hsched() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --gpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nodes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --cluster)

@@ -13,7 +13,7 @@ use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
 
 /// What is said of a wish that was left.
 pub(crate) const LEFT: &str =
-    "another hsched holds the state directory: hsched watch carries this out on its next turn";
+    "another hsched holds the state directory: hsched watch or hsched run carries this out on its next turn";
 
 /// Leaves a wish for who holds the lock next.
 ///
@@ -41,12 +41,13 @@ pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failur
 ///
 /// # Errors
 /// When the state cannot be written or Slurm prints nonsense. Where Slurm does not answer, wishes that need it wait.
+/// `look` brings the state up to date with Slurm.
 pub(crate) fn take_in(
     context: &Context,
-    directory: &StateDir,
     (state, ledger): (&mut State, &mut Ledger<'_>),
     rules: &Rules,
     dry_run: bool,
+    look: &mut dyn FnMut(&mut State) -> Result<Seen, Failure>,
 ) -> Result<Vec<Event>, Failure> {
     let (wishes, troubles) = ledger.wishes();
     for trouble in &troubles {
@@ -56,7 +57,7 @@ pub(crate) fn take_in(
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for wish in &wishes {
         if !looked && needs_look(wish, state) {
-            match look(context, directory, state, rules) {
+            match look(state) {
                 Ok(now) => (seen, looked) = (now, true),
                 // The others wait with it: they are in order.
                 Err(failure) if failure.exit == Exit::SlurmUnavailable => break,
@@ -142,7 +143,16 @@ fn needs_look(wish: &Wish, state: &State) -> bool {
     matches!(&wish.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
 }
 
-fn look(context: &Context, directory: &StateDir, state: &mut State, rules: &Rules) -> Result<Seen, Failure> {
+/// Brings a state up to date with what Slurm has.
+///
+/// # Errors
+/// When Slurm does not answer or prints nonsense.
+pub(crate) fn look(
+    context: &Context,
+    directory: &StateDir,
+    state: &mut State,
+    rules: &Rules,
+) -> Result<Seen, Failure> {
     let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, &[])?;
     let world = SlurmWorld::new(&context.slurm, &context.clock, directory, site, &complete);

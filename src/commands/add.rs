@@ -135,13 +135,17 @@ impl Args {
             }
             return Ok((additions, By::Watch));
         };
-        let Opened { mut state, mut ledger, .. } =
-            state::ledger(context, &directory, &rules, self.dry_run).map_err(nothing)?;
+        let Opened { mut state, mut ledger, is_here, .. } =
+            state::ledger_anywhere(context, &directory, &rules, self.dry_run).map_err(nothing)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &self.sbatch)?;
         let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let Seen { at, mut events, queue } =
-            state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
+        let seen = if is_here {
+            state::catch_up_here(context, &mut state, &rules)
+        } else {
+            state::catch_up(context, &world, &mut state, &rules)
+        };
+        let Seen { at, mut events, queue } = seen.map_err(nothing)?;
         let additions = self.additions(jobs, &queue, &state);
         if additions.is_ok() {
             let added = wanted.events();
