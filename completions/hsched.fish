@@ -100,6 +100,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand run" -l devices -d 'Imagin
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l policy -d 'Policy that decides who gets which devices, and when jobs make room for others' -r -f -a "horizon\t''
 fifo\t''
 fifo-het\t''
+fifo-by-name\t''
 yarn-cs\t''
 srtf\t''
 srsf\t''
