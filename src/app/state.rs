@@ -20,7 +20,7 @@ use crate::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What stands for the cluster of jobs that `hsched run` runs.
-const HERE: &str = "hsched run";
+pub(crate) const HERE: &str = "hsched run";
 
 /// How long it is waited for by who can leave a wish instead.
 const AT_ONCE: Duration = Duration::from_secs(1);

@@ -33,6 +33,9 @@ pub(super) struct Args {
 /// The age of a look that goes without saying: `watch` looks every half minute, or from cron every minute or so.
 const STALE: Seconds = Seconds(120.0);
 
+/// What is said where the jobs' `hsched run` has ended.
+const INTERRUPTED: &str = "no hsched run is at work here, so nothing runs; start hsched run again to go on\n";
+
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == Format::Json
@@ -41,7 +44,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let Peeked { mut state, wishes, troubles, lost } =
+        let Peeked { mut state, wishes, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
         for trouble in &troubles {
             context.warn(&format!("{trouble}; the next hsched watch repairs it"));
@@ -79,7 +82,11 @@ impl Subcommand for Args {
         };
         print(context, &text)?;
         if self.format == Format::Table && !state.is_over() {
-            print(context, &looked.and_then(|at| stale(at, now)).unwrap_or_default())?;
+            let note = match cluster.as_deref() {
+                Some(state::HERE) => (!StateDir::is_held(&root)).then(|| INTERRUPTED.to_owned()),
+                _ => looked.and_then(|at| stale(at, now)),
+            };
+            print(context, &note.unwrap_or_default())?;
         }
         Ok(Exit::Done)
     }

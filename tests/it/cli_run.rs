@@ -229,12 +229,15 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
         let before = bench.saved("a").len();
         let session = bench.start("run jobs.yaml --devices cpu:2");
         bench.await_that("two more epochs", || bench.saved("a").len() >= before + 2);
+        let status = bench.sandbox.run("status").succeeds();
+        assert!(!status.contains("no hsched run is at work here"), "{status}");
         session.signal(signal);
         let ran = bench.end(session).exits(code);
         assert!(ran.stderr.contains("hsched run goes on from here"), "{}", ran.stderr);
         assert_eq!(bench.processes(), Vec::<String>::new());
         let status = bench.sandbox.run("status").succeeds();
         assert!(status.contains("was interrupted; resumes after epoch"), "{status}");
+        assert!(status.contains("no hsched run is at work here"), "{status}");
     }
     // Without the job file: the state knows them.
     bench.run("run --devices cpu:2").exits(0);
