@@ -396,7 +396,13 @@ fn a_dry_run_starts_nothing_and_json_has_a_line_for_each_thing_that_happens() {
 fn two_types_without_speeds_are_measured_by_running() {
     let bench = Bench::new(&[job("a", 4, "")]);
     let ran = bench.run("run jobs.yaml --devices v100:1,t4:1").exits(0);
-    assert!(ran.stderr.contains("a: no speed is known on t4 or v100"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("measuring first: a on t4, a on v100"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no speed is known"), "{}", ran.stderr);
+    // What was measured is known the next time, and the short runs have left no job behind.
+    let speeds = bench.sandbox.run("cache show").succeeds();
+    assert!(speeds.contains("t4") && speeds.contains("v100"), "{speeds}");
+    let status = bench.sandbox.run("status").succeeds();
+    assert!(!status.contains("probe"), "{status}");
     bench.did_each_epoch_once("a", 4);
 }
 
@@ -405,6 +411,37 @@ fn a_machine_without_gpus_and_a_wrong_list_of_devices_are_said_to_be_such() {
     let bench = Bench::new(&[job("a", 4, "")]);
     let error = bench.sandbox.run("run jobs.yaml --devices cpu").fails(2);
     assert!(error.contains("such as cpu:4 or v100:2,t4:2"), "{error}");
+}
+
+/// A job fills the disk of the state directory for a while: nothing is lost by that but time.
+#[test]
+fn a_full_disk_is_waited_for() {
+    let fill = "(trap '' USR1; cat /dev/zero >$HSCHED_STATE_DIR/full; sleep 4; rm $HSCHED_STATE_DIR/full) 2>/dev/null";
+    let entry = job("a", 12, "max_gpus: 1, env: {PACE: 0.5}")
+        .replace("[bash, train.sh]", &format!("\"bash train.sh & {fill}; wait $!\""));
+    // Another one ends meanwhile, which has to be written down.
+    let short = job("b", 1, "max_gpus: 1").replace("[bash, train.sh]", "sleep 2");
+    let bench = Bench::new(&[entry.replace("wait $!", "wait"), short]);
+    fs::create_dir(bench.sandbox.path("disk")).expect("a folder");
+    let disk = bench.sandbox.path("disk").display().to_string();
+    // What is mounted here is seen by this shell's programs alone, and gone with them.
+    let script = "mount -t tmpfs -o size=600k,mode=700 none \"$1\" || exit 99; shift; exec \"$@\"";
+    let hsched = env!("CARGO_BIN_EXE_hsched");
+    let shell = ["-rm", "/bin/sh", "-c", script, "sh", disk.as_str(), hsched];
+    let words = ["run", "jobs.yaml", "--devices", "cpu:2"];
+    let mut command = bench.sandbox.start("/usr/bin/unshare", &[&shell[..], &words].concat());
+    let ran = command.env("HSCHED_STATE_DIR", &disk).output().ok().map(|output| bench.sandbox.ran(&output));
+    let Some(ran) = ran.filter(|ran| ran.code != Some(99) && !ran.stderr.starts_with("unshare:")) else {
+        println!("skipped: no small disk can be mounted here");
+        return;
+    };
+    let ran = ran.exits(0);
+    assert!(
+        ran.stderr.contains("will keep trying") && ran.stderr.contains("working again"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(bench.saved("a"), (1..=12).collect::<Vec<_>>());
 }
 
 #[test]
