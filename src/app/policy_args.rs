@@ -76,8 +76,7 @@ impl TypedValueParser for PolicyName {
         let simulated = policy::names_over_time();
         let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
         if let Some(name) = over_time {
-            let message =
-                format!("policy {name} decides over time; only hsched run and hsched simulate run it\n");
+            let message = format!("policy {name} decides over time; only hsched simulate runs it\n");
             return Err(command.clone().error(ErrorKind::ValueValidation, message));
         }
         PossibleValuesParser::new(names).parse_ref(command, argument, value)
