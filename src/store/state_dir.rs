@@ -39,6 +39,7 @@ use crate::model::Time;
 use crate::store::files::{make_folder, private, replace, write_error};
 use crate::store::names::{SPEEDS, WISHES, chain};
 use crate::store::recovery::Contents;
+use crate::store::state_file::Claim;
 use crate::store::wishes::{Wish, Wishes};
 use crate::store::{Ledger, last_look, old_runs, random};
 
@@ -61,6 +62,8 @@ pub struct Peeked {
     pub troubles: Vec<String>,
     /// A sentence about each damaged wish.
     pub lost: Vec<String>,
+    /// The cluster that the jobs are on; `None` where nobody said.
+    pub cluster: Option<String>,
 }
 
 /// Why the state directory cannot be used.
@@ -177,9 +180,9 @@ impl StateDir {
         let troubles = contents.troubles().into_iter().map(trouble).collect();
         let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
         let lost = lost.collect();
-        let taken = contents.recorded.map(|file| file.claim.taken).unwrap_or_default();
+        let Claim { taken, cluster } = contents.recorded.map(|file| file.claim).unwrap_or_default();
         let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
-        Ok(Peeked { state: contents.state, wishes, troubles, lost })
+        Ok(Peeked { state: contents.state, wishes, troubles, lost, cluster })
     }
 
     /// Reads the state and opens the journal. Files that are damaged or of the previous version are rewritten.
