@@ -172,6 +172,11 @@ pub(crate) fn take_in_here(
     wishes::take_in(context, (state, ledger), rules, dry_run, &mut look)
 }
 
+/// Returns the command that follows the jobs of a state directory, by the cluster that they are on.
+pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
+    if cluster == Some(HERE) { HERE } else { "hsched watch" }
+}
+
 fn read<'a>(
     context: &Context,
     directory: &'a StateDir,

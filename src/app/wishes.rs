@@ -78,13 +78,17 @@ pub(crate) fn take_in(
     Ok(events)
 }
 
-/// Shows in a state, for people, what is wanted and was not taken in yet.
-pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules) {
+/// Shows in a state, for people, what is wanted and was not taken in yet; `follower` is the command that will.
+pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules, follower: &str) {
     for wish in wishes {
         for event in wish.wanted.events() {
             let (name, what) = match &event {
-                Event::Added { job, .. } => (job.name.clone(), "to be added by hsched watch, as asked"),
-                Event::CancelAsked { job } => (job.clone(), "to be cancelled by hsched watch, as asked"),
+                Event::Added { job, .. } => {
+                    (job.name.clone(), format!("to be added by {follower}, as asked"))
+                }
+                Event::CancelAsked { job } => {
+                    (job.clone(), format!("to be cancelled by {follower}, as asked"))
+                }
                 _ => continue,
             };
             let waits = |state: &State| {
@@ -98,9 +102,9 @@ pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules) {
                 continue;
             };
             if let Phase::Waiting { not_before, reason } = &mut tracked.phase {
-                (*not_before, *reason) = (None, what.to_owned());
+                (*not_before, *reason) = (None, what.clone());
             }
-            tracked.last = (wish.at, what.to_owned());
+            tracked.last = (wish.at, what);
         }
     }
 }

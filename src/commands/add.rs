@@ -78,6 +78,8 @@ enum Before {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Add,
+    /// This command, and `hsched run` goes on with them.
+    AddForRun,
     Watch,
 }
 
@@ -160,7 +162,7 @@ impl Args {
         if !self.dry_run {
             ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         }
-        Ok((additions?, By::Add))
+        Ok((additions?, if is_here { By::AddForRun } else { By::Add }))
     }
 
     /// Returns what each job is to the state.
@@ -187,6 +189,7 @@ impl Args {
         text.push_str(match by {
             _ if self.dry_run => "nothing was added: --dry-run",
             By::Add => "hsched watch will place these jobs",
+            By::AddForRun => "hsched run will place these jobs",
             By::Watch => wishes::LEFT,
         });
         text.push('\n');
@@ -197,7 +200,7 @@ impl Args {
 impl By {
     fn word(self) -> &'static str {
         match self {
-            Self::Add => "add",
+            Self::Add | Self::AddForRun => "add",
             Self::Watch => "watch",
         }
     }
@@ -227,7 +230,7 @@ impl Addition {
     fn text(&self, dry_run: bool, by: By) -> String {
         let would = match by {
             _ if dry_run => "would be ",
-            By::Add => "",
+            By::Add | By::AddForRun => "",
             By::Watch => "to be ",
         };
         let added = match self.before {

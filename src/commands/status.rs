@@ -46,8 +46,9 @@ impl Subcommand for Args {
         let rules = state::rules(context);
         let Peeked { mut state, wishes, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
+        let follower = state::follower(cluster.as_deref());
         for trouble in &troubles {
-            context.warn(&format!("{trouble}; the next hsched watch repairs it"));
+            context.warn(&format!("{trouble}; the next {follower} repairs it"));
         }
         for wish in &lost {
             context.warn(&format!("{wish}; what it asked for is lost, so ask again"));
@@ -56,7 +57,7 @@ impl Subcommand for Args {
         for note in count_reported(&mut state, &root, now, &rules) {
             context.note(&note);
         }
-        wishes::show(&mut state, &wishes, &rules);
+        wishes::show(&mut state, &wishes, &rules, follower);
         let chosen = self.chosen(&state)?;
         let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
         let looked = last_look(&root);
@@ -84,7 +85,7 @@ impl Subcommand for Args {
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {
                 Some(state::HERE) => (!StateDir::is_held(&root)).then(|| INTERRUPTED.to_owned()),
-                _ => looked.and_then(|at| stale(at, now)),
+                _ => looked.and_then(|at| stale(at, now, follower)),
             };
             print(context, &note.unwrap_or_default())?;
         }
@@ -106,10 +107,10 @@ impl Args {
     }
 }
 
-/// Returns a line about a last look that was long ago.
-fn stale(looked: Time, now: Time) -> Option<String> {
+/// Returns a line about a last look that was long ago; `follower` is the command that looks.
+fn stale(looked: Time, now: Time, follower: &str) -> Option<String> {
     let age = now.since(looked);
-    (age.0 > STALE.0).then(|| format!("last updated {} ago; run hsched watch to continue\n", duration(age)))
+    (age.0 > STALE.0).then(|| format!("last updated {} ago; run {follower} to continue\n", duration(age)))
 }
 
 /// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.

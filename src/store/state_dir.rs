@@ -62,7 +62,7 @@ pub struct Peeked {
     pub troubles: Vec<String>,
     /// A sentence about each damaged wish.
     pub lost: Vec<String>,
-    /// Where its jobs are, if that is known: the name of a cluster.
+    /// The cluster that the jobs are on; `None` where nobody said.
     pub cluster: Option<String>,
 }
 

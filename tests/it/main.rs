@@ -28,6 +28,7 @@ mod cli_jobs;
 mod cli_plan;
 mod cli_plan_file;
 mod cli_run;
+mod cli_run_faults;
 mod cli_simulate;
 mod cli_state;
 mod cli_submit;

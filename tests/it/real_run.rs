@@ -12,21 +12,25 @@ use crate::real_cluster::{Cluster, started, try_start};
 use crate::real_desk::{Desk, wait_for, wait_within};
 
 /// Two nodes with two GPUs of two types each.
-static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| {
-    let nodes = std::env::temp_dir().join(format!("hsched-it-two-{}.nodes", std::process::id()));
+static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| two_nodes("5/10/2"));
+
+fn two_nodes(timeouts: &str) -> Result<Cluster, String> {
+    let nodes = tempfile::NamedTempFile::new().expect("a file");
     let text =
         "w[1-2] cpus=16 memory=64000 gpus=v100:2,t4:2\npartition main default max_time=60 default_time=10\n";
-    fs::write(&nodes, text).expect("a file");
-    let cluster = try_start(&nodes, "5/10/2");
-    fs::remove_file(nodes).expect("its file");
-    cluster
-});
+    fs::write(nodes.path(), text).expect("writes");
+    try_start(nodes.path(), timeouts)
+}
 
 /// Returns a user of a cluster with two nodes, who has the training.
 fn desk(name: &str) -> Option<Desk<'static>> {
-    let desk = Desk::new(started(&TWO)?, name, "");
+    Some(desk_at(started(&TWO)?, name))
+}
+
+fn desk_at<'a>(cluster: &'a Cluster, name: &str) -> Desk<'a> {
+    let desk = Desk::new(cluster, name, "");
     desk.write("train.sh", TRAIN);
-    Some(desk)
+    desk
 }
 
 fn job(name: &str, epochs: u32, more: &str) -> String {
@@ -168,4 +172,24 @@ fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
         assert_eq!(own.saved(&name), (1..=40).collect::<Vec<_>>(), "{name}");
     }
     assert_eq!((own.job("bad").0, own.job("gone").0), ("failed".into(), "cancelled".into()));
+}
+
+/// Slurm ends the allocation with its node and puts it back into the queue: the jobs go on when the node is back.
+#[test]
+#[ignore = "takes a minute: tests/long runs it"]
+fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
+    let Ok(cluster) = two_nodes("3/3/1") else { return };
+    let own = Together::submit(desk_at(&cluster, "lost"), &[job("wide", 30, "min_gpus: 8")], "10m");
+    wait_for("two epochs", || (own.saved("wide").len() >= 2).then_some(()));
+    cluster.node("kill", "w2");
+    let lost = || own.desk.ask("squeue", &["--noheader", "--format=%T"]).contains("PENDING").then_some(());
+    wait_for("the allocation is back in the queue", lost);
+    cluster.node("up", "w2");
+    // Slurm holds a job back for two minutes that it puts back into its queue.
+    let ended = wait_within(Duration::from_secs(300), || {
+        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
+    });
+    assert!(ended.is_some(), "{}", own.log());
+    assert_eq!(own.job("wide"), ("completed".into(), 30), "{}", own.log());
+    assert_eq!(own.saved("wide"), (1..=30).collect::<Vec<_>>());
 }

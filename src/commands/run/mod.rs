@@ -2,6 +2,7 @@
 
 mod assumed;
 mod ground;
+mod measuring;
 mod telling;
 mod turns;
 

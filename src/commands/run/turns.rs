@@ -24,19 +24,19 @@ use crate::store::{Ledger, StateDir};
 
 /// A `hsched run` at work.
 pub(super) struct Session<'a> {
-    args: &'a Args,
-    context: &'a Context,
+    pub(super) args: &'a Args,
+    pub(super) context: &'a Context,
     directory: &'a StateDir,
-    rules: Rules,
+    pub(super) rules: Rules,
     ground: Ground,
     waker: Waker,
-    telling: Telling<'a>,
+    pub(super) telling: Telling<'a>,
 }
 
 /// What a session changes.
-struct Hands<'s, 'a> {
-    world: LocalWorld<'s>,
-    state: State,
+pub(super) struct Hands<'s, 'a> {
+    pub world: LocalWorld<'s>,
+    pub state: State,
     ledger: Ledger<'a>,
     policy: Box<dyn Policy>,
     assumed: Assumed,
@@ -50,7 +50,7 @@ struct Turned {
 }
 
 /// Why a session waits no more.
-enum Woken {
+pub(super) enum Woken {
     /// Something has happened, or is due.
     Turn,
     /// A signal asks it to end.
@@ -65,6 +65,9 @@ const TOGETHER: Duration = Duration::from_millis(500);
 
 /// When a policy is asked again that wanted it at once.
 const SOON: Seconds = Seconds(1.0);
+
+/// How soon a turn is tried again that failed.
+const AGAIN: Seconds = Seconds(2.0);
 
 /// How often is looked for what other machines write.
 const LOOK: Seconds = Seconds(5.0);
@@ -118,7 +121,10 @@ impl<'a> Session<'a> {
         let tell = self.waker.sender();
         on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
             .map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        self.go_on(&mut hands)
+        match self.measure(&mut hands)? {
+            Some(signal) => self.close(&mut hands, signal),
+            None => self.go_on(&mut hands),
+        }
     }
 
     /// Takes turns until the end.
@@ -129,8 +135,9 @@ impl<'a> Session<'a> {
             return Err(Failure::new(Exit::Failed, message)
                 .hint("ask Slurm for more time, or give the jobs a shorter checkpoint.grace"));
         }
+        let mut trouble = None;
         loop {
-            let turned = self.turn(hands)?;
+            let turned = self.turn_or_trouble(hands, &mut trouble)?;
             if hands.state.is_over() {
                 return self.telling.finish(&hands.state, begun);
             }
@@ -139,7 +146,8 @@ impl<'a> Session<'a> {
                 continue;
             }
             let last = self.last_moment(&hands.state);
-            let due = earliest([self.due(&hands.state, turned.at), last]);
+            let again = trouble.is_some().then(|| turned.at.after(AGAIN));
+            let due = earliest([self.due(&hands.state, turned.at), last, again]);
             let ending = match self.wait(hands, due) {
                 Woken::Ending(signal) => Some(signal),
                 Woken::Turn => last.filter(|last| hands.world.now() >= *last).map(|_| 0),
@@ -147,14 +155,43 @@ impl<'a> Session<'a> {
             if let Some(signal) = ending {
                 return self.close(hands, signal);
             }
-            let taken =
-                state::take_in_here(self.context, (&mut hands.state, &mut hands.ledger), &self.rules, false)?;
-            self.telling.hear_all(&taken);
         }
     }
 
+    /// Takes a turn. A bad moment of the disk ends a turn, and not the jobs: it is said once, and the turn tried again.
+    fn turn_or_trouble(
+        &self,
+        hands: &mut Hands<'_, '_>,
+        trouble: &mut Option<String>,
+    ) -> Result<Turned, Failure> {
+        match self.take_in(hands).and_then(|()| self.turn(hands)) {
+            Ok(turned) => {
+                if trouble.take().is_some() {
+                    self.telling.say("working again");
+                }
+                Ok(turned)
+            }
+            Err(failure) if failure.exit == Exit::Failed => {
+                if trouble.as_ref() != Some(&failure.message) {
+                    self.telling.say(&format!("{}; will keep trying", failure.message));
+                    *trouble = Some(failure.message);
+                }
+                Ok(Turned { at: hands.world.now(), asked: false })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Takes in the wishes that wait.
+    fn take_in(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
+        let taken =
+            state::take_in_here(self.context, (&mut hands.state, &mut hands.ledger), &self.rules, false)?;
+        self.telling.hear_all(&taken);
+        Ok(())
+    }
+
     /// Returns when the next turn is due without news; the last one was at `at`.
-    fn due(&self, state: &State, at: Time) -> Option<Time> {
+    pub(super) fn due(&self, state: &State, at: Time) -> Option<Time> {
         let soon = state.decided.is_none().then(|| at.after(SOON));
         let look = self.ground.is_remote.then(|| at.after(LOOK));
         earliest([due(state, &self.rules, at), soon, look])
@@ -167,7 +204,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits until something happens or a moment has come.
-    fn wait(&self, hands: &mut Hands<'_, '_>, due: Option<Time>) -> Woken {
+    pub(super) fn wait(&self, hands: &mut Hands<'_, '_>, due: Option<Time>) -> Woken {
         let now = hands.world.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
         let mut woken = self.waker.wait(due.map(until));
@@ -218,7 +255,7 @@ impl<'a> Session<'a> {
     }
 
     /// Lets the policy plan, within its budget.
-    fn planned<T>(
+    pub(super) fn planned<T>(
         &self,
         policy: &mut dyn Policy,
         act: impl FnOnce(&mut Planner<'_>) -> T,
@@ -316,7 +353,7 @@ impl<'a> Session<'a> {
         Seconds(grace.fold(0.0, f64::max))
     }
 
-    fn types(&self) -> Vec<GpuType> {
+    pub(super) fn types(&self) -> Vec<GpuType> {
         self.ground.devices.gpu_types()
     }
 }
