@@ -10,7 +10,7 @@ use hsched::policy::{
 };
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 
-const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "las", "srtf", "gavel-fifo", "horizon"];
+const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
 
 /// GPUs and jobs of each row.
 const SIZES: [(u32, usize); 4] = [(100, 4000), (1000, 20_000), (10_000, 40_000), (100_000, 80_000)];
