@@ -69,7 +69,7 @@ hs_leave() {
 
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
-  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed}."$hs_token"; fi
+  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed,groups,ended}."$hs_token"; fi
 }
 
 # Sets hs_hosts, by the ordinals that the table uses, unless the plan names them.
@@ -250,26 +250,29 @@ hs_export_program() {
   export HSCHED_PROGRAM_PARTS=$k
 }
 
-# Does for ranks on this machine what srun does: each is a process group of its own, the signal to stop goes to all of
-# them, and when one fails the others are ended. $@: what starts a rank.
+# Does for ranks on this machine what srun does: each is a process group of its own, and when one fails the others are
+# ended. $@: what starts a rank. Has no traps: bash may miss the end of one of several processes while it runs one.
 hs_local_step() {
-  trap 'hs_interrupted=1; hs_signal_ranks USR1' USR1
-  trap 'hs_interrupted=1; hs_signal_ranks TERM; hs_kill_ranks_later' TERM
-  trap - EXIT
-  local k cpus pid status=0
-  hs_step=$BASHPID hs_groups=() hs_killing=0
+  trap - EXIT USR1 TERM
+  local k cpus pid own status=0
+  local -a pids=()
   IFS=' ' read -r _ _ cpus <<<"${hs_components[0]}"
   # An allocation may be around this: its places are not those of these ranks.
   unset -v SLURM_PROCID SLURM_LOCALID SLURMD_NODENAME SLURM_STEP_NUM_TASKS
   set -m
   for k in "${!hs_ranks[@]}"; do
     hs_local_rank "$@" "${cpus#-}" "$k" </dev/null &
-    hs_groups+=($!)
+    pids+=($!)
+    printf '%s\n' "$!" >>"$hs_report_dir/.groups.$hs_token"
   done
   set +m
-  for pid in "${hs_groups[@]}"; do
-    hs_await "$pid"
-    if ((status == 0)); then status=$hs_status; fi
+  # One that failed before the last was started did not know of all.
+  if [[ -e $hs_report_dir/.ended.$hs_token ]]; then hs_signal_ranks TERM; fi
+  for pid in "${pids[@]}"; do
+    wait "$pid"
+    own=$?
+    if ((own == 138)) && [[ -e $hs_report_dir/.stop.$hs_token ]]; then hs_mark_stopped; own=0; fi
+    if ((status == 0)); then status=$own; fi
   done
   exit "$status"
 }
@@ -280,22 +283,23 @@ hs_local_rank() {
   "$@"
   local status=$?
   if ((status == 138)) && [[ -e $hs_report_dir/.stop.$hs_token ]]; then
-    : >>"$hs_report_dir/.stopped.$hs_token" || exit 85
+    hs_mark_stopped
     exit 0
   fi
-  if ((status != 0)); then kill -TERM "$hs_step"; fi
+  if ((status != 0)); then
+    : >>"$hs_report_dir/.ended.$hs_token"
+    hs_signal_ranks TERM
+    (sleep 10; hs_signal_ranks KILL) &
+  fi
   exit "$status"
 }
 
+hs_mark_stopped() { : >>"$hs_report_dir/.stopped.$hs_token" || exit 85; }
+
 hs_signal_ranks() {
   local group
-  for group in "${hs_groups[@]}"; do kill "-$1" -- "-$group" 2>/dev/null; done
-}
-
-hs_kill_ranks_later() {
-  if ((hs_killing)); then return; fi
-  hs_killing=1
-  (sleep 10; hs_signal_ranks KILL) &
+  [[ -e $hs_report_dir/.groups.$hs_token ]] || return 0
+  while read -r group; do kill "-$1" -- "-$group" 2>/dev/null; done <"$hs_report_dir/.groups.$hs_token"
 }
 
 hs_on_stop() {
@@ -312,7 +316,11 @@ hs_forward() {
   if ((hs_forwarded)) || [[ -z $hs_srun ]]; then return; fi
   hs_forwarded=1
   : >"$hs_report_dir/.stop.$hs_token"
-  if [[ $hs_launch != local ]] && ((SECONDS - hs_started < 5)); then sleep $((5 - SECONDS + hs_started)); fi
+  if [[ $hs_launch == local ]]; then
+    hs_signal_ranks USR1
+    return
+  fi
+  if ((SECONDS - hs_started < 5)); then sleep $((5 - SECONDS + hs_started)); fi
   if [[ $(jobs -pr) == *"$hs_srun"* ]]; then kill -USR1 "$hs_srun"; fi
 }
 
