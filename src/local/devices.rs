@@ -37,17 +37,17 @@ struct Taken {
     memory: u64,
 }
 
+/// The most devices that anyone may imagine.
+const MOST: u32 = 10_000;
+
 /// Why a list of devices is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{text:?} is no list of devices: write TYPE:COUNT with commas between them, such as cpu:4 or v100:2,t4:2"
+    "{text:?} is no list of devices: write TYPE:COUNT with commas between them, such as cpu:4 or v100:2,t4:2; a count is from 1 to {MOST}"
 )]
 pub struct DevicesError {
     text: String,
 }
-
-/// The most devices that anyone may imagine.
-const MOST: u32 = 10_000;
 
 impl Devices {
     /// Returns nodes with their devices, none of which is in use; a node's stock is what its devices are.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use terminal_size::terminal_size;
 
 use crate::engine::{State, Tracked};
 use crate::model::Time;
@@ -23,11 +24,20 @@ pub struct Board {
 /// How much of what happened stays on the terminal.
 const LINES: usize = 8;
 
-/// How many jobs have a row: more would not fit most terminals.
+/// How many jobs have a row at most.
 const ROWS: usize = 25;
 
-/// Characters of a bar.
-const BAR: u64 = 20;
+/// How much of what happened is shown at least.
+const LEAST_LINES: usize = 2;
+
+/// Characters of a bar: the most that the terminal has room for; none, where there is none.
+const BARS: [u64; 4] = [20, 10, 5, 0];
+
+/// Rows of a terminal whose height is not known.
+const USUAL_HEIGHT: usize = 24;
+
+/// Lines that are neither jobs nor what happened: headings, the count of jobs, two that are empty, the prompt.
+const OTHER_LINES: usize = 5;
 
 impl Board {
     /// Returns a table for a terminal that is watched, where one is `wanted`.
@@ -57,8 +67,17 @@ impl Board {
     /// Draws the jobs as they stand.
     pub fn show(&self, state: &State, now: Time) {
         let Some(bar) = &self.bar else { return };
-        let lines: Vec<String> = self.lines.borrow().iter().cloned().collect();
-        let table = board_table(state, now, self.terminal.width());
+        let (width, height) = terminal_size()
+            .map_or((self.terminal.width(), USUAL_HEIGHT), |(width, height)| {
+                (usize::from(width.0), usize::from(height.0))
+            });
+        let room = height.saturating_sub(OTHER_LINES).max(LEAST_LINES + 1);
+        let table = board_table(state, now, width, room - LEAST_LINES);
+        let lines = self.lines.borrow();
+        let fit = room.saturating_sub(table.lines().count().saturating_sub(2)).max(LEAST_LINES);
+        let lines = lines.iter().skip(lines.len().saturating_sub(fit));
+        // One short of the width: a full line would move on to the next.
+        let lines: Vec<String> = lines.map(|line| line.chars().take(width.max(2) - 1).collect()).collect();
         bar.set_message(format!("{table}\n{}", lines.join("\n")));
         bar.tick();
     }
@@ -79,8 +98,23 @@ impl Board {
     }
 }
 
-/// Returns a row for each job that has not ended, and how many have.
-fn board_table(state: &State, now: Time, width: usize) -> String {
+/// Returns a row for each job that has not ended, so many at most, and how many have.
+fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
+    // Those that run come first; the others in their order.
+    let mut open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
+    open.sort_by_key(|tracked| tracked.phase.running().is_none());
+    let shown = &open[..open.len().min(ROWS).min(rows)];
+    let fits = |text: &String| text.lines().count() == shown.len() + 1;
+    let tables = || BARS.iter().map(|&length| job_rows(shown, now, length).render(width.max(2) - 1, false));
+    let table = tables().find(fits).or_else(|| tables().last()).unwrap_or_default();
+    let rest = open.len() - shown.len();
+    let over = state.jobs.len() - open.len();
+    let rest = if rest > 0 { format!("and {rest} more; ") } else { String::new() };
+    format!("{table}{rest}{over} of {} jobs have ended\n", state.jobs.len())
+}
+
+/// Returns a row for each job, with bars of so many characters.
+fn job_rows(jobs: &[&Tracked], now: Time, length: u64) -> Table {
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("STATE", Align::Left),
@@ -89,10 +123,7 @@ fn board_table(state: &State, now: Time, width: usize) -> String {
         ("SAMPLES/S", Align::Right),
         ("ENDS", Align::Left),
     ]);
-    // Those that run come first; the others in their order.
-    let mut open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
-    open.sort_by_key(|tracked| tracked.phase.running().is_none());
-    for tracked in open.iter().take(ROWS) {
+    for tracked in jobs {
         let own = Standing::new(tracked);
         let (done, all) = (tracked.epochs_done, tracked.job.epochs);
         #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
@@ -100,26 +131,24 @@ fn board_table(state: &State, now: Time, width: usize) -> String {
             .observed()
             .filter(|epoch| epoch.0 > 0.0)
             .map(|epoch| tracked.job.samples_per_epoch as f64 / epoch.0);
+        let bar = if length > 0 { format!("{} ", bar(done, all, length)) } else { String::new() };
         table.row([
             tracked.job.name.to_string(),
             tracked.phase.word().to_owned(),
             own.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
-            format!("{} {done}/{all}", bar(done, all)),
+            format!("{bar}{done}/{all}"),
             speed.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.0}")),
             own.ends(now).unwrap_or_else(|| "-".to_owned()),
         ]);
     }
-    let rest = open.len().saturating_sub(ROWS);
-    let over = state.jobs.len() - open.len();
-    let rest = if rest > 0 { format!("and {rest} more; ") } else { String::new() };
-    format!("{}{rest}{over} of {} jobs have ended\n", table.render(width, false), state.jobs.len())
+    table
 }
 
-/// Returns a bar for a part of a whole.
-fn bar(done: u64, all: u64) -> String {
-    let full = (done.min(all) * BAR).checked_div(all).unwrap_or(BAR);
+/// Returns a bar of so many characters for a part of a whole.
+fn bar(done: u64, all: u64, length: u64) -> String {
+    let full = (done.min(all) * length).checked_div(all).unwrap_or(length);
     let characters = |count: u64, one: &str| one.repeat(usize::try_from(count).unwrap_or(0));
-    format!("{}{}", characters(full, "█"), characters(BAR - full, "░"))
+    format!("{}{}", characters(full, "█"), characters(length - full, "░"))
 }
 
 #[cfg(test)]
@@ -134,11 +163,17 @@ mod tests {
         for (name, done) in [("a", 0), ("b", 5), ("c", 10)] {
             state.jobs.push(Tracked { epochs_done: done, ..Tracked::new(job(name), Time(0.0)) });
         }
-        let text = board_table(&state, Time(1.0), 100);
+        let text = board_table(&state, Time(1.0), 100, 10);
         let rows: Vec<&str> = text.lines().collect();
         assert!(rows[1].contains("░░░░░░░░░░░░░░░░░░░░ 0/10"), "{text}");
         assert!(rows[2].contains("██████████░░░░░░░░░░ 5/10"), "{text}");
         assert!(rows[3].contains("████████████████████ 10/10"), "{text}");
         assert_eq!(rows[4], "0 of 3 jobs have ended");
+        // The bar is the first to make room, then rows are left out.
+        let text = board_table(&state, Time(1.0), 60, 10);
+        assert!(text.contains("█████░░░░░ 5/10") && !text.contains("██████"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() < 60), "{text}");
+        assert_eq!(board_table(&state, Time(1.0), 45, 10).lines().count(), 4 + 1);
+        assert!(board_table(&state, Time(1.0), 100, 2).ends_with("and 1 more; 0 of 3 jobs have ended\n"));
     }
 }

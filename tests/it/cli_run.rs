@@ -221,6 +221,15 @@ fn ranks_see_what_they_see_under_sbatch() {
 }
 
 #[test]
+fn a_run_ends_where_a_job_can_never_start() {
+    let bench = Bench::new(&[job("a", 2, "max_gpus: 1"), job("wide", 2, "min_gpus: 4")]);
+    let ran = bench.run("run jobs.yaml --devices cpu:2").exits(3);
+    let why = "nothing runs, and these jobs cannot start on these devices: wide";
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    bench.did_each_epoch_once("a", 2);
+}
+
+#[test]
 fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
     let bench = Bench::new(&[job("a", 40, "max_gpus: 1"), job("b", 30, "max_gpus: 1")]);
     for (signal, code) in [(Signal::SIGTERM, 85), (Signal::SIGUSR1, 85), (Signal::SIGINT, 130)] {
@@ -231,7 +240,7 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
         assert!(!status.contains("no hsched run is at work here"), "{status}");
         session.signal(signal);
         let ran = bench.end(session).exits(code);
-        assert!(ran.stderr.contains("hsched run goes on from here"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("stopped; to go on: hsched run --devices cpu:2"), "{}", ran.stderr);
         assert_eq!(bench.processes(), Vec::<String>::new());
         let status = bench.sandbox.run("status").succeeds();
         assert!(status.contains("was interrupted; resumes after epoch"), "{status}");

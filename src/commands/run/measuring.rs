@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{Wanted, wanted};
-use crate::commands::run::turns::{Hands, Session, Woken};
+use crate::commands::run::turns::{Hands, Session, Woken, earliest};
 use crate::engine::{self, Action, Attempt, Event, Keeper, State, Timed, Tracked, Update, World as _};
 use crate::error::Failure;
 use crate::live::LiveError;
@@ -113,8 +113,9 @@ impl Session<'_> {
             if turn.step.is_some_and(|step| step.actions.iter().any(Action::is_request)) {
                 continue;
             }
-            let next = turn.seen.at.after(Seconds(LIMIT.0 / 10.0));
-            if let Woken::Ending(signal) = self.wait(hands, self.due(state, turn.seen.at).or(Some(next))) {
+            let at = turn.seen.at;
+            let next = self.due(state, at).or(Some(at.after(Seconds(LIMIT.0 / 10.0))));
+            if let Woken::Ending(signal) = self.wait(hands, earliest([next, self.next_look(at)])) {
                 return Ok(Some(signal));
             }
         }

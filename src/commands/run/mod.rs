@@ -94,6 +94,17 @@ impl Subcommand for Args {
     }
 }
 
+impl Args {
+    /// Returns the command line that goes on where this one stopped.
+    fn again(&self) -> String {
+        let devices = self.devices.iter().flatten().map(|(gpu_type, count)| format!("{gpu_type}:{count}"));
+        let devices: Vec<String> = devices.collect();
+        let devices =
+            if devices.is_empty() { String::new() } else { format!(" --devices {}", devices.join(",")) };
+        format!("hsched run{devices}")
+    }
+}
+
 fn budget(text: &str) -> Result<Duration, String> {
     let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
     Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())

@@ -54,6 +54,22 @@ impl<'a> Telling<'a> {
         Ok(if state.jobs.iter().any(failed) { Exit::Failed } else { Exit::Done })
     }
 
+    /// Says where the jobs stand where nothing runs and nothing ever will on these devices; returns the exit code.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub(super) fn give_up(&self, state: &State) -> Result<Exit, Failure> {
+        self.finish(state, Time(0.0))?;
+        let open: Vec<&str> = state
+            .jobs
+            .iter()
+            .filter(|tracked| !tracked.phase.is_over())
+            .map(|tracked| tracked.job.name.as_str())
+            .collect();
+        self.say(&format!("nothing runs, and these jobs cannot start on these devices: {}", open.join(", ")));
+        Ok(Exit::Unplaced)
+    }
+
     /// Takes in what has happened, for the next lines.
     pub(super) fn hear_all(&self, events: &[Event]) {
         for event in events {
@@ -92,10 +108,11 @@ impl<'a> Telling<'a> {
         let lines = self.story.borrow_mut().lines(state);
         let is_table = self.format == Format::Table;
         for line in if is_table { merged_story(&lines) } else { lines } {
-            let plain = format!("{date} {}", line.plain());
-            if self.board.tell(&plain) {
+            let (plain, time) = (line.plain(), date.rsplit(' ').next().unwrap_or_default());
+            if self.board.tell(&format!("{time} {plain}")) {
                 continue;
             }
+            let plain = format!("{date} {plain}");
             let text = if is_table {
                 line.paint(plain, colour)
             } else {

@@ -147,7 +147,11 @@ impl<'a> Session<'a> {
             }
             let last = self.last_moment(&hands.state);
             let again = trouble.is_some().then(|| turned.at.after(AGAIN));
-            let due = earliest([self.due(&hands.state, turned.at), last, again]);
+            let due = self.due(&hands.state, turned.at);
+            if due.is_none() && trouble.is_none() && hands.world.at_work() == 0 {
+                return self.telling.give_up(&hands.state);
+            }
+            let due = earliest([due, self.next_look(turned.at), last, again]);
             let ending = match self.wait(hands, due) {
                 Woken::Ending(signal) => Some(signal),
                 Woken::Turn => last.filter(|last| hands.world.now() >= *last).map(|_| 0),
@@ -193,8 +197,12 @@ impl<'a> Session<'a> {
     /// Returns when the next turn is due without news; the last one was at `at`.
     pub(super) fn due(&self, state: &State, at: Time) -> Option<Time> {
         let soon = state.decided.is_none().then(|| at.after(SOON));
-        let look = self.ground.is_remote.then(|| at.after(LOOK));
-        earliest([due(state, &self.rules, at), soon, look])
+        earliest([due(state, &self.rules, at), soon])
+    }
+
+    /// Returns when is looked for what other machines have written, where they do; the last time was at `at`.
+    pub(super) fn next_look(&self, at: Time) -> Option<Time> {
+        self.ground.is_remote.then(|| at.after(LOOK))
     }
 
     /// Returns when all jobs must be asked to save, for the allocation to end after they have.
@@ -301,7 +309,7 @@ impl<'a> Session<'a> {
         if hands.state.is_over() {
             return self.telling.finish(&hands.state, now);
         }
-        self.telling.say("hsched run goes on from here");
+        self.telling.say(&format!("stopped; to go on: {}", self.args.again()));
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { Exit::Saved })
     }
 
@@ -333,8 +341,8 @@ impl<'a> Session<'a> {
                 continue;
             }
             let clause = Beginning::of(job, &hands.state, self.args.restart).clause();
-            if !clause.is_empty() {
-                self.context.note(&format!("{}{clause}", job.name));
+            if let Some(clause) = clause.strip_prefix("; ") {
+                self.context.note(&format!("{}: {clause}", job.name));
             }
             events.push(Event::Added { job: Box::new(job.clone()), restart: self.args.restart });
         }
@@ -358,7 +366,7 @@ impl<'a> Session<'a> {
     }
 }
 
-fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {
+pub(super) fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {
     moments.into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
