@@ -33,6 +33,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs')
             [CompletionResult]::new('probe', 'probe', [CompletionResultType]::ParameterValue, 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs')
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end')
+            [CompletionResult]::new('logs', 'logs', [CompletionResultType]::ParameterValue, 'Print what a job has printed')
             [CompletionResult]::new('cancel', 'cancel', [CompletionResultType]::ParameterValue, 'Cancel jobs, waiting or in Slurm''s queue')
             [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Report that an epoch is done, from inside a job, for training programs in any language')
             [CompletionResult]::new('gpus', 'gpus', [CompletionResultType]::ParameterValue, 'Show known GPU models: memory, speed, MIG slices, names')
@@ -175,6 +176,17 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
         'hsched;status' {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;logs' {
+            [CompletionResult]::new('--tail', '--tail', [CompletionResultType]::ParameterName, 'Print only the last lines; with --follow, begin with them')
+            [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'Print the output of this run (`hsched status JOB` lists them)')
+            [CompletionResult]::new('--attempt', '--attempt', [CompletionResultType]::ParameterName, 'Print the output of this submission, counted from 1')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Keep printing as the output grows, over moves and retries, until the job has ended')
+            [CompletionResult]::new('--follow', '--follow', [CompletionResultType]::ParameterName, 'Keep printing as the output grows, over moves and retries, until the job has ended')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

@@ -49,6 +49,9 @@ _hsched() {
             hsched,inventory)
                 cmd="hsched__subcmd__inventory"
                 ;;
+            hsched,logs)
+                cmd="hsched__subcmd__logs"
+                ;;
             hsched,plan)
                 cmd="hsched__subcmd__plan"
                 ;;
@@ -116,7 +119,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan submit add watch probe status cancel report gpus cache config doctor init generate demo simulate trace check-ddp"
+            opts="-h -V --set --help --version inventory plan submit add watch probe status logs cancel report gpus cache config doctor init generate demo simulate trace check-ddp"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -660,6 +663,36 @@ _hsched() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__logs)
+            opts="-f -h --follow --tail --run --attempt --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --tail)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --run)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attempt)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --set)

@@ -30,6 +30,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand watch 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
             cand probe 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs'
             cand status 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end'
+            cand logs 'Print what a job has printed'
             cand cancel 'Cancel jobs, waiting or in Slurm''s queue'
             cand report 'Report that an epoch is done, from inside a job, for training programs in any language'
             cand gpus 'Show known GPU models: memory, speed, MIG slices, names'
@@ -165,6 +166,16 @@ set edit:completion:arg-completer[hsched] = {|@words|
         &'hsched;status'= {
             cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;logs'= {
+            cand --tail 'Print only the last lines; with --follow, begin with them'
+            cand --run 'Print the output of this run (`hsched status JOB` lists them)'
+            cand --attempt 'Print the output of this submission, counted from 1'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand -f 'Keep printing as the output grows, over moves and retries, until the job has ended'
+            cand --follow 'Keep printing as the output grows, over moves and retries, until the job has ended'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -34,6 +34,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "probe" -d 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "logs" -d 'Print what a job has printed'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs, waiting or in Slurm\'s queue'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report that an epoch is done, from inside a job, for training programs in any language'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show known GPU models: memory, speed, MIG slices, names'
@@ -202,6 +203,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand status" -l format -d 'Outp
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand status" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l tail -d 'Print only the last lines; with --follow, begin with them' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l run -d 'Print the output of this run (`hsched status JOB` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l attempt -d 'Print the output of this submission, counted from 1' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -s f -l follow -d 'Keep printing as the output grows, over moves and retries, until the job has ended'
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r

@@ -8,7 +8,7 @@ use clap::Parser;
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, plan, probe,
+    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, logs, plan, probe,
     report, simulate, status, submit, trace, watch, write_docs,
 };
 use crate::error::Failure;
@@ -40,6 +40,7 @@ enum Command {
     Watch(watch::Args),
     Probe(probe::Args),
     Status(status::Args),
+    Logs(logs::Args),
     Cancel(cancel::Args),
     Report(report::Args),
     Gpus(gpus::Args),
@@ -149,6 +150,7 @@ impl Command {
             Self::Watch(args) => args,
             Self::Probe(args) => args,
             Self::Status(args) => args,
+            Self::Logs(args) => args,
             Self::Cancel(args) => args,
             Self::Report(args) => args,
             Self::Gpus(args) => args,

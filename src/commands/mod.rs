@@ -15,6 +15,7 @@ mod gpus;
 mod init;
 mod inventory;
 mod local;
+mod logs;
 mod plan;
 mod probe;
 mod report;
