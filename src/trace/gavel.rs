@@ -93,7 +93,9 @@ impl GavelSpeeds {
     pub fn cap(&mut self, fastest: &GpuType) {
         for row in self.rows.values_mut() {
             if let Some(most) = row.get(fastest).copied() {
-                row.values_mut().for_each(|steps| *steps = steps.min(most));
+                for steps in row.values_mut() {
+                    *steps = steps.min(most);
+                }
             }
         }
     }
