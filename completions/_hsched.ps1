@@ -41,6 +41,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to start from')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Make a job file from a batch script')
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Generate a random cluster and random jobs, to try or benchmark hsched')
             [CompletionResult]::new('demo', 'demo', [CompletionResultType]::ParameterValue, 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan')
             [CompletionResult]::new('simulate', 'simulate', [CompletionResultType]::ParameterValue, 'Simulate policies on a trace of jobs that come and go: what they would do to your week')
@@ -294,6 +295,15 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Overwrite existing files')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files instead of writing them')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;import' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write to this file, which must not exist, instead of stdout')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write to this file, which must not exist, instead of stdout')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format; JSON has no comments')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

@@ -43,6 +43,9 @@ _hsched() {
             hsched,gpus)
                 cmd="hsched__subcmd__gpus"
                 ;;
+            hsched,import)
+                cmd="hsched__subcmd__import"
+                ;;
             hsched,init)
                 cmd="hsched__subcmd__init"
                 ;;
@@ -119,7 +122,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan submit add watch probe status logs cancel report gpus cache config doctor init generate demo simulate trace check-ddp"
+            opts="-h -V --set --help --version inventory plan submit add watch probe status logs cancel report gpus cache config doctor init import generate demo simulate trace check-ddp"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -599,6 +602,36 @@ _hsched() {
             case "${prev}" in
                 --format)
                     COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__import)
+            opts="-o -h --output --format --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "yaml json" -- "${cur}"))
                     return 0
                     ;;
                 --set)

@@ -38,6 +38,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand config 'Show the settings'
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to start from'
+            cand import 'Make a job file from a batch script'
             cand generate 'Generate a random cluster and random jobs, to try or benchmark hsched'
             cand demo 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
             cand simulate 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
@@ -270,6 +271,14 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand --force 'Overwrite existing files'
             cand --dry-run 'Print the files instead of writing them'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;import'= {
+            cand -o 'Write to this file, which must not exist, instead of stdout'
+            cand --output 'Write to this file, which must not exist, instead of stdout'
+            cand --format 'Output format; JSON has no comments'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -42,6 +42,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, edit
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to start from'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "import" -d 'Make a job file from a batch script'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Generate a random cluster and random jobs, to try or benchmark hsched'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "simulate" -d 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
@@ -270,6 +271,11 @@ complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Override 
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite existing files'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand import" -s o -l output -d 'Write to this file, which must not exist, instead of stdout' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand import" -l format -d 'Output format; JSON has no comments' -r -f -a "yaml\t'A job file with comments'
+json\t'A job file in JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand import" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus -d 'Number of GPUs in the cluster' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus-per-node -d 'GPUs per node; the last node gets the remainder' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l types -d 'Number of GPU types, or their names separated by commas; types not listed above need a speed: v100,l40s=1.4' -r

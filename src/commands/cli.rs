@@ -8,8 +8,8 @@ use clap::Parser;
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, init, inventory, logs, plan, probe,
-    report, simulate, status, submit, trace, watch, write_docs,
+    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, import, init, inventory, logs, plan,
+    probe, report, simulate, status, submit, trace, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -48,6 +48,7 @@ enum Command {
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
+    Import(import::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     Simulate(simulate::Args),
@@ -158,6 +159,7 @@ impl Command {
             Self::Config(args) => args,
             Self::Doctor(args) => args,
             Self::Init(args) => args,
+            Self::Import(args) => args,
             Self::Generate(args) => args,
             Self::Demo(args) => args,
             Self::Simulate(args) => args,

@@ -12,6 +12,7 @@ mod explain;
 mod generate;
 mod generate_trace;
 mod gpus;
+mod import;
 mod init;
 mod inventory;
 mod local;
