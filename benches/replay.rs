@@ -10,7 +10,7 @@ use hsched::policy::{
 };
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 
-const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "las", "srtf", "gavel-fifo", "horizon"];
+const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
 
 /// GPUs and jobs of each row.
 const SIZES: [(u32, usize); 4] = [(100, 4000), (1000, 20_000), (10_000, 40_000), (100_000, 80_000)];
@@ -75,6 +75,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
             model: job(place, asks, (random.next() * 26.0).floor(), minutes * 60.0),
             arrival: Time(at),
             restart_cost: None,
+            saves: true,
             retries: 0,
             place,
         }

@@ -29,6 +29,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -s h -l help -d 'Print help 
 complete -c hsched -n "__fish_hsched_needs_command" -s V -l version -d 'Print version'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show the cluster\'s nodes, partitions and GPUs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets and how its batch is split over them'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "run" -d 'Run jobs on the GPUs of this machine, without Slurm'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and submit it with sbatch'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for `hsched watch` to place; submits nothing'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
@@ -97,6 +98,44 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Request e
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do not compute a lower bound for plans of policies other than optimal'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l devices -d 'Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l policy -d 'Policy that decides who gets which devices, and when jobs make room for others' -r -f -a "horizon\t''
+fifo\t''
+fifo-het\t''
+fifo-by-name\t''
+yarn-cs\t''
+srtf\t''
+srsf\t''
+las\t''
+gavel-max-min\t''
+gavel-mtd\t''
+gavel-fifo\t''
+allox\t''
+allox-p\t''
+optimal\t''
+jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
+weighted\t''
+makespan\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l beta -d 'jps: weight of speed versus fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l samples -d 'jps: number of categories to sample' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
+learnt\t''
+all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l format -d 'Output format: text, or one JSON object per line with time, job, topic and text' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l budget -d 'Stop each search after this time and use the best plan found so far' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l restart -d 'Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l dry-run -d 'Show what would be started and why, without doing it'
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l use-all -d 'optimal: use every GPU that the jobs can use'
+complete -c hsched -n "__fish_hsched_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Submit only this job; may be given several times' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l account -d 'Slurm account' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l partition -d 'Slurm partition' -r
@@ -104,6 +143,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l qos -d 'Slurm q
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l run-id -d 'Id of this run [default: the time and a random number]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l gpus -d 'With --together: the GPUs of each node, such as v100:4 or v100:2,t4:2' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l nodes -d 'With --together: the number of nodes' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l time -d 'With --together: how long the allocation lasts, such as 12h' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l columns -d 'Format of a table without a header line given to --from' -r
@@ -130,6 +172,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'Stop
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that job'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l restart -d 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l together -d 'Submit one Slurm job in which hsched run runs all jobs, instead of one for each'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: use every GPU that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Request exactly the nodes of the plan, not any nodes with the same GPUs'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
@@ -165,12 +208,6 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Tim
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''
 auto\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
-jps\t''
-has\t''
-optimus\t''
-optimus-lb\t''
-exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
@@ -184,6 +221,13 @@ all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l format -d 'Output format: text, or one JSON object per line with time, job, topic and text' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l budget -d 'Stop each search after this time and use the best plan found so far' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
+jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''
+horizon\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
@@ -349,6 +393,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'En
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l restart-cost -d 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l lose -d 'What a stopped job loses: nothing, or the epoch under way' -r -f -a "nothing\t''
 epoch\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l queue-wait -d 'Decide as `hsched watch --moves auto` does on a cluster that others use, too: no running job is stopped only to wait, and policies over time do not stop jobs without the key `checkpoint`. Every move waits this long in the queue, such as 0s' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l repack -d 'Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no, where there is room, or also where others make room' -r -f -a "off\t''
 gather\t''
 full\t''"

@@ -21,12 +21,14 @@ pub enum Exit {
     Locked = 75,
     /// A file or a setting is wrong.
     BadInput = 78,
+    /// `run` was asked to end before all jobs had; they have saved.
+    Saved = 85,
     Interrupted = 130,
 }
 
 impl Exit {
     /// All, by code.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -36,6 +38,7 @@ impl Exit {
         Self::Internal,
         Self::Locked,
         Self::BadInput,
+        Self::Saved,
         Self::Interrupted,
     ];
 
@@ -52,6 +55,7 @@ impl Exit {
             Self::Internal => "internal error",
             Self::Locked => "state locked by another hsched",
             Self::BadInput => "bad file or configuration",
+            Self::Saved => "jobs saved before their end",
             Self::Interrupted => "interrupted",
         }
     }
@@ -69,6 +73,7 @@ impl Exit {
             Self::Internal => "internal",
             Self::Locked => "locked",
             Self::BadInput => "bad_input",
+            Self::Saved => "saved",
             Self::Interrupted => "interrupted",
         }
     }

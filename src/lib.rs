@@ -1,7 +1,7 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
 //! A pure core (`model`, `catalogue`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
-//! (`slurm`, `probe`, `store`, `live`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
+//! (`slurm`, `probe`, `store`, `live`, `local`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 mod app;
 pub mod catalogue;
@@ -13,6 +13,7 @@ pub mod exit;
 pub mod formats;
 pub mod generate;
 pub mod live;
+pub mod local;
 pub mod manual;
 pub mod model;
 pub mod plan_file;

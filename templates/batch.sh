@@ -9,8 +9,12 @@ hs_batch_main() {
   hs_terminated=0 hs_interrupted=0 hs_srun='' hs_forwarded=0 hs_hostfile=''
   trap hs_on_exit EXIT
   hs_trap_signals
-  [[ -n ${SLURM_JOB_ID-} ]] || hs_fail "this is a batch script: submit it with sbatch"
-  hs_token=$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.$(date +%s)
+  case $hs_launch in
+    local | steps) hs_id=$PPID ;;   # the guard of "hsched run"; an allocation has many of these scripts
+    *) hs_id=${SLURM_JOB_ID-} ;;
+  esac
+  [[ -n $hs_id ]] || hs_fail "this is a batch script: submit it with sbatch"
+  hs_token=$hs_id.${SLURM_RESTART_COUNT:-0}.$(date +%s)
   # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
@@ -35,7 +39,7 @@ hs_batch_main() {
     hs_end 85
   fi
   hs_start_ranks "$hs_program"
-  hs_await_ranks
+  hs_await "$hs_srun"
   hs_judge
 }
 
@@ -61,13 +65,13 @@ hs_on_exit() {
 # Leaves word of the end, for sites where Slurm forgets it.
 hs_leave() {
   hs_clean_up
-  if [[ -n ${SLURM_JOB_ID-} && -d $hs_report_dir ]]; then printf '%s %s\n' "$SLURM_JOB_ID" "$1" >>"$hs_report_dir/ends"; fi
+  if [[ -n ${hs_id-} && -d $hs_report_dir ]]; then printf '%s %s\n' "$hs_id" "$1" >>"$hs_report_dir/ends"; fi
   exit "$1"
 }
 
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
-  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed}."$hs_token"; fi
+  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed,groups,ended}."$hs_token"; fi
 }
 
 # Notes where this submission's output begins in the file, which those before it may have written to.
@@ -81,6 +85,7 @@ hs_note_begin() {
 hs_list_hosts() {
   local k nodes variable name
   local -a found=()
+  if [[ $hs_launch == local ]]; then return; fi
   for k in "${!hs_components[@]}"; do
     variable=SLURM_JOB_NODELIST
     if [[ $hs_launch == het ]]; then variable+=_HET_GROUP_$k; fi
@@ -100,17 +105,20 @@ hs_list_hosts() {
 hs_find_master() {
   local try seed
   hs_master_addr=${hs_hosts[0]}
-  if command -v getent >/dev/null && ! getent hosts "$hs_master_addr" >/dev/null; then
+  if [[ $hs_launch == local ]]; then
+    hs_master_addr=127.0.0.1
+  elif command -v getent >/dev/null && ! getent hosts "$hs_master_addr" >/dev/null; then
     if [[ $(scontrol show node "$hs_master_addr") =~ NodeAddr=([^[:space:]]+) ]]; then
       hs_master_addr=${BASH_REMATCH[1]}
     fi
   fi
   # Below the ports that Linux gives to outgoing connections. By the run, not only by the job's number: two clusters on
   # one host number their jobs alike. Two jobs on the node may fall on the same.
-  seed=$(cksum <<<"$hs_run $SLURM_JOB_ID")
+  seed=$(cksum <<<"$hs_run $hs_id")
   seed=${seed%% *}
+  if [[ $hs_launch == local ]]; then seed=$hs_id; fi   # all are on this machine, and no two have the same
   hs_master_port=$((20000 + seed % 12000))
-  if [[ ${SLURMD_NODENAME-} == "${hs_hosts[0]}" ]]; then
+  if [[ $hs_launch == local || ${SLURMD_NODENAME-} == "${hs_hosts[0]}" ]]; then
     for ((try = 0; try < 50; try++)); do
       (exec 3<>"/dev/tcp/127.0.0.1/$hs_master_port") 2>/dev/null || break
       hs_master_port=$((20000 + (seed + 997 * (try + 1)) % 12000))
@@ -174,15 +182,15 @@ hs_clear_knobs() {
 hs_rank_program() {
   declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
     hs_report_dir hs_helper_dir hs_grace hs_token hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
-    hs_node_setup hs_command hs_shell
+    hs_node_setup hs_command hs_shell hs_launch
   declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_end_stopped hs_mark_failed hs_find_row \
-    hs_prepare_node hs_on_node_exit hs_print_environment hs_order_devices hs_types_by_name hs_name_has_type hs_types_by_order \
+    hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name hs_name_has_type hs_types_by_order \
     hs_types_suffice
 }
 
 # Starts srun in the background: bash runs a trap only while it waits.
 hs_start_ranks() {
-  local k nodes per_node cpus variable place
+  local k nodes per_node cpus variable
   # No --gpu-bind: without one every rank sees the GPUs of its node, and "none" unsets CUDA_VISIBLE_DEVICES.
   local -a command=(srun) common=(--kill-on-bad-exit=1 --wait=0 --export=ALL --input=none --mpi=none --mem=0)
   local -a rank=(bash -c '
@@ -194,8 +202,21 @@ hs_start_ranks() {
     unset -v HSCHED_PROGRAM_PARTS; eval "$hs_program"; hs_rank_main "$@"' hsched-rank)
 
   hs_export_program "$1"
+  if [[ $hs_launch == local ]]; then
+    hs_local_step "${rank[@]}" &
+    hs_srun=$!
+    if ((hs_stopping)); then hs_forward; fi
+    return
+  fi
   for k in "${!hs_components[@]}"; do
     IFS=' ' read -r nodes per_node cpus <<<"${hs_components[k]}"
+    if [[ $hs_launch == steps ]]; then
+      # One step over all nodes, beside those of other jobs. Slurm would bind each of them to the same cores.
+      hs_write_hostfile
+      command+=("${common[@]}" --overlap --cpu-bind=none "--nodes=${#hs_hosts[@]}" "--cpus-per-task=$cpus")
+      command+=(--distribution=arbitrary "--ntasks=$hs_world_size" "${rank[@]}" "$cpus")
+      break
+    fi
     if ((k > 0)); then command+=(:); fi
     variable=SLURM_CPUS_PER_TASK
     if [[ $hs_launch == het ]]; then
@@ -206,9 +227,7 @@ hs_start_ranks() {
     if [[ $cpus == - ]]; then cpus=${!variable-}; fi
     command+=("${common[@]}" "--nodes=$nodes" ${cpus:+"--cpus-per-task=$cpus"})
     if [[ $hs_launch == hostfile ]]; then
-      hs_hostfile=$(mktemp) || hs_fail "cannot write a temporary file"
-      for place in "${hs_ranks[@]}"; do printf '%s\n' "${hs_hosts[${place%% *}]}"; done >"$hs_hostfile"
-      export SLURM_HOSTFILE=$hs_hostfile
+      hs_write_hostfile
       command+=(--distribution=arbitrary "--ntasks=$hs_world_size")
     else
       command+=(--distribution=block "--ntasks=$((nodes * per_node))" "--ntasks-per-node=$per_node")
@@ -221,6 +240,14 @@ hs_start_ranks() {
   if ((hs_stopping)); then hs_forward; fi
 }
 
+# The node of each rank, for srun.
+hs_write_hostfile() {
+  local place
+  hs_hostfile=$(mktemp) || hs_fail "cannot write a temporary file"
+  for place in "${hs_ranks[@]}"; do printf '%s\n' "${hs_hosts[${place%% *}]}"; done >"$hs_hostfile"
+  export SLURM_HOSTFILE=$hs_hostfile
+}
+
 # In parts: the kernel takes at most 128 KiB for one variable.
 hs_export_program() {
   local program=$1 k=0
@@ -230,6 +257,58 @@ hs_export_program() {
     k=$((k + 1))
   done
   export HSCHED_PROGRAM_PARTS=$k
+}
+
+# Does for ranks on this machine what srun does: each is a process group of its own, and when one fails the others are
+# ended. $@: what starts a rank. Has no traps: bash may miss the end of one of several processes while it runs one.
+hs_local_step() {
+  trap - EXIT USR1 TERM
+  local k cpus pid own status=0
+  local -a pids=()
+  IFS=' ' read -r _ _ cpus <<<"${hs_components[0]}"
+  # An allocation may be around this: its places are not those of these ranks.
+  unset -v SLURM_PROCID SLURM_LOCALID SLURMD_NODENAME SLURM_STEP_NUM_TASKS
+  set -m
+  for k in "${!hs_ranks[@]}"; do
+    hs_local_rank "$@" "${cpus#-}" "$k" </dev/null &
+    pids+=($!)
+    printf '%s\n' "$!" >>"$hs_report_dir/.groups.$hs_token"
+  done
+  set +m
+  # One that failed before the last was started did not know of all.
+  if [[ -e $hs_report_dir/.ended.$hs_token ]]; then hs_signal_ranks TERM; fi
+  for pid in "${pids[@]}"; do
+    wait "$pid"
+    own=$?
+    if ((own == 138)) && [[ -e $hs_report_dir/.stop.$hs_token ]]; then hs_mark_stopped; own=0; fi
+    if ((status == 0)); then status=$own; fi
+  done
+  exit "$status"
+}
+
+# One that the signal ended before it could hear it has nothing to save.
+hs_local_rank() {
+  trap : USR1 TERM
+  "$@"
+  local status=$?
+  if ((status == 138)) && [[ -e $hs_report_dir/.stop.$hs_token ]]; then
+    hs_mark_stopped
+    exit 0
+  fi
+  if ((status != 0)); then
+    : >>"$hs_report_dir/.ended.$hs_token"
+    hs_signal_ranks TERM
+    (sleep 10; hs_signal_ranks KILL) &
+  fi
+  exit "$status"
+}
+
+hs_mark_stopped() { : >>"$hs_report_dir/.stopped.$hs_token" || exit 85; }
+
+hs_signal_ranks() {
+  local group
+  [[ -e $hs_report_dir/.groups.$hs_token ]] || return 0
+  while read -r group; do kill "-$1" -- "-$group" 2>/dev/null; done <"$hs_report_dir/.groups.$hs_token"
 }
 
 hs_on_stop() {
@@ -246,19 +325,23 @@ hs_forward() {
   if ((hs_forwarded)) || [[ -z $hs_srun ]]; then return; fi
   hs_forwarded=1
   : >"$hs_report_dir/.stop.$hs_token"
+  if [[ $hs_launch == local ]]; then
+    hs_signal_ranks USR1
+    return
+  fi
   if ((SECONDS - hs_started < 5)); then sleep $((5 - SECONDS + hs_started)); fi
   if [[ $(jobs -pr) == *"$hs_srun"* ]]; then kill -USR1 "$hs_srun"; fi
 }
 
-# Sets hs_status. "wait" also returns when a trap has run.
-hs_await_ranks() {
+# Sets hs_status to that of the process $1. "wait" also returns when a trap has run.
+hs_await() {
   local again
   hs_interrupted=0
-  wait "$hs_srun"
+  wait "$1"
   hs_status=$?
   while ((hs_interrupted)); do
     hs_interrupted=0
-    wait "$hs_srun"
+    wait "$1"
     again=$?
     if ((again != 127)); then hs_status=$again; fi   # 127: the status before was the real one
   done

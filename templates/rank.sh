@@ -39,7 +39,7 @@ hs_export_common() {
 
 # ---- In every rank ---------------------------------------------------------------------------------
 
-# $1: CPUs per rank of this component, where known.
+# $1: CPUs per rank of this component, where known. $2: its number, where not Slurm gives it one.
 hs_rank_main() {
   set -uo pipefail
   # Slurm signals every process of a task. This shell stays to report how the command ended.
@@ -47,7 +47,7 @@ hs_rank_main() {
   hs_trap_rank_signals
   local hs_status
 
-  hs_find_row
+  hs_find_row "${2-}"
   if ((${#hs_node_setup[@]} > 0)); then hs_prepare_node; fi
   hs_export_common
   export RANK=$hs_rank LOCAL_RANK=$hs_local_rank LOCAL_WORLD_SIZE=$hs_local_world_size
@@ -58,7 +58,7 @@ hs_rank_main() {
   export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$hs_helper_dir
   # In a job of several components Slurm shows every rank the value of the last one.
   if [[ -n $1 ]]; then export SLURM_CPUS_PER_TASK=$1; fi
-  hs_order_devices
+  if [[ -n ${HSCHED_LEASE-} ]]; then hs_take_devices; else hs_order_devices; fi
 
   # The file covers a request that came before this task could be signalled.
   if ((hs_stopping)) || [[ -e $hs_report_dir/.stop.$hs_token ]]; then hs_end_stopped; fi
@@ -103,7 +103,7 @@ hs_mark_failed() {
 # Takes this task's line of the table. What counts is the node and the place on it; the task's number
 # only helps to find it, as Slurm may number tasks in another order than the plan.
 hs_find_row() {
-  local procid=${SLURM_PROCID-} name=${SLURMD_NODENAME-} place=${SLURM_LOCALID-} ordinal=-1 k
+  local procid=${1:-${SLURM_PROCID-}} name=${SLURMD_NODENAME-} place=${SLURM_LOCALID-} ordinal=-1 k
   local node local_rank rest
   [[ $procid =~ ^[0-9]+$ ]] || hs_fail "SLURM_PROCID is not set: ranks must be started by srun"
   if [[ -n ${SLURM_STEP_NUM_TASKS-} && $SLURM_STEP_NUM_TASKS != "$hs_world_size" ]]; then
@@ -216,6 +216,24 @@ hs_print_environment() {
     declare -f "$hs_name" && printf 'export -f %q\n' "$hs_name"
   done < <(declare -Fx)
   printf 'umask %s\ncd -- %q\n' "$(umask)" "$PWD"
+}
+
+# Under "hsched run" every node has a line in HSCHED_LEASE: its name and the devices of this job there, in the order of
+# their ranks. In an allocation they are places among the devices that Slurm shows; none are named where hsched imagines
+# them, and then no program is to find any.
+hs_take_devices() {
+  local name list place
+  local -a shown=() own=()
+  while IFS=' ' read -r name list; do
+    if [[ $name != "${hs_hosts[hs_node]}" ]]; then continue; fi
+    if [[ $hs_launch == steps ]]; then
+      IFS=, read -r -a shown <<<"${CUDA_VISIBLE_DEVICES-}"
+      for place in ${list//,/ }; do own+=("${shown[place]-}"); done
+      list=$(IFS=,; printf '%s' "${own[*]-}")
+    fi
+    export CUDA_VISIBLE_DEVICES=$list
+  done <<<"$HSCHED_LEASE"
+  unset -v HSCHED_LEASE
 }
 
 # On a node with several GPU types, orders CUDA_VISIBLE_DEVICES so that device LOCAL_RANK has the

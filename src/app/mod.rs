@@ -17,5 +17,6 @@ pub(crate) mod sbatch_options;
 pub(crate) mod speeds;
 pub(crate) mod state;
 pub(crate) mod submission;
+pub(crate) mod timer;
 pub(crate) mod wanted;
 pub(crate) mod wishes;

@@ -220,7 +220,7 @@ pub(crate) fn prepare(
     let Offered { capacity, mut problem, is_in_use } =
         offer(args.capacity, live, context, (&cluster, &access), (&jobs, &speeds), &mut notes)?;
     notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
-    problem.seed = args.policy.seed;
+    problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();
     Ok(Desk { jobs, cluster, capacity, access, is_in_use, notes, problem })
 }

@@ -16,8 +16,28 @@ use crate::policy::{self, JpsParameters, Objective, OptimalParameters, Parameter
 pub(crate) struct PolicyArgs {
     /// Policy that places the jobs. All but optimal use every GPU that the jobs can use.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
-          value_parser = PolicyName)]
+          value_parser = PolicyName::PLANNED)]
     pub policy: String,
+    #[command(flatten)]
+    tuning: Tuning,
+}
+
+/// A policy of those that decide over time, and its parameters.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Planning")]
+pub(crate) struct OverTimeArgs {
+    /// Policy that decides who gets which devices, and when jobs make room for others.
+    #[arg(long, value_name = "NAME", default_value = policy::names_over_time()[0],
+          value_parser = PossibleValuesParser::new(policy::names_over_time()))]
+    policy: String,
+    #[command(flatten)]
+    tuning: Tuning,
+}
+
+/// What a policy minimises, and its parameters.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Planning")]
+pub(crate) struct Tuning {
     /// Objective to minimise.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
           value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
@@ -33,15 +53,25 @@ pub(crate) struct PolicyArgs {
     samples: u32,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
+    seed: u64,
     /// optimal: use every GPU that the jobs can use.
     #[arg(long)]
     use_all: bool,
 }
 
-/// Reads the name of a policy that plans; those that decide over time are refused with the reason.
+/// Reads the name of a policy for one moment, or for [`Self::WATCHED`]; others are refused with the reason.
 #[derive(Clone)]
-struct PolicyName;
+pub(crate) struct PolicyName {
+    names: fn() -> Vec<&'static str>,
+}
+
+impl PolicyName {
+    /// Those that place jobs at one moment.
+    const PLANNED: Self = Self { names: policy::names };
+
+    /// Those that decide again and again on a live cluster.
+    pub(crate) const WATCHED: Self = Self { names: policy::names_watched };
+}
 
 impl TypedValueParser for PolicyName {
     type Value = String;
@@ -52,18 +82,21 @@ impl TypedValueParser for PolicyName {
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<String, clap::Error> {
-        let names = policy::names();
+        let names = (self.names)();
         let simulated = policy::names_over_time();
         let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
         if let Some(name) = over_time {
-            let message = format!("policy {name} decides over time; only hsched simulate runs it\n");
+            let is_watched = policy::names_watched().contains(name);
+            let watch = if is_watched { "hsched watch, " } else { "" };
+            let message =
+                format!("policy {name} decides over time: it is for {watch}hsched run and hsched simulate\n");
             return Err(command.clone().error(ErrorKind::ValueValidation, message));
         }
         PossibleValuesParser::new(names).parse_ref(command, argument, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(policy::names().into_iter().map(PossibleValue::new)))
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
     }
 }
 
@@ -73,51 +106,97 @@ impl PolicyArgs {
     /// # Errors
     /// Never for a name that the command line takes.
     pub(crate) fn find(&self, name: &str, replanning: Replanning) -> Result<Box<dyn Policy>, Failure> {
-        let Self { alpha, beta, samples, use_all, .. } = *self;
-        let parameters = Parameters {
-            jps: JpsParameters { alpha, beta, samples },
-            optimal: OptimalParameters { use_all },
-            replanning,
-            ..Parameters::default()
-        };
-        policy::find(name, parameters)
-            .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))
+        let parameters = Parameters { replanning, ..self.tuning.parameters() };
+        policy::find(name, parameters).ok_or_else(|| unregistered(name))
     }
 
     /// Returns the flags that say it, without those that have their usual values: `--policy jps --alpha 0.5`.
     pub(crate) fn words(&self) -> String {
-        let usual = Self::usual();
-        let mut words = vec![format!("--policy {}", self.policy)];
+        self.tuning.words(&self.policy)
+    }
+
+    /// Returns whether anything was chosen.
+    pub(crate) fn says_something(&self) -> bool {
+        let Nothing { policy, .. } = Nothing::parse_from([""]);
+        *self != policy
+    }
+
+    /// Returns the seed of all random choices.
+    pub(crate) fn seed(&self) -> u64 {
+        self.tuning.seed
+    }
+
+    /// Returns what is to be minimised.
+    pub(crate) fn objective(&self) -> Objective {
+        self.tuning.objective()
+    }
+}
+
+impl OverTimeArgs {
+    /// Returns the policy.
+    ///
+    /// # Errors
+    /// Never for a name that the command line takes.
+    pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
+        let found = policy::find_over_time(&self.policy, self.tuning.parameters());
+        found.ok_or_else(|| unregistered(&self.policy))
+    }
+
+    /// Returns the flags that say it.
+    pub(crate) fn words(&self) -> String {
+        self.tuning.words(&self.policy)
+    }
+
+    /// Returns the seed of all random choices.
+    pub(crate) fn seed(&self) -> u64 {
+        self.tuning.seed
+    }
+
+    /// Returns what is to be minimised.
+    pub(crate) fn objective(&self) -> Objective {
+        self.tuning.objective()
+    }
+}
+
+/// A command line that says nothing of policies.
+#[derive(clap::Parser)]
+struct Nothing {
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+fn unregistered(name: &str) -> Failure {
+    Failure::new(Exit::Internal, format!("policy {name} is not registered"))
+}
+
+impl Tuning {
+    fn parameters(&self) -> Parameters {
+        let Self { alpha, beta, samples, use_all, .. } = *self;
+        Parameters {
+            jps: JpsParameters { alpha, beta, samples },
+            optimal: OptimalParameters { use_all },
+            ..Parameters::default()
+        }
+    }
+
+    fn words(&self, policy: &str) -> String {
+        let usual = Nothing::parse_from([""]).policy.tuning;
+        let mut words = vec![format!("--policy {policy}")];
         let mut say = |differs: bool, flag: &str, value: String| {
             words.extend(differs.then(|| format!("--{flag} {value}")));
         };
         say(self.objective != usual.objective, "objective", self.objective.clone());
-        if self.policy == "jps" {
+        if policy == "jps" {
             say(self.alpha != usual.alpha, "alpha", self.alpha.to_string());
             say(self.beta != usual.beta, "beta", self.beta.to_string());
             say(self.samples != usual.samples, "samples", self.samples.to_string());
         }
         say(self.seed != usual.seed, "seed", self.seed.to_string());
-        words.extend((self.use_all && self.policy == "optimal").then(|| "--use-all".to_owned()));
+        words.extend((self.use_all && policy == "optimal").then(|| "--use-all".to_owned()));
         words.join(" ")
     }
 
-    /// Returns whether anything was chosen.
-    pub(crate) fn says_something(&self) -> bool {
-        *self != Self::usual()
-    }
-
-    fn usual() -> Self {
-        #[derive(clap::Parser)]
-        struct Nothing {
-            #[command(flatten)]
-            policy: PolicyArgs,
-        }
-        Nothing::parse_from([""]).policy
-    }
-
-    /// Returns what is to be minimised.
-    pub(crate) fn objective(&self) -> Objective {
+    fn objective(&self) -> Objective {
         let named = Objective::NAMES.iter().find(|(name, _)| *name == self.objective);
         named.map_or_else(Objective::default, |&(_, objective)| objective)
     }

@@ -11,12 +11,16 @@ use crate::engine::{Event, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
+use crate::local::aftermath;
 use crate::model::{Cluster, Time};
 use crate::slurm::QueuedJob;
 use crate::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What stands for the cluster of jobs that `hsched run` runs.
+pub(crate) const HERE: &str = "hsched run";
 
 /// How long it is waited for by who can leave a wish instead.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -82,6 +86,8 @@ pub(crate) struct Opened<'a> {
     pub ledger: Ledger<'a>,
     /// What has happened by the wishes that were taken in, and by a look at Slurm for them; it is written down.
     pub taken: Vec<Event>,
+    /// Whether its jobs run under `hsched run`, and not in Slurm's queue.
+    pub is_here: bool,
 }
 
 /// Reads the state of a directory for a command that asks or changes Slurm, opens its journal and takes in the wishes
@@ -96,13 +102,89 @@ pub(crate) fn ledger<'a>(
     dry_run: bool,
 ) -> Result<Opened<'a>, Failure> {
     let at = now(context);
-    let (mut state, mut ledger) = directory.ledger(rules, at).map_err(|error| failure(&error))?;
-    ledger.repaired().iter().for_each(|repaired| context.warn(repaired));
-    if let Some(cluster) = context.cluster_name() {
+    let (mut state, mut ledger) = read(context, directory, rules)?;
+    // Whether Slurm tells or not: jobs of hsched run are not in its queue.
+    let unnamed = || ledger.cluster().filter(|own| *own == HERE).map(|_| "Slurm".to_owned());
+    if let Some(cluster) = context.cluster_name().or_else(unnamed) {
         ledger.claim(at, &state, &cluster).map_err(|error| failure(&error))?;
     }
-    let taken = wishes::take_in(context, directory, (&mut state, &mut ledger), rules, dry_run)?;
-    Ok(Opened { state, ledger, taken })
+    let mut look = |state: &mut State| wishes::look(context, directory, state, rules);
+    let taken = wishes::take_in(context, (&mut state, &mut ledger), rules, dry_run, &mut look)?;
+    Ok(Opened { state, ledger, taken, is_here: false })
+}
+
+/// Reads the state of a directory whose jobs run under `hsched run`, as [`ledger`] does for those in Slurm's queue.
+///
+/// # Errors
+/// When a file there cannot be used, or its jobs are in Slurm's queue.
+pub(crate) fn ledger_here<'a>(
+    context: &Context,
+    directory: &'a StateDir,
+    rules: &Rules,
+    dry_run: bool,
+) -> Result<Opened<'a>, Failure> {
+    let (mut state, mut ledger) = read(context, directory, rules)?;
+    ledger.claim(now(context), &state, HERE).map_err(|error| failure(&error))?;
+    let taken = take_in_here(context, (&mut state, &mut ledger), rules, dry_run)?;
+    Ok(Opened { state, ledger, taken, is_here: true })
+}
+
+/// Reads the state of a directory as [`ledger_here`] does where its jobs run under `hsched run`, else as [`ledger`] does.
+///
+/// # Errors
+/// When a file there cannot be used, or its jobs are on another cluster than this Slurm's.
+pub(crate) fn ledger_anywhere<'a>(
+    context: &Context,
+    directory: &'a StateDir,
+    rules: &Rules,
+    dry_run: bool,
+) -> Result<Opened<'a>, Failure> {
+    let is_here = read(context, directory, rules)?.1.cluster() == Some(HERE);
+    let open = if is_here { ledger_here } else { ledger };
+    open(context, directory, rules, dry_run)
+}
+
+/// Brings a state up to date whose jobs ran under an `hsched run` that has ended; returns what has happened.
+///
+/// # Errors
+/// When reports cannot be read.
+pub(crate) fn catch_up_here(context: &Context, state: &mut State, rules: &Rules) -> Result<Seen, Failure> {
+    let seen = aftermath(&root(context)?, state, now(context)).map_err(|error| live_failure(&error))?;
+    let events = notice(state, &seen);
+    for event in &events {
+        apply(state, seen.at, event, rules);
+    }
+    Ok(Seen { at: seen.at, events, queue: Vec::new() })
+}
+
+/// Takes the wishes that wait into a state whose jobs run under `hsched run`; returns what has happened by that.
+///
+/// # Errors
+/// When the state cannot be written.
+pub(crate) fn take_in_here(
+    context: &Context,
+    (state, ledger): (&mut State, &mut Ledger<'_>),
+    rules: &Rules,
+    dry_run: bool,
+) -> Result<Vec<Event>, Failure> {
+    // What runs is in the state; there is no queue to look at.
+    let mut look = |_: &mut State| Ok(Seen { at: now(context), events: Vec::new(), queue: Vec::new() });
+    wishes::take_in(context, (state, ledger), rules, dry_run, &mut look)
+}
+
+/// Returns the command that follows the jobs of a state directory, by the cluster that they are on.
+pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
+    if cluster == Some(HERE) { HERE } else { "hsched watch" }
+}
+
+fn read<'a>(
+    context: &Context,
+    directory: &'a StateDir,
+    rules: &Rules,
+) -> Result<(State, Ledger<'a>), Failure> {
+    let (state, ledger) = directory.ledger(rules, now(context)).map_err(|error| failure(&error))?;
+    ledger.repaired().iter().for_each(|repaired| context.warn(repaired));
+    Ok((state, ledger))
 }
 
 /// Returns the engine's rules as the settings say, without moves.
@@ -131,6 +213,7 @@ pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<Site, Failure
         state: root(context)?,
         directory: context.directory.clone(),
         sbatch: sbatch.to_vec(),
+        inside: None,
     })
 }
 
@@ -199,6 +282,15 @@ pub(crate) fn failure(error: &StateError) -> Failure {
                 shell_words::quote(&path.display().to_string())
             ))
             .hint("or name another with HSCHED_STATE_DIR=DIR or the setting state_dir"),
+        StateError::OtherCluster { path, own, here } if own == HERE || here == HERE => {
+            let whose = if own == HERE { "under hsched run" } else { "in Slurm's queue" };
+            let message = format!("the jobs in {} are {whose}", path.display());
+            let go_on =
+                if own == HERE { "hsched run goes on with them" } else { "hsched watch follows them" };
+            Failure::new(exit, message).hint(format!("{go_on}, hsched cancel --all ends them")).hint(
+                "for other jobs use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir",
+            )
+        }
         StateError::OtherCluster { path, own, .. } => failure
             .hint(format!("follow and cancel them where Slurm is {own}"))
             .hint("for jobs here use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir")

@@ -13,7 +13,7 @@ use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
 
 /// What is said of a wish that was left.
 pub(crate) const LEFT: &str =
-    "another hsched holds the state directory: hsched watch carries this out on its next turn";
+    "another hsched holds the state directory: hsched watch or hsched run carries this out on its next turn";
 
 /// Leaves a wish for who holds the lock next.
 ///
@@ -41,12 +41,13 @@ pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failur
 ///
 /// # Errors
 /// When the state cannot be written or Slurm prints nonsense. Where Slurm does not answer, wishes that need it wait.
+/// `look` brings the state up to date with Slurm.
 pub(crate) fn take_in(
     context: &Context,
-    directory: &StateDir,
     (state, ledger): (&mut State, &mut Ledger<'_>),
     rules: &Rules,
     dry_run: bool,
+    look: &mut dyn FnMut(&mut State) -> Result<Seen, Failure>,
 ) -> Result<Vec<Event>, Failure> {
     let (wishes, troubles) = ledger.wishes();
     for trouble in &troubles {
@@ -56,7 +57,7 @@ pub(crate) fn take_in(
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for wish in &wishes {
         if !looked && needs_look(wish, state) {
-            match look(context, directory, state, rules) {
+            match look(state) {
                 Ok(now) => (seen, looked) = (now, true),
                 // The others wait with it: they are in order.
                 Err(failure) if failure.exit == Exit::SlurmUnavailable => break,
@@ -77,13 +78,17 @@ pub(crate) fn take_in(
     Ok(events)
 }
 
-/// Shows in a state, for people, what is wanted and was not taken in yet.
-pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules) {
+/// Shows in a state, for people, what is wanted and was not taken in yet; `follower` is the command that will.
+pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules, follower: &str) {
     for wish in wishes {
         for event in wish.wanted.events() {
             let (name, what) = match &event {
-                Event::Added { job, .. } => (job.name.clone(), "to be added by hsched watch, as asked"),
-                Event::CancelAsked { job } => (job.clone(), "to be cancelled by hsched watch, as asked"),
+                Event::Added { job, .. } => {
+                    (job.name.clone(), format!("to be added by {follower}, as asked"))
+                }
+                Event::CancelAsked { job } => {
+                    (job.clone(), format!("to be cancelled by {follower}, as asked"))
+                }
                 _ => continue,
             };
             let waits = |state: &State| {
@@ -97,9 +102,9 @@ pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules) {
                 continue;
             };
             if let Phase::Waiting { not_before, reason } = &mut tracked.phase {
-                (*not_before, *reason) = (None, what.to_owned());
+                (*not_before, *reason) = (None, what.clone());
             }
-            tracked.last = (wish.at, what.to_owned());
+            tracked.last = (wish.at, what);
         }
     }
 }
@@ -142,7 +147,16 @@ fn needs_look(wish: &Wish, state: &State) -> bool {
     matches!(&wish.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
 }
 
-fn look(context: &Context, directory: &StateDir, state: &mut State, rules: &Rules) -> Result<Seen, Failure> {
+/// Brings a state up to date with what Slurm has.
+///
+/// # Errors
+/// When Slurm does not answer or prints nonsense.
+pub(crate) fn look(
+    context: &Context,
+    directory: &StateDir,
+    state: &mut State,
+    rules: &Rules,
+) -> Result<Seen, Failure> {
     let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, &[])?;
     let world = SlurmWorld::new(&context.slurm, &context.clock, directory, site, &complete);

@@ -78,6 +78,8 @@ enum Before {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Add,
+    /// This command, and `hsched run` goes on with them.
+    AddForRun,
     Watch,
 }
 
@@ -135,13 +137,17 @@ impl Args {
             }
             return Ok((additions, By::Watch));
         };
-        let Opened { mut state, mut ledger, .. } =
-            state::ledger(context, &directory, &rules, self.dry_run).map_err(nothing)?;
+        let Opened { mut state, mut ledger, is_here, .. } =
+            state::ledger_anywhere(context, &directory, &rules, self.dry_run).map_err(nothing)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &self.sbatch)?;
         let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let Seen { at, mut events, queue } =
-            state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
+        let seen = if is_here {
+            state::catch_up_here(context, &mut state, &rules)
+        } else {
+            state::catch_up(context, &world, &mut state, &rules)
+        };
+        let Seen { at, mut events, queue } = seen.map_err(nothing)?;
         let additions = self.additions(jobs, &queue, &state);
         if additions.is_ok() {
             let added = wanted.events();
@@ -156,7 +162,7 @@ impl Args {
         if !self.dry_run {
             ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         }
-        Ok((additions?, By::Add))
+        Ok((additions?, if is_here { By::AddForRun } else { By::Add }))
     }
 
     /// Returns what each job is to the state.
@@ -183,6 +189,7 @@ impl Args {
         text.push_str(match by {
             _ if self.dry_run => "nothing was added: --dry-run",
             By::Add => "hsched watch will place these jobs",
+            By::AddForRun => "hsched run will place these jobs",
             By::Watch => wishes::LEFT,
         });
         text.push('\n');
@@ -193,7 +200,7 @@ impl Args {
 impl By {
     fn word(self) -> &'static str {
         match self {
-            Self::Add => "add",
+            Self::Add | Self::AddForRun => "add",
             Self::Watch => "watch",
         }
     }
@@ -223,7 +230,7 @@ impl Addition {
     fn text(&self, dry_run: bool, by: By) -> String {
         let would = match by {
             _ if dry_run => "would be ",
-            By::Add => "",
+            By::Add | By::AddForRun => "",
             By::Watch => "to be ",
         };
         let added = match self.before {

@@ -63,12 +63,17 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
         let Some(directory) = state::open_at_once(context)? else { return self.leave(context, &rules) };
-        let Opened { mut state, mut ledger, .. } = state::ledger(context, &directory, &rules, self.dry_run)?;
+        let Opened { mut state, mut ledger, is_here, .. } =
+            state::ledger_anywhere(context, &directory, &rules, self.dry_run)?;
         let names = self.names(&state)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let (seen, away) = look(context, &world, &mut state, &names, &rules)?;
+        let (seen, away) = if is_here {
+            (state::catch_up_here(context, &mut state, &rules)?, None)
+        } else {
+            look(context, &world, &mut state, &names, &rules)?
+        };
         let over: Vec<bool> = names.iter().map(|name| is_over(&state, name)).collect();
         let actions = wish(&mut state, &names, &seen, &rules);
         let untold = match (self.dry_run, away) {

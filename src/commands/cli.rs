@@ -8,8 +8,8 @@ use clap::Parser;
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, import, init, inventory, logs, plan,
-    probe, report, simulate, status, submit, trace, watch, write_docs,
+    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, guard, import, init, inventory,
+    logs, plan, probe, report, run, simulate, status, submit, trace, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -35,6 +35,7 @@ pub struct Cli {
 enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
+    Run(run::Args),
     Submit(submit::Args),
     Add(add::Args),
     Watch(watch::Args),
@@ -56,6 +57,8 @@ enum Command {
     CheckDdp(check_ddp::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
+    #[command(hide = true)]
+    Guard(guard::Args),
 }
 
 /// A subcommand with its arguments as typed.
@@ -86,6 +89,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    if let Command::Guard(args) = &cli.command {
+        // No settings, no signals of its own: it has to be there at once, and to stay.
+        return args.guard();
+    }
     let json = cli.command.typed().wants_json();
     // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
     let result = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
@@ -146,6 +153,7 @@ impl Command {
         match self {
             Self::Inventory(args) => args,
             Self::Plan(args) => args,
+            Self::Run(args) => args,
             Self::Submit(args) => args,
             Self::Add(args) => args,
             Self::Watch(args) => args,
@@ -166,6 +174,7 @@ impl Command {
             Self::Trace(args) => args,
             Self::CheckDdp(args) => args,
             Self::WriteDocs(args) => args,
+            Self::Guard(args) => args,
         }
     }
 }

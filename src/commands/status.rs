@@ -33,6 +33,9 @@ pub(super) struct Args {
 /// The age of a look that goes without saying: `watch` looks every half minute, or from cron every minute or so.
 const STALE: Seconds = Seconds(120.0);
 
+/// What is said where the jobs' `hsched run` has ended.
+const INTERRUPTED: &str = "no hsched run is at work here, so nothing runs; start hsched run again to go on\n";
+
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == Format::Json
@@ -41,10 +44,11 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let Peeked { mut state, wishes, troubles, lost } =
+        let Peeked { mut state, wishes, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
+        let follower = state::follower(cluster.as_deref());
         for trouble in &troubles {
-            context.warn(&format!("{trouble}; the next hsched watch repairs it"));
+            context.warn(&format!("{trouble}; the next {follower} repairs it"));
         }
         for wish in &lost {
             context.warn(&format!("{wish}; what it asked for is lost, so ask again"));
@@ -53,7 +57,7 @@ impl Subcommand for Args {
         for note in count_reported(&mut state, &root, now, &rules) {
             context.note(&note);
         }
-        wishes::show(&mut state, &wishes, &rules);
+        wishes::show(&mut state, &wishes, &rules, follower);
         let chosen = self.chosen(&state)?;
         let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
         let looked = last_look(&root);
@@ -79,7 +83,11 @@ impl Subcommand for Args {
         };
         print(context, &text)?;
         if self.format == Format::Table && !state.is_over() {
-            print(context, &looked.and_then(|at| stale(at, now)).unwrap_or_default())?;
+            let note = match cluster.as_deref() {
+                Some(state::HERE) => (!StateDir::is_held(&root)).then(|| INTERRUPTED.to_owned()),
+                _ => looked.and_then(|at| stale(at, now, follower)),
+            };
+            print(context, &note.unwrap_or_default())?;
         }
         Ok(Exit::Done)
     }
@@ -99,10 +107,10 @@ impl Args {
     }
 }
 
-/// Returns a line about a last look that was long ago.
-fn stale(looked: Time, now: Time) -> Option<String> {
+/// Returns a line about a last look that was long ago; `follower` is the command that looks.
+fn stale(looked: Time, now: Time, follower: &str) -> Option<String> {
     let age = now.since(looked);
-    (age.0 > STALE.0).then(|| format!("last updated {} ago; run hsched watch to continue\n", duration(age)))
+    (age.0 > STALE.0).then(|| format!("last updated {} ago; run {follower} to continue\n", duration(age)))
 }
 
 /// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.

@@ -15,6 +15,7 @@ use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::together::TogetherArgs;
 use crate::engine::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -59,6 +60,8 @@ pub(super) struct Args {
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
     #[command(flatten)]
+    together: TogetherArgs,
+    #[command(flatten)]
     planning: planning::PlanningArgs,
 }
 
@@ -72,6 +75,11 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if self.together.together {
+            let run = self.run_id(context)?;
+            let submission = (self.input.as_path(), run.as_str(), &self.sbatch[..]);
+            return self.together.submit(context, submission, (self.dry_run, self.format));
+        }
         let text = input::text(&self.input)?;
         let (planned, planned_by) = if PlanFile::recognises(&text) {
             if !self.planning.says_nothing() {
@@ -85,12 +93,7 @@ impl Subcommand for Args {
             let planned = planning::plan(&self.planning, context, &text, &self.input)?;
             (planned, self.planning.policy.words())
         };
-        let run_id = match &self.run_id {
-            Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
-                Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id"))
-            })?,
-            None => state::new_run(context)?,
-        };
+        let run_id = self.run_id(context)?;
         let chosen = choose(&planned, &self.jobs)?;
         let wish = Wish {
             run: &run_id,
@@ -131,6 +134,18 @@ impl Subcommand for Args {
             print(context, &json_text(&value)?).inspect_err(|_| context.terminal.say(&value.to_string()))?;
         }
         Ok(exit)
+    }
+}
+
+impl Args {
+    /// Returns the id that the user gave, or a new one.
+    fn run_id(&self, context: &Context) -> Result<String, Failure> {
+        match &self.run_id {
+            Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
+                Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id"))
+            }),
+            None => state::new_run(context),
+        }
     }
 }
 

@@ -65,6 +65,11 @@ impl Tracked {
             (None, End::Saved | End::TimedOut) if epochs > 0 => {
                 self.wait(ended, None, &format!("{end}; resumes after epoch {}", self.epochs_done));
             }
+            (None, End::Interrupted) => {
+                let done = self.epochs_done;
+                let from = if done > 0 { format!("; resumes after epoch {done}") } else { String::new() };
+                self.wait(ended, None, &format!("{end}{from}"));
+            }
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
             (None, end) => {
                 let why = self.past.last().map_or_else(String::new, |past| self.ending(past));

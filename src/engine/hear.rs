@@ -34,7 +34,7 @@ impl Tracked {
                 self.last = (at, format!("unclear whether Slurm received the request ({message})"));
             }
             Answer::Stopped => self.asked(at, of, Request::Asked, "asked to save a checkpoint and exit"),
-            Answer::Killed => self.asked(at, of, Request::Killed, "being cancelled by Slurm"),
+            Answer::Killed => self.asked(at, of, Request::Killed, "is being ended"),
             Answer::NotStopped { message } => self.not_asked(at, of, message),
         }
     }

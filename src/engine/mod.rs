@@ -35,6 +35,7 @@ pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
 pub use self::notice::notice;
 pub use self::observation::{Observation, QueueReason, Sighting, Standing};
+pub use self::patience::due;
 pub use self::planner::{Planner, Question, named_ranks};
 pub use self::rules::Rules;
 pub use self::run::{Intent, Run};

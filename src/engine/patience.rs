@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Action, Attempt, Request, Rules, Stage, Submission, Then, Tracked};
+use crate::engine::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked};
 use crate::model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
@@ -63,6 +63,32 @@ impl<'a> Patience<'a> {
         let short = attempt.gpus.by_type().into_iter().find(is_short);
         short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
     }
+}
+
+/// Returns the first moment after one at which something is due without news: a moment that the policy named, a retry, the
+/// end of somebody's patience.
+#[must_use]
+pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
+    let retry = |tracked: &Tracked| match &tracked.phase {
+        Phase::Waiting { not_before, .. } => *not_before,
+        _ => None,
+    };
+    let patience = |tracked: &Tracked| {
+        let end = |own: &Submission| match own.stage {
+            Stage::Stopping { request: Request::Meant, since, .. } => Some(since),
+            Stage::Stopping { request: Request::Asked, since, .. } => {
+                let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
+                Some(since.after(Seconds(grace.0 + Rules::PATIENCE.0)))
+            }
+            Stage::Stopping { request: Request::Killed, since, .. } => {
+                Some(since.after(Rules::KILL_PATIENCE))
+            }
+            _ => None,
+        };
+        tracked.phase.submissions().iter().filter_map(end).min_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let jobs = state.jobs.iter().flat_map(|tracked| retry(tracked).into_iter().chain(patience(tracked)));
+    jobs.chain(state.wake).filter(|due| *due > after).min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.

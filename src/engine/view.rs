@@ -118,6 +118,7 @@ fn standing(
         },
         holds,
         restart_cost: tracked.job.launch.checkpoint.restart_cost.unwrap_or(rules.restart_cost),
+        saves: tracked.job.launch.checkpoint.is_given(),
         ..course
     }
 }

@@ -30,7 +30,8 @@ pub enum LiveError {
 
 impl LiveError {
     /// Returns the error with its causes.
-    pub(super) fn in_one_line(&self) -> String {
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
         match self {
             Self::State(error) => error.in_one_line(),
             other => other.to_string(),

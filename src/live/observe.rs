@@ -122,7 +122,8 @@ pub(super) fn recorded(job: &JobName, attempt: &Attempt, records: &[JobRecord]) 
 }
 
 /// Returns how a submission ended by the word that its script left.
-pub(super) fn left_word(job: &JobName, attempt: &Attempt, job_id: JobId, status: u8) -> Sighting {
+#[must_use]
+pub fn left_word(job: &JobName, attempt: &Attempt, job_id: JobId, status: u8) -> Sighting {
     let end = by_status(ExitStatus { code: status, signal: 0 });
     Sighting {
         of: attempt.key(job),

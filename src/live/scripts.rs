@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::engine::{Intent, Run, SubmissionKey, named_ranks};
+use crate::live::LiveError;
 use crate::live::observe::tag;
 use crate::model::{Job, JobDefaults, NodeName, Seconds, Selector, Walltime};
 use crate::plan_file::PlanFile;
-use crate::render::{self, Facts, Template, is_constraint, render};
-use crate::store::{report_folder, run_folder};
+use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
+use crate::store::{StateDir, report_folder, run_folder};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Site {
     pub directory: PathBuf,
     /// Options for sbatch on its command line, as they are.
     pub sbatch: Vec<String>,
+    /// How ranks are started on GPUs that are there already; `None` where Slurm is asked for them.
+    pub inside: Option<Launcher>,
 }
 
 /// The training helper's name beside the job scripts.
@@ -33,9 +36,53 @@ pub struct Script {
     /// Which submission it is for.
     pub of: SubmissionKey,
     pub text: Result<String, String>,
+    /// The directory in which it runs.
+    pub workdir: PathBuf,
     pub walltime: Walltime,
     /// What its owner should know, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// A run's scripts, on disk.
+pub struct Prepared {
+    /// The run's folder.
+    pub folder: PathBuf,
+    pub scripts: Vec<Script>,
+}
+
+impl Prepared {
+    /// Writes the plan and the scripts of a run to disk.
+    ///
+    /// # Errors
+    /// When the run's id is taken, or something cannot be written.
+    pub fn write(run: &Run, site: &Site, directory: &StateDir) -> Result<Self, LiveError> {
+        let wrong = |message: String| LiveError::Scripts { message };
+        let scripts = scripts(run, site).map_err(wrong)?;
+        let plan = run.file.to_json().map_err(|error| wrong(error.to_string()))?;
+        let texts =
+            scripts.iter().filter_map(|script| Some((script_name(&script.of), script.text.as_deref().ok()?)));
+        let helper = (HELPER.to_owned(), site.template.helper.as_str());
+        let files: Vec<(String, &str)> =
+            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
+        let folder = directory.create_run(&run.id, &files)?;
+        Ok(Self { folder, scripts })
+    }
+
+    /// Returns a submission's script, where the run has one.
+    #[must_use]
+    pub fn script(&self, of: &SubmissionKey) -> Option<&Script> {
+        self.scripts.iter().find(|script| script.of == *of)
+    }
+
+    /// Returns the path of a submission's script.
+    #[must_use]
+    pub fn path(&self, of: &SubmissionKey) -> PathBuf {
+        self.folder.join(script_name(of))
+    }
+}
+
+fn script_name(of: &SubmissionKey) -> String {
+    format!("{}.sbatch", of.name())
 }
 
 /// Returns the scripts of what a run submits.
@@ -54,7 +101,7 @@ pub fn scripts(run: &Run, site: &Site) -> Result<Vec<Script>, String> {
         let (workdir, notes) = workdir(&run.jobs[intent.job], site);
         let placed = Placed { run, intent, plan: &plan, untyped: &untyped };
         let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
-        Ok(Script { of: run.key(intent), text, walltime, notes })
+        Ok(Script { of: run.key(intent), text, workdir, walltime, notes })
     };
     run.submissions.iter().map(script).collect()
 }
@@ -92,6 +139,7 @@ impl Placed<'_> {
             comment: tag(&key).to_comment(),
             ranks: &ranks,
             pinned: run.file.pinned,
+            inside: site.inside,
             walltime: self.walltime(site),
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,

@@ -9,7 +9,7 @@ use std::thread;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
@@ -29,7 +29,7 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// When the system does not let it.
 pub fn on_interrupt(end: impl Fn() + Send + 'static) -> io::Result<()> {
-    if is_ignored() {
+    if is_ignored(SIGINT) {
         return Ok(());
     }
     let mut interrupts = Signals::new([SIGINT])?;
@@ -48,13 +48,26 @@ pub fn on_interrupt(end: impl Fn() + Send + 'static) -> io::Result<()> {
     flag::register(SIGINT, Arc::clone(&CAME)).map(drop)
 }
 
-/// Returns whether this process was started to ignore interrupts.
+/// Has each signal that ends a process told to `tell` instead, from now on; those that were ignored from the start are
+/// not.
+///
+/// # Errors
+/// When the system does not let it.
+pub fn on_endings(tell: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter().filter(|&signal| !is_ignored(signal));
+    let mut endings = Signals::new(wanted)?;
+    ASKED.store(true, Ordering::SeqCst);
+    let listen = move || endings.forever().for_each(tell);
+    thread::Builder::new().name("endings".into()).spawn(listen).map(drop)
+}
+
+/// Returns whether this process was started to ignore a signal.
 #[expect(clippy::disallowed_methods, reason = "the system tells this in a file alone")]
-fn is_ignored() -> bool {
+fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (SIGINT - 1)) != 0
+    mask & (1 << (signal - 1)) != 0
 }
 
 fn answer() -> MutexGuard<'static, ()> {

@@ -1,7 +1,6 @@
 //! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -11,7 +10,7 @@ use crate::engine::{
     Answer, Attempt, Intent, Observation, Run, Sighting, State, Submission, SubmissionKey, World,
 };
 use crate::live::observe::Queue;
-use crate::live::scripts::{HELPER, Script, Site, scripts};
+use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
 use crate::model::{Cluster, JobId, JobName, Seconds, Time};
 use crate::slurm::{
@@ -35,12 +34,6 @@ pub struct SlurmWorld<'a> {
     prepared: BTreeMap<String, Prepared>,
     /// Signals held back until the answer of the last request is written down.
     held: Option<signals::Held>,
-}
-
-/// A run on disk.
-struct Prepared {
-    folder: PathBuf,
-    scripts: Vec<Script>,
 }
 
 impl<'a> SlurmWorld<'a> {
@@ -169,16 +162,7 @@ impl<'a> SlurmWorld<'a> {
         if self.prepared.contains_key(&run.id) {
             return Ok(());
         }
-        let wrong = |message: String| LiveError::Scripts { message };
-        let scripts = scripts(run, &self.site).map_err(wrong)?;
-        let plan = run.file.to_json().map_err(|error| wrong(error.to_string()))?;
-        let texts =
-            scripts.iter().filter_map(|script| Some((script_name(&script.of), script.text.as_deref().ok()?)));
-        let helper = (HELPER.to_owned(), self.site.template.helper.as_str());
-        let files: Vec<(String, &str)> =
-            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
-        let folder = self.directory.create_run(&run.id, &files)?;
-        self.prepared.insert(run.id.clone(), Prepared { folder, scripts });
+        self.prepared.insert(run.id.clone(), Prepared::write(run, &self.site, self.directory)?);
         Ok(())
     }
 
@@ -218,14 +202,6 @@ impl<'a> SlurmWorld<'a> {
     }
 }
 
-impl Prepared {
-    /// Returns the path of a submission's script, and its text or why there is none.
-    fn script(&self, of: &SubmissionKey) -> Option<(String, Result<String, String>)> {
-        let script = self.scripts.iter().find(|script| script.of == *of)?;
-        Some((self.folder.join(script_name(of)).display().to_string(), script.text.clone()))
-    }
-}
-
 impl World for SlurmWorld<'_> {
     type Error = LiveError;
 
@@ -246,12 +222,14 @@ impl World for SlurmWorld<'_> {
 
     fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
         let of = run.key(intent);
-        let Some((path, text)) = self.prepared.get(&run.id).and_then(|run| run.script(&of)) else {
+        let prepared = self.prepared.get(&run.id);
+        let Some((prepared, script)) = prepared.and_then(|own| Some((own, own.script(&of)?))) else {
             return Answer::Refused { message: "its script was not written".into() };
         };
-        if let Err(message) = text {
-            return Answer::Refused { message };
+        if let Err(message) = &script.text {
+            return Answer::Refused { message: message.clone() };
         }
+        let path = prepared.path(&of).display().to_string();
         self.hold();
         match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
             Ok(submitted) => Answer::Submitted { job_id: submitted.id },
@@ -281,10 +259,6 @@ impl World for SlurmWorld<'_> {
         let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
     }
-}
-
-fn script_name(of: &SubmissionKey) -> String {
-    format!("{}.sbatch", of.name())
 }
 
 fn moment(time: Time) -> DateTime<Utc> {

@@ -149,6 +149,14 @@ pub struct Checkpoint {
     pub restart_cost: Option<Seconds>,
 }
 
+impl Checkpoint {
+    /// Returns whether the job's owner says anything of it.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
 /// Arithmetic of the training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {

@@ -36,7 +36,9 @@ mod problem;
 mod registry;
 mod replan;
 mod resets;
+mod rest;
 mod share;
+mod shared;
 mod standing;
 mod taken;
 mod trace_bound;
@@ -63,9 +65,11 @@ pub use self::problem::{
     WorkerNode,
 };
 pub use self::registry::{
-    JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time, placer,
+    JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,
+    names_watched, placer,
 };
 pub use self::replan::{Moves, Replan, Replanning};
+pub use self::shared::Shared;
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};

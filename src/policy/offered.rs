@@ -204,6 +204,14 @@ impl Problem {
 }
 
 impl Unclaimed {
+    /// Counts the GPUs of some slots as free, with what ranks with these needs have beside them.
+    pub fn give_back<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) {
+        for slot in slots {
+            self.gpus[slot.node][slot.gpu_type] += slot.count;
+            self.left[slot.node].give(needs, slot.count);
+        }
+    }
+
     /// Takes the GPUs of some slots, with what the job's ranks need beside them, where all of it is there; returns
     /// whether it is.
     pub fn take<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) -> bool {
@@ -237,6 +245,12 @@ impl Left {
         let less =
             |room: Option<u64>, need: u64| Some(room?.saturating_sub(need.saturating_mul(ranks.into())));
         (self.cpus, self.memory) = (less(self.cpus, needs.cpus), less(self.memory, needs.memory));
+    }
+
+    fn give(&mut self, needs: RankNeeds, ranks: u32) {
+        let more =
+            |room: Option<u64>, need: u64| Some(room?.saturating_add(need.saturating_mul(ranks.into())));
+        (self.cpus, self.memory) = (more(self.cpus, needs.cpus), more(self.memory, needs.memory));
     }
 
     /// Returns for how many ranks there is room.

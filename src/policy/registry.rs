@@ -7,18 +7,24 @@ use crate::policy::jps::Jps;
 use crate::policy::optimal::Optimal;
 use crate::policy::optimus::Optimus;
 use crate::policy::resets::Resets;
-use crate::policy::{Horizon, HorizonParameters, Placer, Policy, Repacking, Replan, Replanning};
+use crate::policy::rest::Rest;
+use crate::policy::{Horizon, HorizonParameters, Placer, Policy, Repacking, Replan, Replanning, Shared};
 
 /// What users may tune.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parameters {
     pub jps: JpsParameters,
     pub optimal: OptimalParameters,
-    /// Of every policy that is made of a placer.
+    /// Of every policy where it decides for a cluster that strangers use, too.
     pub replanning: Replanning,
     /// Of the policies that [`find_over_time`] knows, as far as they move running jobs.
     pub repacking: Repacking,
+    /// Whether those of [`find_over_time`] keep to the rules of a cluster that strangers use, too, as they do in `watch`.
+    pub shared: bool,
 }
+
+/// The policy over time that [`find`] knows.
+const WATCHED: &str = "horizon";
 
 /// What users may tune of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,9 +51,12 @@ impl Default for JpsParameters {
     }
 }
 
-/// Returns the policy of that name.
+/// Returns the policy of that name for a cluster that strangers use, too.
 #[must_use]
 pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
+    if name == WATCHED {
+        return find_over_time(name, Parameters { shared: true, ..parameters });
+    }
     let placer = placer(name, parameters)?;
     Some(Box::new(Replan::new(placer, parameters.replanning)))
 }
@@ -77,13 +86,24 @@ pub fn names() -> Vec<&'static str> {
     placers(Parameters::default()).iter().map(|placer| placer.name()).collect()
 }
 
+/// Returns the names of all policies that [`find`] knows: those that place jobs at one moment, and one over time.
+#[must_use]
+pub fn names_watched() -> Vec<&'static str> {
+    names().into_iter().chain([WATCHED]).collect()
+}
+
 fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
-    let repacking = parameters.repacking;
-    let horizon = Horizon::new(HorizonParameters { repacking, ..HorizonParameters::default() });
-    let resets = placers(parameters).into_iter();
-    let resets = resets.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>);
-    let horizon: Box<dyn Policy> = Box::new(horizon);
-    std::iter::once(horizon).chain(fixed::policies(repacking)).chain(resets).collect()
+    let Parameters { repacking, replanning, shared, .. } = parameters;
+    let horizon = Horizon::new(HorizonParameters { repacking, preempts: !shared });
+    let fixed = fixed::policies(repacking).into_iter();
+    let own = std::iter::once(Box::new(horizon) as Box<dyn Policy>).chain(fixed);
+    let placers = placers(parameters).into_iter();
+    if shared {
+        let own = own.map(|policy| Box::new(Shared::new(policy, &replanning)) as Box<dyn Policy>);
+        let replan = |placer| Rest(Box::new(Replan::new(placer, replanning)));
+        return own.chain(placers.map(|placer| Box::new(replan(placer)) as Box<dyn Policy>)).collect();
+    }
+    own.chain(placers.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>)).collect()
 }
 
 fn placers(parameters: Parameters) -> Vec<Box<dyn Placer>> {

@@ -28,6 +28,8 @@ pub struct Standing {
     pub holds: Vec<Hold>,
     /// What it costs to stop it and start it elsewhere.
     pub restart_cost: Seconds,
+    /// Whether its owner says how it saves its progress, so that little is lost when it is stopped.
+    pub saves: bool,
 }
 
 /// Whether a job without GPUs may have some.
@@ -98,6 +100,7 @@ impl Default for Standing {
             waits: Waits::Ready,
             holds: Vec::new(),
             restart_cost: Seconds(0.0),
+            saves: true,
         }
     }
 }

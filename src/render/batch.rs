@@ -23,6 +23,8 @@ pub struct Facts<'a> {
     pub ranks: &'a [PlacedRank],
     /// Whether the ranks must be on the planned nodes, not only on their kind.
     pub pinned: bool,
+    /// How ranks are started on GPUs that are there already; `None` where Slurm is asked for them.
+    pub inside: Option<Launcher>,
     pub walltime: Walltime,
     pub epochs_done: u64,
     /// Absolute directory that the job runs in.
@@ -75,11 +77,12 @@ impl<'a> Batch<'a> {
     /// When an option cannot be written down, or the site cannot start such a placement.
     pub fn new(job: &'a Job, defaults: &JobDefaults, facts: Facts<'a>) -> Result<Self, BatchError> {
         let mut parts = components(facts.ranks);
-        let mut pinned = facts.pinned;
-        let launcher = match parts.len() {
-            0 | 1 => Launcher::Plain,
-            _ if defaults.het_steps => Launcher::Het,
-            _ => {
+        let mut pinned = facts.pinned || facts.inside.is_some();
+        let launcher = match (facts.inside, parts.len()) {
+            (Some(inside), _) => inside,
+            (None, 0 | 1) => Launcher::Plain,
+            (None, _) if defaults.het_steps => Launcher::Het,
+            (None, _) => {
                 parts = vec![even_component(job, &parts)?];
                 pinned = true;
                 Launcher::HostFile
@@ -94,6 +97,9 @@ impl<'a> Batch<'a> {
         let of_several = |part: &Component| part.nodes.iter().any(|node| several.contains(&node));
         let any_excludes = excludes && !parts.iter().all(of_several);
         let own = |part: Component| {
+            if facts.inside.is_some() {
+                return (part, Vec::new());
+            }
             let wanted = wanted(job, defaults, &facts.untyped, &part);
             let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank, &wanted);
             if any_excludes {
@@ -106,7 +112,7 @@ impl<'a> Batch<'a> {
         };
         let batch = Self {
             job,
-            options: job_options(&facts, grace),
+            options: if facts.inside.is_some() { Vec::new() } else { job_options(&facts, grace) },
             components: parts.into_iter().map(own).collect(),
             launcher,
             cpus_per_rank,

@@ -20,6 +20,10 @@ pub enum Launcher {
     Het,
     /// An ordinary job on named nodes with untyped GPUs, for sites without heterogeneous steps.
     HostFile,
+    /// Under `hsched run`: processes of this machine.
+    Local,
+    /// Under `hsched run` in an allocation: one step of it over all nodes of the job.
+    Steps,
 }
 
 impl Component {
@@ -31,6 +35,12 @@ impl Component {
 }
 
 impl Launcher {
+    /// Returns whether the GPUs are there already, and Slurm is not asked for any.
+    #[must_use]
+    pub fn is_inside(self) -> bool {
+        matches!(self, Self::Local | Self::Steps)
+    }
+
     /// Returns the launcher's name in templates.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -38,6 +48,8 @@ impl Launcher {
             Self::Plain => "plain",
             Self::Het => "het",
             Self::HostFile => "hostfile",
+            Self::Local => "local",
+            Self::Steps => "steps",
         }
     }
 }

@@ -50,14 +50,19 @@ pub enum RenderError {
 /// # Errors
 /// When the template is wrong or uses a variable that does not exist, with its name and line.
 pub fn render(template: &Template, batch: &Batch<'_>) -> Result<String, RenderError> {
+    text(&template.name, &template.job, context(template, batch))
+}
+
+/// Returns the text that a template makes of values, by name.
+pub(super) fn text(name: &str, template: &str, values: JsonValue) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.add_filter("sh", |word: &Value| quote::shell(&word.to_string()));
     environment.add_filter("directive", |option: &str| quote::directive(option));
-    let failed = |error: minijinja::Error| failure(&template.name, &error);
-    let context = Value::from(Serde(context(template, batch)));
-    let mut script = environment.render_named_str(&template.name, &template.job, context).map_err(failed)?;
+    let failed = |error: minijinja::Error| failure(name, &error);
+    let values = Value::from(Serde(values));
+    let mut script = environment.render_named_str(name, template, values).map_err(failed)?;
     if !script.ends_with('\n') {
         script.push('\n');
     }

@@ -18,6 +18,8 @@ pub struct Options {
     pub rounds: Option<u64>,
     /// What a job loses that is stopped to wait or to go on elsewhere.
     pub loses: Loses,
+    /// How long a job that moves waits in the cluster's queue for its new GPUs.
+    pub queue_wait: Seconds,
     pub incidents: Incidents,
 }
 
@@ -63,6 +65,7 @@ impl Default for Options {
             round: None,
             rounds: None,
             loses: Loses::Nothing,
+            queue_wait: Seconds(0.0),
             incidents: Incidents::default(),
         }
     }

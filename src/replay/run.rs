@@ -5,7 +5,7 @@ use std::cell::Cell;
 use thiserror::Error;
 
 use crate::model::{Seconds, Time};
-use crate::policy::{Budget, Decision, Plan, Policy, PolicyError, verify_change};
+use crate::policy::{Budget, Decision, Forecast, Plan, Policy, PolicyError, verify_change};
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::Record;
@@ -41,6 +41,9 @@ const LEAST_WAIT: f64 = 1e-6;
 
 /// How often a search may ask whether to go on: with time it would not be the same on every machine.
 const CALLS: u32 = 400;
+
+/// The most that a policy is told about the queue in one decision.
+const MOST_QUESTIONS: usize = 100;
 
 /// Decisions between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 256;
@@ -211,7 +214,15 @@ impl Run<'_, '_> {
         };
         let budget = Budget { begin: &|| calls.set(0), stop: &stop };
         let start = (self.hooks.elapsed)();
-        let plan = self.policy.decide(&self.world.problem, &budget)?;
+        let mut plan = self.policy.decide(&self.world.problem, &budget)?;
+        while !plan.questions.is_empty() && self.world.problem.forecasts.len() < MOST_QUESTIONS {
+            let wait = Some(self.world.options.queue_wait);
+            let answers = plan.questions.into_iter();
+            let answers = answers.map(|(job, placement)| Forecast { job, slots: placement.slots, wait });
+            self.world.problem.forecasts.extend(answers);
+            plan = self.policy.decide(&self.world.problem, &budget)?;
+        }
+        self.world.problem.forecasts.clear();
         self.world.record.decision_time += (self.hooks.elapsed)() - start;
         self.world.record.decisions += 1;
         verify_change(&self.world.problem, &self.world.taken, &plan).map_err(|violations| {

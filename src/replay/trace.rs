@@ -22,6 +22,8 @@ pub struct Entry {
     pub arrival: Time,
     /// What a restart costs it, where its owner said.
     pub restart_cost: Option<Seconds>,
+    /// Whether its owner says how it saves its progress.
+    pub saves: bool,
     /// How often it is tried again after a failure.
     pub retries: u32,
     /// Its place in the file.
@@ -37,6 +39,7 @@ impl Trace {
             model,
             arrival: Time(job.arrival.0),
             restart_cost: job.launch.checkpoint.restart_cost,
+            saves: job.launch.checkpoint.is_given(),
             retries: job.retries,
             place,
         };

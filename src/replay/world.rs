@@ -162,6 +162,7 @@ impl<'a> World<'a> {
             work_left: work * estimate,
             as_of: self.now,
             restart_cost: cost.unwrap_or(self.options.usual_restart_cost),
+            saves: entry.saves,
             ..entry.model.standing.clone()
         };
         let model = JobModel { standing, ..entry.model.clone() };
@@ -238,7 +239,9 @@ impl<'a> World<'a> {
         let epoch = placement.epoch.total();
         let model = &mut self.problem.jobs[number];
         let first = model.standing.started.is_none();
-        let restart = if first { Seconds(0.0) } else { model.standing.restart_cost };
+        let wait = if was_running { self.options.queue_wait.0 } else { 0.0 };
+        let restart = if first { 0.0 } else { model.standing.restart_cost.0 };
+        let restart = Seconds(restart + wait);
         let busy_until = self.now.after(restart);
         if first {
             model.standing.started = Some(self.now);

@@ -59,6 +59,12 @@ pub fn columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
+/// Returns the Slurm job that this process runs in, where it does.
+#[must_use]
+pub fn own_slurm_job() -> Option<u32> {
+    std::env::var("SLURM_JOB_ID").ok()?.trim().parse().ok()
+}
+
 /// Returns whether the variable TERM says that the terminal understands no control sequences.
 #[must_use]
 pub fn is_dumb_terminal() -> bool {

@@ -3,6 +3,7 @@
 //! Only `system` starts programs. The parsers see text and never the world.
 
 pub mod accounts;
+pub mod allocation;
 pub(crate) mod amount;
 mod command;
 mod environment;

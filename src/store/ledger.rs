@@ -167,6 +167,12 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// Returns the cluster that the state's jobs are on, as Slurm calls it; `None` where nobody said.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        self.claim.cluster.as_deref()
+    }
+
     /// Writes down the measured speeds where they changed.
     fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
         if self.speeds.cache != state.cache {

@@ -15,6 +15,7 @@
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_ddp.py  what training programs may import
+//! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
 //! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
 //! ```
 //!
@@ -37,8 +38,9 @@ use thiserror::Error;
 use crate::engine::{Rules, State};
 use crate::model::Time;
 use crate::store::files::{make_folder, private, replace, write_error};
-use crate::store::names::{SNAPSHOT, SPEEDS, chain};
+use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
 use crate::store::recovery::Contents;
+use crate::store::state_file::Claim;
 use crate::store::wishes::{Wish, Wishes};
 use crate::store::{Ledger, last_look, old_runs, random};
 
@@ -47,7 +49,7 @@ use crate::store::{Ledger, last_look, old_runs, random};
 pub struct StateDir {
     pub(super) root: PathBuf,
     /// Holds the lock until it is dropped.
-    _lock: File,
+    lock: File,
 }
 
 /// What can be seen of a state directory without its lock.
@@ -61,6 +63,8 @@ pub struct Peeked {
     pub troubles: Vec<String>,
     /// A sentence about each damaged wish.
     pub lost: Vec<String>,
+    /// The cluster that the jobs are on; `None` where nobody said.
+    pub cluster: Option<String>,
 }
 
 /// Why the state directory cannot be used.
@@ -127,7 +131,33 @@ impl StateDir {
         // Programs that we start inherit the lock: should we die while sbatch runs, nobody submits the same
         // before it is done. Where that cannot be said, the lock is ours alone.
         let _ = fcntl(&lock, FcntlArg::F_SETFD(FdFlag::empty()));
-        Ok(Self { root: root.to_owned(), _lock: lock })
+        Ok(Self { root: root.to_owned(), lock })
+    }
+
+    /// Keeps the lock to this process: programs that it starts from now on do not hold it. For who ends all that it has
+    /// started together with itself.
+    pub fn keep_lock(&self) {
+        let _ = fcntl(&self.lock, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+    }
+
+    /// Makes the folder in which the ranks of a run's job report; returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_report_folder(&self, run: &str, job: &str) -> Result<PathBuf, StateError> {
+        let folder = report_folder(&self.root, run, job);
+        make(&self.root, &folder)?;
+        Ok(folder)
+    }
+
+    /// Makes the folder of wishes; returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_wishes_folder(&self) -> Result<PathBuf, StateError> {
+        let folder = self.root.join(WISHES);
+        make(&self.root, &folder)?;
+        Ok(folder)
     }
 
     /// Takes the lock of those that go on watching; it is given back when the file is closed.
@@ -137,6 +167,12 @@ impl StateDir {
     pub fn lock_watch(root: &Path) -> Result<File, StateError> {
         make(root, root)?;
         lock(&root.join("watch.lock"))
+    }
+
+    /// Returns whether an hsched is at work there now; also where that cannot be told.
+    #[must_use]
+    pub fn is_held(root: &Path) -> bool {
+        lock(&root.join("lock")).is_err()
     }
 
     /// Reads the state without the lock: as it was at some moment, whoever is at work there.
@@ -151,9 +187,9 @@ impl StateDir {
         let troubles = contents.troubles().into_iter().map(trouble).collect();
         let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
         let lost = lost.collect();
-        let taken = contents.recorded.map(|file| file.claim.taken).unwrap_or_default();
+        let Claim { taken, cluster } = contents.recorded.map(|file| file.claim).unwrap_or_default();
         let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
-        Ok(Peeked { state: contents.state, wishes, troubles, lost })
+        Ok(Peeked { state: contents.state, wishes, troubles, lost, cluster })
     }
 
     /// Reads the state and opens the journal. Files that are damaged or of the previous version are rewritten.
@@ -187,6 +223,14 @@ impl StateDir {
         }
         make_folder(&folder, files)?;
         Ok(folder)
+    }
+
+    /// Writes a script of this directory, as a whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_script(&self, path: &Path, text: &str) -> Result<(), StateError> {
+        replace(path, text, None)
     }
 
     /// Removes a run of which nothing was submitted: it must not look like one.

@@ -1,5 +1,6 @@
 //! The only writer to the terminal: data on stdout, everything else on stderr.
 
+mod board;
 mod compare;
 mod explain;
 mod explain_json;
@@ -21,6 +22,7 @@ mod table;
 mod terminal;
 mod text;
 
+pub use self::board::Board;
 pub use self::compare::{Compared, Made, compare_table};
 pub use self::explain::Explained;
 pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};

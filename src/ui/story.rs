@@ -161,7 +161,7 @@ impl Story {
                 vec![line(job, Topic::Stop, format!("stopping to move: {why}"))]
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
-                vec![line(job, Topic::Cancel, format!("cancelling its Slurm job: {why}"))]
+                vec![line(job, Topic::Cancel, format!("ending it: {why}"))]
             }
             Action::Wait { job, why } => {
                 // Why changes with every job before it; that it waits is news once.

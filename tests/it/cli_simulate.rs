@@ -112,6 +112,19 @@ fn a_policy_over_time_is_refused_where_it_would_stop_jobs() {
 }
 
 #[test]
+fn on_a_shared_cluster_jobs_that_do_not_save_are_never_stopped() {
+    let sandbox = sandbox();
+    let moves = |options: &str| {
+        let policies = "--policy horizon,srtf,las,gavel-max-min,allox-p --format json --no-bound";
+        let json = sandbox.run(&format!("{FILES} {policies} {options}")).json();
+        let policies = json["policies"].as_array().expect("policies").clone();
+        policies.iter().map(|own| own["moves_per_job"].as_f64().expect("a number")).sum::<f64>()
+    };
+    assert!(moves("") > 0.0);
+    assert!(moves("--queue-wait 1m") <= 0.0);
+}
+
+#[test]
 fn what_cannot_run_says_why() {
     let huge =
         "name,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100\nx,7,100,1,100,0,9\n";

@@ -200,3 +200,19 @@ fn a_watch_with_another_policy_than_the_plans_says_so_once() {
     sandbox.run("add jobs.yaml").fails(1);
     assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr, "");
 }
+
+#[test]
+fn a_policy_over_time_is_for_watch_but_not_for_its_queue() {
+    let sandbox = sandbox();
+    let first =
+        |command: &str| sandbox.run(command).fails(2).lines().next().map(str::to_owned).unwrap_or_default();
+    assert_snapshot!(first("plan jobs.yaml --policy horizon"), @"error: policy horizon decides over time: it is for hsched watch, hsched run and hsched simulate");
+    assert_snapshot!(first("watch --policy srtf"), @"error: policy srtf decides over time: it is for hsched run and hsched simulate");
+    assert_snapshot!(sandbox.run("watch --policy horizon --queue").fails(2), @r"
+    error: policy horizon submits jobs only when GPUs are free for them, so --queue is of no use
+    hint: leave out --queue, or use --policy optimal
+    ");
+    sandbox.run("add jobs.yaml").succeeds();
+    let said = sandbox.run("watch --once --policy horizon --moves auto").exits(0);
+    assert!(said.stdout.contains("submitted as job"), "{}", said.stdout);
+}

@@ -154,8 +154,12 @@ fn step_by(
 
 /// The policy `optimal`, planned again with these moves.
 pub fn policy(moves: Moves) -> Box<dyn Policy> {
+    policy_named("optimal", moves)
+}
+
+pub fn policy_named(name: &str, moves: Moves) -> Box<dyn Policy> {
     let replanning = Replanning { moves, ..Replanning::default() };
-    policy::find("optimal", Parameters { replanning, ..Parameters::default() }).expect("a policy")
+    policy::find(name, Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
 
 pub fn planner(policy: &mut dyn Policy) -> Planner<'_> {

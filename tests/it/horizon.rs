@@ -36,6 +36,7 @@ fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
         arrival: model.standing.arrival,
         model,
         restart_cost: Some(Seconds(restart)),
+        saves: true,
         retries: 0,
         place,
     };
@@ -280,9 +281,10 @@ proptest! {
 
     #[test]
     fn on_a_shared_cluster_nobody_is_stopped_to_wait(problem in traces(), seconds in 0_u32..500) {
-        let parameters = HorizonParameters { preempts: false, repacking: Repacking::Off, queue_wait: Seconds(seconds.into()) };
+        let parameters = HorizonParameters { preempts: false, repacking: Repacking::Off };
         let mut policy = Horizon::new(parameters);
         let mut now = problem;
+        now.jobs.iter_mut().for_each(|job| job.standing.restart_cost = Seconds(seconds.into()));
         // Half of the jobs come first; they run when the others come.
         for job in now.jobs.iter_mut().skip(2) {
             job.standing.waits = hsched::policy::Waits::Later;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hsched::engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
 use hsched::model::{Job, Seconds, Speed, Time};
 use hsched::policy::{
-    Budget, Decision, Memory, Objective, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot,
+    self, Budget, Decision, Memory, Moves, Objective, Parameters, Placement, Plan, Policy, PolicyError,
+    Problem, Replanning, Sharing, Slot,
 };
 use hsched::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
 
@@ -223,4 +224,31 @@ fn a_job_may_have_two_copies_and_is_done_when_one_is() {
     assert_eq!(deeds(&done), ["submit a", "submit a.c1", "cancel a.c1"], "{done:?}");
     let past = jobs[0].past.iter().map(|past| (past.attempt.copy, past.end.clone()));
     assert_eq!(past.collect::<Vec<_>>(), [(0, End::Completed), (1, End::Cancelled)]);
+}
+
+#[test]
+fn horizon_moves_a_job_that_saves_to_gpus_that_become_free() {
+    let moved = |checkpoint: &str| {
+        let replanning = Replanning { moves: Moves::Auto { margin: 0.5 }, ..Replanning::default() };
+        let policy = policy::find("horizon", Parameters { replanning, ..Parameters::default() });
+        let long = job("long", "{v100: 100}", &format!(", max_gpus: 2{checkpoint}"));
+        let short = job("short", "{v100: 100}", ", max_gpus: 1");
+        let jobs = [(0.0, Job { epochs: 40, ..long }), (0.0, Job { epochs: 5, ..short })];
+        let (jobs, done) = play(policy.expect("a policy"), 2, &jobs);
+        assert_eq!(ended(&jobs[1]).1, 5);
+        (
+            ended(&jobs[0]),
+            deeds(&done)
+                .into_iter()
+                .filter(|deed| deed.contains("long"))
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )
+    };
+    let (end, deeds) = moved(", checkpoint: {restart_cost: 5s}");
+    assert_eq!(deeds, ["submit long", "stop long", "submit long"]);
+    assert!(end.0 < 260.0, "{end:?}");
+    let (end, deeds) = moved("");
+    assert_eq!(deeds, ["submit long"]);
+    assert!(end.0 > 400.0, "{end:?}");
 }

@@ -20,6 +20,7 @@ fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
         model,
         arrival: Time(arrival),
         restart_cost: None,
+        saves: true,
         retries: 3,
         place,
     };

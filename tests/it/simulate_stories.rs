@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hsched::engine::{Action, Answer, End, Event, News, Phase, Rules, State, SubmissionKey, Update, look};
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
-use hsched::policy::{Moves, Objective};
+use hsched::policy::{Moves, Objective, Policy};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched::ui::Story;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
+use crate::engine_states::{policy, policy_named};
 use crate::problems::rate;
 use crate::simulate::{cluster, jobs, name, node, site};
 
@@ -70,7 +71,8 @@ fn any_job(number: usize) -> impl Strategy<Value = (u32, Job, Vec<f64>)> {
         let (samples, epochs, batch, megabytes) = shape;
         let text = format!(
             "  - {{name: j{number}, samples_per_epoch: {samples}, epochs: {epochs}, global_batch: {batch}, \
-             model_size: {megabytes}MB, throughput: {{a: {a}, b: {b}}}, retries: {retries}, command: train}}"
+             model_size: {megabytes}MB, throughput: {{a: {a}, b: {b}}}, retries: {retries}, \
+             checkpoint: {{restart_cost: 5s}}, command: train}}"
         );
         let mut job = jobs(&text).remove(0);
         job.model_size = Bytes(megabytes * 1_000_000);
@@ -232,31 +234,41 @@ fn orders(story: &Script) -> Vec<(Time, Event)> {
     added.chain(cancelled).collect()
 }
 
+/// Plays a story to its end.
+fn play_to_its_end(story: &Script, policy: Box<dyn Policy>) -> Result<(), TestCaseError> {
+    let rules = rules();
+    let world = World::new(story.site.clone(), story.incidents.clone(), FIRST);
+    let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
+    let mut play = Play::new(world, orders(story), policy, ways);
+    let mut watch = Watch::default();
+    while !play.is_over() && play.world.now().0 < FIRST.0 + 100_000.0 {
+        play.turn(&mut |told| watch.hear(told));
+        watch.check(&play.state, &play.world);
+        prop_assert!(watch.wrong.is_empty(), "{:?} at {}", watch.wrong, play.world.now().0 - FIRST.0);
+        play.world.pass(Seconds(f64::from(story.poll)));
+    }
+    prop_assert!(play.is_over(), "{:#?}", play.state.jobs);
+    for tracked in &play.state.jobs {
+        let completed =
+            matches!(&tracked.phase, Phase::Ended { outcome: hsched::engine::Outcome::Completed, .. });
+        let counted = watch.epochs.get(&tracked.job.name).copied().unwrap_or(0);
+        prop_assert_eq!(counted, tracked.epochs_done);
+        prop_assert!(!completed || counted == tracked.job.epochs, "{} of {}", counted, tracked.job.epochs);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn no_gpu_and_no_epoch_counts_twice_and_everything_ends(story in any_story()) {
-        let (rules, policy) = (rules(), crate::engine_states::policy(story.moves));
-        let world = World::new(story.site.clone(), story.incidents.clone(), FIRST);
-        let ways =
-            PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
-        let mut play = Play::new(world, orders(&story), policy, ways);
-        let mut watch = Watch::default();
-        while !play.is_over() && play.world.now().0 < FIRST.0 + 100_000.0 {
-            play.turn(&mut |told| watch.hear(told));
-            watch.check(&play.state, &play.world);
-            prop_assert!(watch.wrong.is_empty(), "{:?} at {}", watch.wrong, play.world.now().0 - FIRST.0);
-            play.world.pass(Seconds(f64::from(story.poll)));
-        }
-        prop_assert!(play.is_over(), "{:#?}", play.state.jobs);
-        for tracked in &play.state.jobs {
-            let completed = matches!(&tracked.phase,
-                Phase::Ended { outcome: hsched::engine::Outcome::Completed, .. });
-            let counted = watch.epochs.get(&tracked.job.name).copied().unwrap_or(0);
-            prop_assert_eq!(counted, tracked.epochs_done);
-            prop_assert!(!completed || counted == tracked.job.epochs, "{} of {}", counted, tracked.job.epochs);
-        }
+        play_to_its_end(&story, policy(story.moves))?;
+    }
+
+    #[test]
+    fn nor_with_a_policy_over_time(story in any_story()) {
+        play_to_its_end(&story, policy_named("horizon", story.moves))?;
     }
 }
 

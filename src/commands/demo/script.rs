@@ -37,6 +37,7 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
         comment: Tag { run: first.id.clone(), job: job.name.to_string(), copy: 0 }.to_comment(),
         ranks: &ranks,
         pinned: false,
+        inside: None,
         walltime: defaults.walltime(job, intent.placement.jct(job.epochs), None),
         epochs_done: 0,
         workdir: "/home/you".to_owned(),

@@ -25,7 +25,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::model::Seconds;
-use crate::policy::{self, Parameters, Repacking};
+use crate::policy::{self, Moves, Parameters, Repacking, Replanning};
 use crate::replay::{Incidents, Loses, Options, Record};
 use crate::settings::Flag;
 
@@ -57,6 +57,10 @@ pub(super) struct Args {
     /// What a stopped job loses: nothing, or the epoch under way.
     #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = PossibleValuesParser::new(["nothing", "epoch"]))]
     lose: String,
+    /// Decide as `hsched watch --moves auto` does on a cluster that others use, too: no running job is stopped only to wait, and
+    /// policies over time do not stop jobs without the key `checkpoint`. Every move waits this long in the queue, such as 0s.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    queue_wait: Option<Seconds>,
     /// Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no,
     /// where there is room, or also where others make room.
     #[arg(long, value_name = "HOW", default_value = "full", value_parser = PossibleValuesParser::new(Repacking::NAMES.map(|(name, _)| name)))]
@@ -100,6 +104,9 @@ pub(super) struct Args {
     #[command(flatten)]
     speeds: SpeedArgs,
 }
+
+/// The usual margin of `hsched watch --moves auto`.
+const MARGIN: f64 = 0.5;
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
@@ -148,6 +155,8 @@ impl Args {
         let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
         Parameters {
             repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
+            shared: self.queue_wait.is_some(),
+            replanning: Replanning { moves: Moves::Auto { margin: MARGIN }, ..Replanning::default() },
             ..Parameters::default()
         }
     }
@@ -161,6 +170,7 @@ impl Args {
             round: self.round,
             rounds: self.rounds,
             loses: if self.lose == "epoch" { Loses::Epoch } else { Loses::Nothing },
+            queue_wait: self.queue_wait.unwrap_or(Seconds(0.0)),
             incidents: Incidents {
                 job_failures: self.job_failures,
                 node_failures: self.node_failures,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::app::context::{Context, Format};
-use crate::app::policy_args::PolicyArgs;
+use crate::app::policy_args::{PolicyArgs, PolicyName};
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::commands::cli::Subcommand;
@@ -16,16 +16,19 @@ use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::policy::{Moves, Replanning};
+use crate::policy::{self, Moves, Replanning};
 use crate::settings::Flag;
 use crate::store::{StateDir, StateError};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
 ///
+/// Policy horizon decides over time, for the least mean completion time; it only stops jobs with the key `checkpoint`.
+///
 /// Each turn looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when all jobs have
 /// ended, with exit code 1 if a job failed or was cancelled. You can kill it at any time and start it again without
 /// losing anything. From cron, use `hsched watch --once`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("policy", |arg| arg.value_parser(PolicyName::WATCHED)))]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(super) struct Args {
     /// Run one turn and exit.
@@ -85,6 +88,14 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if self.queue && !policy::names().contains(&self.policy.policy.as_str()) {
+            let name = &self.policy.policy;
+            let message = format!(
+                "policy {name} submits jobs only when GPUs are free for them, so --queue is of no use"
+            );
+            return Err(Failure::new(Exit::Usage, message)
+                .hint(format!("leave out --queue, or use --policy {}", policy::names()[0])));
+        }
         let rules = Rules { pinned: self.pin, ..state::rules(context) };
         let watch = Watch::new(self, context, rules);
         if self.dry_run {

@@ -1,6 +1,6 @@
 //! The turns of `watch`: each with the lock, from the state on disk, and back to it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::state::{self, Opened, live_failure};
-use crate::clock::Clock;
+use crate::app::timer::Timer;
+use crate::clock::Clock as _;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
 use crate::engine::{self, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
@@ -36,36 +37,6 @@ pub(super) struct Watch<'a> {
     noted: RefCell<Vec<String>>,
     /// The wishes that were there when a turn ended; each leads to another turn at once, and only once.
     wishes: RefCell<BTreeSet<String>>,
-}
-
-/// The time of the searches of a turn: each has its budget, and all together a few times as much.
-struct Timer<'a> {
-    clock: &'a dyn Clock,
-    budget: Duration,
-    /// When the first search began, and the one that is under way.
-    begun: Cell<Option<(Duration, Duration)>>,
-}
-
-/// How many budgets all searches of a turn may take together.
-const SEARCHES: u32 = 5;
-
-impl<'a> Timer<'a> {
-    fn new(clock: &'a dyn Clock, budget: Duration) -> Self {
-        Self { clock, budget, begun: Cell::new(None) }
-    }
-
-    fn begin(&self) {
-        let now = self.clock.elapsed();
-        self.begun.set(Some((self.begun.get().map_or(now, |(first, _)| first), now)));
-    }
-
-    fn is_over(&self) -> bool {
-        let now = self.clock.elapsed();
-        self.begun.get().is_some_and(|(first, last)| {
-            now.saturating_sub(last) >= self.budget
-                || now.saturating_sub(first) >= self.budget.saturating_mul(SEARCHES)
-        })
-    }
 }
 
 /// A time in which turns fail.
@@ -251,7 +222,7 @@ impl<'a> Watch<'a> {
     ) -> Result<T, Failure> {
         let context = self.context;
         let directory = state::open(context)?;
-        let Opened { mut state, mut ledger, taken } =
+        let Opened { mut state, mut ledger, taken, .. } =
             state::ledger(context, &directory, &self.rules, self.args.dry_run)?;
         for event in &taken {
             self.story.borrow_mut().hear(Update::Event(event));
@@ -266,7 +237,7 @@ impl<'a> Watch<'a> {
         let mut planner = Planner {
             policy: policy.as_mut(),
             objective: self.args.policy.objective(),
-            seed: self.args.policy.seed,
+            seed: self.args.policy.seed(),
             run: &run,
             budget: Budget { begin: &begin, stop: &stop },
             forecasts: Vec::new(),

@@ -47,6 +47,9 @@ const SYNC_BITS: u32 = 10;
 /// The most bundles of a class that are listed in full.
 const MOST_LISTED: usize = 50_000;
 
+/// No bundle is left out where there are no more: on a small cluster the GPUs that are left may fit no other.
+const FEW: usize = 256;
+
 impl Classes {
     /// Takes up the GPUs of a problem: all those that could be on offer, and those that are.
     pub(in crate::policy) fn look_at(&mut self, problem: &Problem, offered: &[u32]) {
@@ -135,7 +138,7 @@ impl Site {
     fn cut(&self, model: &JobModel) -> Bundles {
         let counts = candidates::candidates(&self.limits(model));
         let own = self.with_speeds(model, counts);
-        if model.min_gpus == model.max_gpus {
+        if model.min_gpus == model.max_gpus || own.len() <= FEW {
             return Bundles::new(self.ceiling.len(), own);
         }
         candidates::cut(self.ceiling.len(), own)

@@ -294,7 +294,7 @@ impl Policy for GavelFifo {
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let desk = &mut self.desk;
         desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let running = desk.running(|_, seat| (0, seat.arrival));
+        let running = desk.running(|_, seat, _| (0, seat.arrival));
         let wants = desk.in_order(&running);
         Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
     }

@@ -41,7 +41,7 @@ impl Policy for Las {
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let desk = &mut self.desk;
         desk.sync(problem, &|model, _| rank(model, problem.now));
-        let running = desk.running(|_, seat| (level(seat.attained(problem.now)) as u64, seat.arrival));
+        let running = desk.running(|_, seat, _| (level(seat.attained(problem.now)) as u64, seat.arrival));
         let wants = desk.in_order(&running);
         let changed: Vec<usize> = wants.iter().map(|want| want.job).collect();
         let changes = desk.carry_out(problem, wants);

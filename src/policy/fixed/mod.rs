@@ -200,14 +200,15 @@ impl Desk {
     }
 
     /// Returns the running jobs in order.
-    fn running(&mut self, rank: impl Fn(usize, &Seat) -> Rank) -> Vec<(Rank, usize)> {
-        let seats = &self.seats;
-        let ranked = self.line.running().iter().map(|&job| (rank(job, &seats[job]), job));
+    fn running(&mut self, rank: impl Fn(usize, &Seat, &Rates) -> Rank) -> Vec<(Rank, usize)> {
+        let Self { seats, rates, line, .. } = self;
+        let rank = |job: usize| rank(job, &seats[job], &rates[seats[job].kind]);
+        let ranked = line.running().iter().map(|&job| (rank(job), job));
         let mut ranked: Vec<(Rank, usize)> = ranked.collect();
         // They were nearly in this order last time, which a stable sort makes use of.
         #[expect(clippy::stable_sort_primitive, reason = "fast where nearly all is in order")]
         ranked.sort();
-        self.line.keep_order(&ranked);
+        line.keep_order(&ranked);
         ranked
     }
 

@@ -35,8 +35,7 @@ impl Policy for Shortest {
             (order(left), order(model.standing.arrival.0))
         };
         desk.sync(problem, &rank);
-        let rates: &[Rates] = &desk.rates.clone();
-        let running = desk.running(|job, seat| rank(&problem.jobs[job], &rates[seat.kind]));
+        let running = desk.running(|job, _, rates| rank(&problem.jobs[job], rates));
         let wants = desk.in_order(&running);
         Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Memory;
-use crate::policy::horizon::outlook::{Gap, Outlook};
+use crate::policy::horizon::outlook::{Crowd, Gap, Outlook};
 use crate::policy::horizon::path::{LEVELS, Path};
 
 /// The name of the policy.
@@ -20,6 +20,7 @@ struct Text {
     gap: f64,
     gaps: u32,
     last: Option<f64>,
+    crowd: Option<Crowd>,
 }
 
 /// Prices of one GPU type.
@@ -46,6 +47,7 @@ pub(super) fn write(outlook: &Outlook, labels: &[String]) -> Option<Memory> {
         gap: outlook.gap.mean,
         gaps: outlook.gap.count,
         last: outlook.gap.last,
+        crowd: outlook.crowd,
     };
     let text = serde_json::to_string(&text).ok()?;
     Some(Memory { policy: NAME.to_owned(), version: VERSION, text })
@@ -69,7 +71,8 @@ pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
     Some(Outlook {
         prices: own.iter().map(|own| own.now).collect(),
         path: Path { levels: (0..LEVELS.len()).map(level).collect() },
-        gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last },
+        gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last, quiet: 0.0 },
+        crowd: text.crowd,
     })
 }
 
@@ -84,6 +87,7 @@ mod tests {
             Outlook { prices: vec![0.1, 1.0 / 3.0], path: Path::new(2, 7.0), ..Outlook::default() };
         outlook.gap.pass(5.0);
         outlook.gap.pass(9.5);
+        outlook.crowd = Some(Crowd { jobs: 2, arrivals: 0.1 });
         let memory = write(&outlook, &labels).expect("something to say");
         assert_eq!(read(&memory, &labels).as_ref(), Some(&outlook));
         let turned = read(&memory, &["t4", "v100"].map(str::to_owned)).expect("the same types");

@@ -1,5 +1,7 @@
 //! What is remembered from one decision to the next: prices, their path backwards from the end, and how often things change.
 
+use serde::{Deserialize, Serialize};
+
 use crate::policy::horizon::allocate::Terms;
 use crate::policy::horizon::market::{Market, Steps};
 use crate::policy::horizon::menu;
@@ -14,6 +16,16 @@ pub(super) struct Outlook {
     pub prices: Vec<f64>,
     pub path: Path,
     pub gap: Gap,
+    /// The jobs at the last decision for which everything may have changed.
+    pub crowd: Option<Crowd>,
+}
+
+/// Some jobs, as far as they must be told from others.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub(super) struct Crowd {
+    pub jobs: usize,
+    /// The sum of their arrivals, in seconds.
+    pub arrivals: f64,
 }
 
 /// The usual time between two decisions.
@@ -25,6 +37,8 @@ pub(super) struct Gap {
     pub count: u32,
     /// The moment of the last decision, in seconds.
     pub last: Option<f64>,
+    /// How long it was ago at a decision that does not count, in seconds: this time has been longer already.
+    pub quiet: f64,
 }
 
 /// The mean of gaps is over about so many.
@@ -32,6 +46,9 @@ const GAPS: u32 = 30;
 
 /// New places last the longer the more tasks there are: as long as one change for each so many tasks.
 const TASKS_PER_GAP: f64 = 12.0;
+
+/// How long places are thought to last before anything has changed, in seconds: longer than any job.
+const UNKNOWN: f64 = 1e9;
 
 /// The least price, as a part of what all tasks at their fastest would make of the GPUs.
 const FLOOR: f64 = 1e-4;
@@ -46,7 +63,12 @@ impl Outlook {
     pub(super) fn life(&self, tasks: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
         let tasks = tasks as f64;
-        self.gap.mean.max(1.0) * (tasks / TASKS_PER_GAP).max(1.0)
+        let gap = match self.gap.count {
+            // Nothing has changed yet that would say how often things do.
+            0 | 1 => UNKNOWN,
+            _ => self.gap.mean.max(self.gap.quiet).max(1.0),
+        };
+        gap * (tasks / TASKS_PER_GAP).max(1.0)
     }
 
     /// Follows the prices, and returns what each task is to have and what its steps are worth.
@@ -97,6 +119,11 @@ impl Gap {
         let gap = (now - self.last.unwrap_or(now)).max(0.0);
         self.count = (self.count + 1).min(GAPS);
         self.mean += (gap - self.mean) / f64::from(self.count);
-        self.last = Some(now);
+        (self.last, self.quiet) = (Some(now), 0.0);
+    }
+
+    /// Takes note of a decision at `now` for which nothing changed that counts.
+    pub(super) fn look(&mut self, now: f64) {
+        self.quiet = self.last.map_or(0.0, |last| (now - last).max(0.0));
     }
 }

@@ -1,9 +1,8 @@
 //! `horizon` behind the seam: problems in, plans out.
 
-use crate::model::Seconds;
 use crate::policy::floor::{Floor, Want};
 use crate::policy::horizon::memory;
-use crate::policy::horizon::outlook::Outlook;
+use crate::policy::horizon::outlook::{Crowd, Outlook};
 use crate::policy::horizon::quick::{Quick, View};
 use crate::policy::horizon::roster::Roster;
 use crate::policy::horizon::task::{Choice, Scene, Task};
@@ -30,8 +29,6 @@ pub struct HorizonParameters {
     pub preempts: bool,
     /// Whether jobs that are spread over nodes come together, and others move to make room for them.
     pub repacking: Repacking,
-    /// How long a job that moves is expected to wait in the cluster's queue, beside its restart.
-    pub queue_wait: Seconds,
 }
 
 /// Why a running job is stopped.
@@ -46,7 +43,7 @@ const NO_GPUS: &str = "not enough of the GPUs that it can use are on offer";
 impl Default for HorizonParameters {
     /// As it is best where all GPUs are at its disposal.
     fn default() -> Self {
-        Self { preempts: true, repacking: Repacking::default(), queue_wait: Seconds(0.0) }
+        Self { preempts: true, repacking: Repacking::default() }
     }
 }
 
@@ -66,13 +63,7 @@ impl Horizon {
     }
 
     fn view<'a>(&'a self, problem: &'a Problem) -> View<'a> {
-        View {
-            problem,
-            roster: &self.roster,
-            outlook: &self.outlook,
-            move_cost: self.parameters.queue_wait.0,
-            preempts: self.parameters.preempts,
-        }
+        View { problem, roster: &self.roster, outlook: &self.outlook, preempts: self.parameters.preempts }
     }
 
     /// Takes up what changed; returns whether that was everything.
@@ -95,13 +86,20 @@ impl Horizon {
         anew
     }
 
+    /// Returns whether other jobs are there than at the previous decision: where everything may have changed it is not
+    /// said, and a caller that asks twice about the same jobs does not make places last shorter.
+    fn is_another_crowd(&mut self, problem: &Problem) -> bool {
+        let jobs = problem.present().count();
+        let arrivals = problem.present().map(|job| problem.jobs[job].standing.arrival.0).sum();
+        let crowd = Some(Crowd { jobs, arrivals });
+        std::mem::replace(&mut self.outlook.crowd, crowd) != crowd
+    }
+
     /// Looks at all jobs.
     fn full(&mut self, problem: &Problem) -> Vec<Want> {
         let jobs = self.roster.by_arrival(problem);
-        let move_cost = self.parameters.queue_wait.0;
         self.roster.weigh(problem, &jobs);
-        let tasks: Vec<Task> =
-            jobs.iter().filter_map(|&job| self.roster.task(problem, job, move_cost)).collect();
+        let tasks: Vec<Task> = jobs.iter().filter_map(|&job| self.roster.task(problem, job)).collect();
         let scene = Scene {
             classes: self.roster.classes.list(),
             tasks: &tasks,
@@ -159,19 +157,21 @@ impl Policy for Horizon {
     }
 
     fn parameters(&self) -> String {
-        let HorizonParameters { preempts, repacking, queue_wait } = self.parameters;
+        let HorizonParameters { preempts, repacking } = self.parameters;
         let stops = if preempts { "stops jobs for others" } else { "never stops a job to let it wait" };
         let named = Repacking::NAMES.iter().find(|(_, own)| *own == repacking);
         let repacking = named.map_or("", |(name, _)| name);
-        format!("{stops}, repacking {repacking}, {} s in the queue for a move", queue_wait.0)
+        format!("{stops}, repacking {repacking}")
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let anew = self.follow(problem);
         if self.roster.count() == 0 {
             self.outlook.rest();
-        } else {
+        } else if !anew || self.is_another_crowd(problem) {
             self.outlook.gap.pass(problem.now.0);
+        } else {
+            self.outlook.gap.look(problem.now.0);
         }
         let wants = match self.roster.count() {
             0 => Vec::new(),

@@ -58,14 +58,12 @@ pub(super) struct View<'a> {
     pub problem: &'a Problem,
     pub roster: &'a Roster,
     pub outlook: &'a Outlook,
-    /// What a move costs a running job beside its restart, in seconds.
-    pub move_cost: f64,
     pub preempts: bool,
 }
 
 impl View<'_> {
     fn task(&self, job: usize) -> Option<Task> {
-        self.roster.task(self.problem, job, self.move_cost)
+        self.roster.task(self.problem, job)
     }
 }
 
@@ -225,7 +223,7 @@ impl Quick {
             let mut room = free.to_vec();
             add(&mut room, counts, 1);
             let lost = f64::from_bits(rank);
-            let restart = view.problem.jobs[other].standing.restart_cost.0 + view.move_cost;
+            let restart = view.problem.jobs[other].standing.restart_cost.0;
             for bundle in (0..bundles.len()).filter(|&own| fits(&room, bundles.counts(own))) {
                 let speed = bundles.speed(bundle);
                 let lasts = (task.left / speed).min(foreseen);

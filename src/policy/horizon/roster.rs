@@ -89,20 +89,19 @@ impl Roster {
         self.mean_weight = weights.sum::<f64>() / count;
     }
 
-    /// Returns a job as a task; a move costs a running one `move_cost` seconds beside its restart.
-    pub(super) fn task(&self, problem: &Problem, job: usize, move_cost: f64) -> Option<Task> {
+    /// Returns a job as a task.
+    pub(super) fn task(&self, problem: &Problem, job: usize) -> Option<Task> {
         let entry = self.entries.get(job).copied().flatten()?;
         let model = &problem.jobs[job];
         let standing = &model.standing;
         let place = self.place(model, entry);
-        let wait = if place.is_some() { move_cost } else { 0.0 };
         Some(Task {
             class: entry.class,
             weight: problem.objective.weight(model) / self.mean_weight,
             left: standing.left(problem.now) * entry.steps,
             whole: standing.work * entry.steps,
             age: problem.now.since(standing.arrival).0,
-            restart: standing.restart_cost.0 + wait,
+            restart: standing.restart_cost.0,
             started: standing.started.is_some() || place.is_some(),
             place,
         })

@@ -46,6 +46,16 @@ pub enum Moves {
     },
 }
 
+impl Moves {
+    /// Returns them in words.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Never => "no moves".to_owned(),
+            Self::Auto { margin } => format!("moves with margin {margin}"),
+        }
+    }
+}
+
 impl Default for Replanning {
     fn default() -> Self {
         Self {
@@ -83,10 +93,7 @@ impl Policy for Replan {
     }
 
     fn parameters(&self) -> String {
-        let moves = match self.rules.moves {
-            Moves::Never => "no moves".to_owned(),
-            Moves::Auto { margin } => format!("moves with margin {margin}"),
-        };
+        let moves = self.rules.moves.words();
         let queue = if self.rules.queue { "queue" } else { "free GPUs" };
         let own = self.placer.parameters();
         let own = if own.is_empty() { own } else { format!("{own}, ") };

@@ -1,0 +1,36 @@
+//! The time that searches may take.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::clock::Clock;
+
+/// The time of the searches of a turn: each has its budget, and all together a few times as much.
+pub(crate) struct Timer<'a> {
+    clock: &'a dyn Clock,
+    budget: Duration,
+    /// When the first search began, and the one that is under way.
+    begun: Cell<Option<(Duration, Duration)>>,
+}
+
+/// How many budgets all searches of a turn may take together.
+const SEARCHES: u32 = 5;
+
+impl<'a> Timer<'a> {
+    pub(crate) fn new(clock: &'a dyn Clock, budget: Duration) -> Self {
+        Self { clock, budget, begun: Cell::new(None) }
+    }
+
+    pub(crate) fn begin(&self) {
+        let now = self.clock.elapsed();
+        self.begun.set(Some((self.begun.get().map_or(now, |(first, _)| first), now)));
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let now = self.clock.elapsed();
+        self.begun.get().is_some_and(|(first, last)| {
+            now.saturating_sub(last) >= self.budget
+                || now.saturating_sub(first) >= self.budget.saturating_mul(SEARCHES)
+        })
+    }
+}

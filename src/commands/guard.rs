@@ -1,0 +1,45 @@
+//! The hidden command by which `hsched run` watches over what it starts: the processes of one submission.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::app::context::Context;
+use crate::commands::cli::Subcommand;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::local::{Order, guard};
+use crate::ui::{Terminal, TerminalKind};
+
+/// Watch over the processes of a job (for `hsched run` alone)
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    script: PathBuf,
+    workdir: PathBuf,
+    mark: PathBuf,
+    /// In seconds.
+    farewell: u64,
+}
+
+impl Subcommand for Args {
+    /// It comes before settings are read, by [`Args::guard`].
+    fn run(&self, _: &Context) -> Result<Exit, Failure> {
+        Err(Failure::new(Exit::Internal, "a guard has no settings"))
+    }
+}
+
+impl Args {
+    /// Starts the script and returns how it ended, once nothing of it is left.
+    pub(super) fn guard(&self) -> ExitCode {
+        let Self { script, workdir, mark, farewell } = self.clone();
+        match guard(&Order { script, workdir, mark, farewell: Duration::from_secs(farewell) }) {
+            Ok(status) => ExitCode::from(status),
+            Err(error) => {
+                // Standard error is the job's output.
+                Terminal::new(Some(false), TerminalKind::default())
+                    .say(&format!("hsched: error: cannot start the job's script: {error}"));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Where jobs run: this machine, or the allocation that hsched runs in.
+
+use crate::app::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::local::{Device, Devices};
+use crate::model::{GpuType, JobId, Node, NodeName, Time, Usage};
+use crate::probe;
+use crate::render::Launcher;
+use crate::settings::own_slurm_job;
+use crate::slurm::allocation::{self, AllocatedNode};
+
+/// The devices for jobs, and how ranks are started on them.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    pub devices: Devices,
+    pub launcher: Launcher,
+    /// How many threads a rank may use where its job does not say; `None` leaves it to the program.
+    pub threads: Option<u64>,
+    /// When the allocation ends.
+    pub end: Option<Time>,
+    /// Whether other machines write reports and wishes: of files that those change the system tells nothing.
+    pub is_remote: bool,
+}
+
+impl Ground {
+    /// Returns the devices of `counts`, or else of the Slurm job that this process runs in, or else of this machine.
+    ///
+    /// # Errors
+    /// When there are none, or Slurm does not answer.
+    pub(super) fn find(context: &Context, counts: Option<&[(GpuType, u32)]>) -> Result<Self, Failure> {
+        match (counts, own_slurm_job()) {
+            (None, Some(job)) => Self::allocation(context, JobId(job)),
+            (counts, _) => Self::machine(context, counts),
+        }
+    }
+
+    fn machine(context: &Context, counts: Option<&[(GpuType, u32)]>) -> Result<Self, Failure> {
+        let facts = probe::look();
+        let devices = match counts {
+            Some(counts) => Devices::imagined(counts, &facts),
+            None => Devices::found(&facts),
+        };
+        if devices.count() == 0 {
+            facts.notes.iter().for_each(|note| context.note(note));
+            return Err(Failure::new(Exit::Failed, "this machine has no GPU that hsched can find").hint(
+                "to run on its CPUs: --devices cpu:4, with as many as there shall be ranks at a time",
+            ));
+        }
+        let threads = (facts.cpus > 0).then(|| (facts.cpus / devices.count() as u64).max(1));
+        Ok(Self { devices, launcher: Launcher::Local, threads, end: None, is_remote: false })
+    }
+
+    fn allocation(context: &Context, job: JobId) -> Result<Self, Failure> {
+        let allocation = allocation::parse(&context.ask(&allocation::command(job))?);
+        let nodes: Vec<(Node, Vec<Device>)> = allocation.nodes.iter().filter_map(node).collect();
+        let devices = Devices::new(nodes);
+        if devices.count() == 0 {
+            let message = format!("Slurm job {job}, in which this runs, has no GPUs");
+            return Err(Failure::new(Exit::Failed, message)
+                .hint("ask Slurm for some with --gres, or imagine devices with --devices cpu:4"));
+        }
+        Ok(Self {
+            devices,
+            launcher: Launcher::Steps,
+            threads: None,
+            end: allocation.end.map(Time),
+            is_remote: true,
+        })
+    }
+
+    /// Returns how many CPUs a rank gets at most where its job does not say: as many as there are for each device of the
+    /// node with the fewest.
+    pub(super) fn fair_cpus(&self) -> Option<u32> {
+        let shares = self.devices.cluster().nodes;
+        let shares = shares.iter().filter(|node| node.gpu_total() > 0);
+        let shares = shares.filter_map(|node| Some(node.cpus?.total / u64::from(node.gpu_total())));
+        shares.min().map(|cpus| u32::try_from(cpus).unwrap_or(u32::MAX).max(1))
+    }
+}
+
+/// Returns a node of an allocation; programs know its devices by their places.
+fn node(own: &AllocatedNode) -> Option<(Node, Vec<Device>)> {
+    let mut node = Node::new(NodeName::new(&own.name).ok()?);
+    node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
+    node.memory = own.memory.map(|memory| Usage { total: memory.0, used: 0 });
+    let device = |(place, gpu_type): (usize, &GpuType)| Device {
+        gpu_type: gpu_type.clone(),
+        name: place.to_string(),
+        memory: None,
+    };
+    Some((node, own.devices.iter().enumerate().map(device).collect()))
+}

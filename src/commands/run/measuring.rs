@@ -1,0 +1,155 @@
+//! Speeds that nobody knows, measured before the jobs begin where there are several GPU types: a short run of each job on
+//! one device of each type, as `hsched probe` does it.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+use crate::app::context::Context;
+use crate::app::state::{self, live_failure};
+use crate::app::wanted::{Wanted, wanted};
+use crate::commands::run::turns::{Hands, Session, Woken};
+use crate::engine::{self, Action, Attempt, Event, Keeper, State, Timed, Tracked, Update, World as _};
+use crate::error::Failure;
+use crate::live::LiveError;
+use crate::model::{Job, JobName, Seconds, Time};
+use crate::store::{report_folder, reports, run_folder};
+use crate::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
+
+/// The longest that a job may take to show how fast it is.
+const LIMIT: Seconds = Seconds(600.0);
+
+/// Keeps nothing: what is measured is stored with the speeds, and how is forgotten.
+struct Nowhere;
+
+impl Keeper for Nowhere {
+    type Error = Infallible;
+
+    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+impl From<Infallible> for LiveError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl Session<'_> {
+    /// Measures the jobs that have no speed on any of several types; returns the signal that asked it to end, if one did.
+    ///
+    /// # Errors
+    /// When a job's name is too long for a short run beside it, or reports cannot be read.
+    pub(super) fn measure(&self, hands: &mut Hands<'_, '_>) -> Result<Option<i32>, Failure> {
+        let wanted = self.unknown(&hands.state);
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let run = state::new_run(self.context)?;
+        let folder = run_folder(&state::root(self.context)?, &run).join("checkpoints");
+        let probe = |own: &Wanted| own.probe(own.batches[0], LIMIT, &folder);
+        let probes = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
+        self.telling.say(&format!("measuring first: {}", names(&wanted)));
+        let at = hands.world.now();
+        let mut state = State {
+            jobs: probes.into_iter().map(|job| Tracked::new(job, at)).collect(),
+            cache: hands.state.cache.clone(),
+            contributor: hands.state.contributor.clone(),
+            ..State::default()
+        };
+        let ending = self.follow(hands, &mut state)?;
+        self.learn(&mut state, &wanted, hands.world.now());
+        hands.state.cache = state.cache;
+        Ok(ending)
+    }
+
+    /// Returns the speeds to measure: those of jobs that have none, where there are several types.
+    fn unknown(&self, state: &State) -> Vec<Wanted> {
+        let types = self.types();
+        let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+        let jobs: Vec<Job> = open.map(|tracked| tracked.job.clone()).collect();
+        let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);
+        let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, Cell::Known(_)));
+        let unknown: Vec<Job> =
+            (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
+        let wanted = wanted(&unknown, &types, &state.cache, false);
+        // One type is as good as itself.
+        let several = |own: &Wanted| wanted.iter().filter(|other| other.job.name == own.job.name).count() > 1;
+        wanted.iter().filter(|own| several(own)).cloned().collect()
+    }
+
+    /// Runs the short jobs until each has shown something or ended.
+    fn follow(&self, hands: &mut Hands<'_, '_>, state: &mut State) -> Result<Option<i32>, Failure> {
+        let mut policy = self.args.policy.find()?;
+        let mut stopped = BTreeSet::new();
+        loop {
+            let world = &mut hands.world;
+            let turn = self.planned(policy.as_mut(), |planner| {
+                let tell = &mut |told: Update<'_>| self.telling.hear(told);
+                engine::turn::<_, _, LiveError>(world, &mut Nowhere, state, (&self.rules, planner), tell)
+            })?;
+            self.telling.print(&[], state);
+            let turn = turn.map_err(|error| live_failure(&error))?;
+            let shown: Vec<JobName> = state
+                .jobs
+                .iter()
+                .filter(|tracked| has_shown(self.context, tracked, turn.seen.at))
+                .map(|tracked| tracked.job.name.clone())
+                .filter(|name| stopped.insert(name.clone()))
+                .collect();
+            for name in &shown {
+                let attempt = state.find(name).and_then(|tracked| tracked.phase.attempt());
+                if let Some((key, id)) = attempt.and_then(|own| Some((own.key(name), own.job_id?))) {
+                    hands.world.cancel(&key, id);
+                }
+            }
+            if state.is_over() {
+                return Ok(None);
+            }
+            if turn.step.is_some_and(|step| step.actions.iter().any(Action::is_request)) {
+                continue;
+            }
+            let next = turn.seen.at.after(Seconds(LIMIT.0 / 10.0));
+            if let Woken::Ending(signal) = self.wait(hands, self.due(state, turn.seen.at).or(Some(next))) {
+                return Ok(Some(signal));
+            }
+        }
+    }
+
+    /// Takes in the steps that a job has timed on purpose, where it has reported no epoch.
+    fn learn(&self, state: &mut State, wanted: &[Wanted], now: Time) {
+        let State { jobs, cache, contributor, .. } = state;
+        let rule = LearnRule { weight: self.rules.learning_rate, contributor };
+        for (tracked, own) in jobs.iter().zip(wanted).filter(|(tracked, _)| tracked.epochs_done == 0) {
+            for timed in trials(self.context, tracked, tracked.past.last().map(|past| &past.attempt)) {
+                let (key, batch, seconds) = (own.key(), timed.batch, timed.time.0);
+                let source = SampleSource::Probe;
+                cache.learn(&Sample { key, batch, seconds, steps: 1, at: now.0, source }, rule);
+            }
+        }
+    }
+}
+
+/// Returns whether a job has shown how fast it is, or had enough time for that.
+fn has_shown(context: &Context, tracked: &Tracked, now: Time) -> bool {
+    let Some(started) = tracked.phase.running().and_then(|attempt| attempt.started) else { return false };
+    tracked.epochs_done > 0
+        || now.since(started).0 >= LIMIT.0
+        || !trials(context, tracked, tracked.phase.running()).is_empty()
+}
+
+/// Returns the steps that an attempt of a job has timed on purpose; none where they cannot be read.
+fn trials(context: &Context, tracked: &Tracked, attempt: Option<&Attempt>) -> Vec<Timed> {
+    let Some((attempt, root)) = attempt.zip(state::root(context).ok()) else { return Vec::new() };
+    reports::probes(&report_folder(&root, &attempt.run, tracked.job.name.as_str())).unwrap_or_default()
+}
+
+/// Returns what is measured, for people.
+fn names(wanted: &[Wanted]) -> String {
+    let one = |own: &Wanted| format!("{} on {}", own.job.name, own.gpu_type);
+    wanted.iter().map(one).collect::<Vec<_>>().join(", ")
+}

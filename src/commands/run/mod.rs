@@ -1,0 +1,100 @@
+//! `hsched run`: the engine on this machine's GPUs, or on those of the allocation that it runs in.
+
+mod assumed;
+mod ground;
+mod measuring;
+mod telling;
+mod turns;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::ValueParser;
+
+use crate::app::context::{Context, Format};
+use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
+use crate::app::input;
+use crate::app::policy_args::OverTimeArgs;
+use crate::app::speeds::EstimateArgs;
+use crate::app::state;
+use crate::app::submission::settled;
+use crate::commands::cli::Subcommand;
+use crate::commands::run::ground::Ground;
+use crate::commands::run::turns::Session;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats;
+use crate::local::Devices;
+use crate::model::{GpuType, Job};
+use crate::settings::Flag;
+
+/// Run jobs on the GPUs of this machine, without Slurm
+///
+/// Starts the jobs on this machine's GPUs and follows them until all have ended: the same plans, policies, shares, reports
+/// and measured speeds as with Slurm, but a decision takes a second and not a trip through a queue. With `--devices` it
+/// runs them on devices that it imagines, so that everything works on a machine without GPUs.
+///
+/// Without JOBS it goes on with the jobs of the state directory. Jobs that completed are not run again; others resume after
+/// the last epoch reported. Meanwhile `hsched status`, `hsched add` and `hsched cancel` work as always.
+///
+/// On Ctrl-C all jobs save and end, and hsched exits with 130; on SIGTERM or SIGUSR1 with 85. The next `hsched run` goes on.
+/// A second Ctrl-C ends everything at once. If hsched is killed, its jobs end with it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Job file (YAML); - reads standard input.
+    #[arg(value_name = "JOBS")]
+    input: Option<PathBuf>,
+    /// Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU.
+    #[arg(long, value_name = "TYPE:COUNT,…", value_parser = ValueParser::from(Devices::parse))]
+    devices: Option<Counts>,
+    /// Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program
+    /// resumes from them.
+    #[arg(long, requires = "input")]
+    restart: bool,
+    /// Show what would be started and why, without doing it.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    policy: OverTimeArgs,
+    #[command(flatten)]
+    estimate: EstimateArgs,
+    /// Output format: text, or one JSON object per line with time, job, topic and text.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    /// Stop each search after this time and use the best plan found so far.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = budget)]
+    budget: Duration,
+}
+
+/// Devices to imagine.
+type Counts = Vec<(GpuType, u32)>;
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn flags(&self) -> Vec<Flag> {
+        self.estimate.flags()
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let jobs = match &self.input {
+            Some(path) => input::jobs(&input::text(path)?, path)?,
+            None => Vec::new(),
+        };
+        let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
+        note_missing_workdirs(context, &jobs);
+        note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
+        let ground = Ground::find(context, self.devices.as_deref())?;
+        let directory = state::open(context)?;
+        // All that this process starts ends with it.
+        directory.keep_lock();
+        Session::new(self, context, &directory, ground)?.run(&jobs)
+    }
+}
+
+fn budget(text: &str) -> Result<Duration, String> {
+    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
+    Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())
+}

@@ -1,0 +1,110 @@
+//! What `hsched run` says: a log, a table on a terminal, and where the jobs stand at the end.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use chrono::Local;
+use serde_json::json;
+
+use crate::app::context::{Context, Format};
+use crate::app::state;
+use crate::clock::Clock as _;
+use crate::commands::cli::print;
+use crate::engine::{Event, Outcome, Phase, State, Tracked, Update};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{JobName, Time};
+use crate::ui::{Board, Story, merged_story, status_table};
+
+/// Tells people, or programs, what happens.
+pub(super) struct Telling<'a> {
+    context: &'a Context,
+    format: Format,
+    story: RefCell<Story>,
+    /// The notes that were told.
+    noted: RefCell<BTreeSet<String>>,
+    board: Board,
+}
+
+impl<'a> Telling<'a> {
+    pub(super) fn new(context: &'a Context, format: Format) -> Self {
+        let board = Board::new(context.terminal, format == Format::Table);
+        Self { context, format, story: RefCell::default(), noted: RefCell::default(), board }
+    }
+
+    /// Says where the jobs stand at the end; returns the exit code for the jobs that ended since it had `begun`.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub(super) fn finish(&self, state: &State, begun: Time) -> Result<Exit, Failure> {
+        self.board.end();
+        if self.format == Format::Table {
+            let text = if state.jobs.is_empty() {
+                "no jobs: give a job file, or add some with hsched add JOBS\n".to_owned()
+            } else {
+                status_table(state, state::now(self.context), self.context.terminal)
+            };
+            print(self.context, &text)?;
+        }
+        let failed = |tracked: &Tracked| {
+            let is_failure =
+                matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed);
+            is_failure && !tracked.phase.ended_before(begun)
+        };
+        Ok(if state.jobs.iter().any(failed) { Exit::Failed } else { Exit::Done })
+    }
+
+    /// Takes in what has happened, for the next lines.
+    pub(super) fn hear_all(&self, events: &[Event]) {
+        for event in events {
+            self.hear(Update::Event(event));
+        }
+    }
+
+    /// Takes the table off the terminal.
+    pub(super) fn end(&self) {
+        self.board.end();
+    }
+
+    /// Takes in what a turn tells, for the next lines.
+    pub(super) fn hear(&self, told: Update<'_>) {
+        self.story.borrow_mut().hear(told);
+    }
+
+    /// Says something about the session itself, with the time.
+    pub(super) fn say(&self, what: &str) {
+        self.board.aside(|| self.context.terminal.say(&format!("{} {what}", self.date())));
+    }
+
+    fn date(&self) -> String {
+        self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
+    /// Writes the lines of the log, notes that are news, and the table on a terminal.
+    pub(super) fn print(&self, notes: &[String], state: &State) {
+        for note in notes {
+            if self.noted.borrow_mut().insert(note.clone()) {
+                self.board.aside(|| self.context.note(note));
+            }
+        }
+        let date = self.date();
+        let (now, colour) = (state::now(self.context), self.context.terminal.colour());
+        let lines = self.story.borrow_mut().lines(state);
+        let is_table = self.format == Format::Table;
+        for line in if is_table { merged_story(&lines) } else { lines } {
+            let plain = format!("{date} {}", line.plain());
+            if self.board.tell(&plain) {
+                continue;
+            }
+            let text = if is_table {
+                line.paint(plain, colour)
+            } else {
+                let job = line.job.as_ref().map(JobName::as_str);
+                json!({ "at": now.0, "job": job, "topic": line.topic.word(), "text": line.text }).to_string()
+            };
+            // A reader that went away does not keep the jobs from going on.
+            let _ = print(self.context, &format!("{text}\n"));
+        }
+        self.board.show(state, now);
+    }
+}

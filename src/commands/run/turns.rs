@@ -1,0 +1,368 @@
+//! The turns of `hsched run`: each when something has happened; and the end, when all jobs save.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::app::context::Context;
+use crate::app::state::{self, Opened, live_failure};
+use crate::app::timer::Timer;
+use crate::commands::run::Args;
+use crate::commands::run::assumed::Assumed;
+use crate::commands::run::ground::Ground;
+use crate::commands::run::telling::Telling;
+use crate::engine::{
+    self, Beginning, Event, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update,
+    World as _, apply, due, notice,
+};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::{LiveError, Site, on_endings};
+use crate::local::{LocalSite, LocalWorld, Wake, Waker};
+use crate::model::{GpuType, Job, Seconds, Time};
+use crate::policy::{Budget, Policy};
+use crate::store::{Ledger, StateDir};
+
+/// A `hsched run` at work.
+pub(super) struct Session<'a> {
+    pub(super) args: &'a Args,
+    pub(super) context: &'a Context,
+    directory: &'a StateDir,
+    pub(super) rules: Rules,
+    ground: Ground,
+    waker: Waker,
+    pub(super) telling: Telling<'a>,
+}
+
+/// What a session changes.
+pub(super) struct Hands<'s, 'a> {
+    pub world: LocalWorld<'s>,
+    pub state: State,
+    ledger: Ledger<'a>,
+    policy: Box<dyn Policy>,
+    assumed: Assumed,
+}
+
+/// A turn that was taken.
+struct Turned {
+    at: Time,
+    /// Whether something was asked of the world.
+    asked: bool,
+}
+
+/// Why a session waits no more.
+pub(super) enum Woken {
+    /// Something has happened, or is due.
+    Turn,
+    /// A signal asks it to end.
+    Ending(i32),
+}
+
+/// The program that this process is, whatever has become of its file.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Reports are taken in together that come within this time: epochs may be short, and jobs many.
+const TOGETHER: Duration = Duration::from_millis(500);
+
+/// When a policy is asked again that wanted it at once.
+const SOON: Seconds = Seconds(1.0);
+
+/// How soon a turn is tried again that failed.
+const AGAIN: Seconds = Seconds(2.0);
+
+/// How often is looked for what other machines write.
+const LOOK: Seconds = Seconds(5.0);
+
+/// How long before the end of the allocation all is over: Slurm's clock has no seconds, and the next one must be asked for.
+const BEFORE_END: Seconds = Seconds(30.0);
+
+/// What jobs get beyond their grace, before they are killed.
+const MARGIN: Seconds = Seconds(5.0);
+
+const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        args: &'a Args,
+        context: &'a Context,
+        directory: &'a StateDir,
+        ground: Ground,
+    ) -> Result<Self, Failure> {
+        let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
+        let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        let mut rules = Rules { pinned: true, ..state::rules(context) };
+        let fair = ground.fair_cpus().unwrap_or(u32::MAX);
+        rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
+        let telling = Telling::new(context, args.format);
+        Ok(Self { args, context, directory, rules, ground, waker, telling })
+    }
+
+    /// Runs the state's jobs and those that are given, until all have ended or a signal asks it to end.
+    ///
+    /// # Errors
+    /// When the state cannot be used.
+    pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
+        let Opened { state, ledger, taken, .. } =
+            state::ledger_here(self.context, self.directory, &self.rules, self.args.dry_run)?;
+        let inside = Some(self.ground.launcher);
+        let defaults = self.rules.defaults.clone();
+        let site = Site { defaults, inside, ..state::site(self.context, &[])? };
+        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.ground.threads };
+        let devices = self.ground.devices.clone();
+        let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
+        let policy = self.args.policy.find()?;
+        let mut hands = Hands { world, state, ledger, policy, assumed: Assumed::default() };
+        self.telling.hear_all(&taken);
+        let seen = state::catch_up_here(self.context, &mut hands.state, &self.rules)?;
+        self.telling.hear_all(&seen.events);
+        self.add(&mut hands, jobs, seen.events)?;
+        if self.args.dry_run {
+            return self.preview(&mut hands).map(|()| Exit::Done);
+        }
+        let tell = self.waker.sender();
+        on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
+            .map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        match self.measure(&mut hands)? {
+            Some(signal) => self.close(&mut hands, signal),
+            None => self.go_on(&mut hands),
+        }
+    }
+
+    /// Takes turns until the end.
+    fn go_on(&self, hands: &mut Hands<'_, '_>) -> Result<Exit, Failure> {
+        let begun = hands.world.now();
+        if self.last_moment(&hands.state).is_some_and(|last| last <= begun) {
+            let message = "the allocation ends before a job that is started now could save";
+            return Err(Failure::new(Exit::Failed, message)
+                .hint("ask Slurm for more time, or give the jobs a shorter checkpoint.grace"));
+        }
+        let mut trouble = None;
+        loop {
+            let turned = self.turn_or_trouble(hands, &mut trouble)?;
+            if hands.state.is_over() {
+                return self.telling.finish(&hands.state, begun);
+            }
+            // What was asked for is there at once.
+            if turned.asked {
+                continue;
+            }
+            let last = self.last_moment(&hands.state);
+            let again = trouble.is_some().then(|| turned.at.after(AGAIN));
+            let due = earliest([self.due(&hands.state, turned.at), last, again]);
+            let ending = match self.wait(hands, due) {
+                Woken::Ending(signal) => Some(signal),
+                Woken::Turn => last.filter(|last| hands.world.now() >= *last).map(|_| 0),
+            };
+            if let Some(signal) = ending {
+                return self.close(hands, signal);
+            }
+        }
+    }
+
+    /// Takes a turn. A bad moment of the disk ends a turn, and not the jobs: it is said once, and the turn tried again.
+    fn turn_or_trouble(
+        &self,
+        hands: &mut Hands<'_, '_>,
+        trouble: &mut Option<String>,
+    ) -> Result<Turned, Failure> {
+        match self.take_in(hands).and_then(|()| self.turn(hands)) {
+            Ok(turned) => {
+                if trouble.take().is_some() {
+                    self.telling.say("working again");
+                }
+                Ok(turned)
+            }
+            Err(failure) if failure.exit == Exit::Failed => {
+                if trouble.as_ref() != Some(&failure.message) {
+                    self.telling.say(&format!("{}; will keep trying", failure.message));
+                    *trouble = Some(failure.message);
+                }
+                Ok(Turned { at: hands.world.now(), asked: false })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Takes in the wishes that wait.
+    fn take_in(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
+        let taken =
+            state::take_in_here(self.context, (&mut hands.state, &mut hands.ledger), &self.rules, false)?;
+        self.telling.hear_all(&taken);
+        Ok(())
+    }
+
+    /// Returns when the next turn is due without news; the last one was at `at`.
+    pub(super) fn due(&self, state: &State, at: Time) -> Option<Time> {
+        let soon = state.decided.is_none().then(|| at.after(SOON));
+        let look = self.ground.is_remote.then(|| at.after(LOOK));
+        earliest([due(state, &self.rules, at), soon, look])
+    }
+
+    /// Returns when all jobs must be asked to save, for the allocation to end after they have.
+    fn last_moment(&self, state: &State) -> Option<Time> {
+        let end = self.ground.end?;
+        Some(Time(end.0 - self.longest_grace(state).0 - MARGIN.0 - BEFORE_END.0))
+    }
+
+    /// Waits until something happens or a moment has come.
+    pub(super) fn wait(&self, hands: &mut Hands<'_, '_>, due: Option<Time>) -> Woken {
+        let now = hands.world.now();
+        let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
+        let mut woken = self.waker.wait(due.map(until));
+        if !woken.is_empty() && woken.iter().all(|wake| *wake == Wake::Reported) {
+            woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock));
+        }
+        let mut ending = None;
+        for wake in woken {
+            match wake {
+                Wake::Ended(of, status) => hands.world.ended(&of, status),
+                Wake::Signal(signal) => ending = Some(signal),
+                Wake::Reported | Wake::Wished => {}
+            }
+        }
+        ending.map_or(Woken::Turn, Woken::Ending)
+    }
+
+    /// Takes a turn.
+    fn turn(&self, hands: &mut Hands<'_, '_>) -> Result<Turned, Failure> {
+        let mut notes = hands.assumed.fill(&mut hands.state, &self.types());
+        let Hands { world, state, ledger, policy, .. } = hands;
+        state.planned_by = Some(self.args.policy.words());
+        let mut hear = |told: Update<'_>| self.telling.hear(told);
+        let turn = self.planned(policy.as_mut(), |planner| {
+            engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
+        })?;
+        notes.extend(turn.iter().flat_map(Turn::notes).cloned());
+        self.telling.print(&notes, &hands.state);
+        let turn = turn.map_err(|error| live_failure(&error))?;
+        self.directory.looked(turn.seen.at);
+        let asked = turn.step.is_some_and(|step| step.actions.iter().any(engine::Action::is_request));
+        Ok(Turned { at: turn.seen.at, asked })
+    }
+
+    /// Says what the first turn would do.
+    fn preview(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
+        let notes = hands.assumed.fill(&mut hands.state, &self.types());
+        let Hands { world, state, policy, .. } = hands;
+        let turn =
+            self.planned(policy.as_mut(), |planner| engine::look(world, state, (&self.rules, planner)))?;
+        let turn = turn.map_err(|error| live_failure(&error))?;
+        self.telling.hear_all(&turn.events);
+        let actions = turn.step.iter().flat_map(|step| &step.actions);
+        actions.for_each(|action| self.telling.hear(Update::Action(action)));
+        let notes: Vec<String> = notes.iter().chain(turn.notes()).cloned().collect();
+        self.telling.print(&notes, turn.step.as_ref().map_or(state, |step| &step.state));
+        Ok(())
+    }
+
+    /// Lets the policy plan, within its budget.
+    pub(super) fn planned<T>(
+        &self,
+        policy: &mut dyn Policy,
+        act: impl FnOnce(&mut Planner<'_>) -> T,
+    ) -> Result<T, Failure> {
+        let timer = Timer::new(&self.context.clock, self.args.budget);
+        let (begin, stop) = (|| timer.begin(), || timer.is_over());
+        let run = state::new_run(self.context)?;
+        Ok(act(&mut Planner {
+            policy,
+            objective: self.args.policy.objective(),
+            seed: self.args.policy.seed(),
+            run: &run,
+            budget: Budget { begin: &begin, stop: &stop },
+            forecasts: Vec::new(),
+        }))
+    }
+
+    /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
+    /// nothing any more. `signal` is 0 where no signal asked for it.
+    fn close(&self, hands: &mut Hands<'_, '_>, signal: i32) -> Result<Exit, Failure> {
+        let at_work = hands.world.at_work();
+        if at_work > 0 {
+            let again = if signal == INTERRUPT { "; Ctrl-C again ends them at once" } else { "" };
+            let why = if signal == 0 { "the allocation is about to end; " } else { "" };
+            self.telling.say(&format!("{why}{at_work} running: asked to save and end{again}"));
+        }
+        hands.world.close();
+        let deadline = hands.world.now().after(Seconds(self.longest_grace(&hands.state).0 + MARGIN.0));
+        let mut is_killed = false;
+        while hands.world.at_work() > 0 {
+            let due = (!is_killed).then_some(deadline);
+            let again = matches!(self.wait(hands, due), Woken::Ending(_));
+            if !is_killed && (again || hands.world.now() >= deadline) {
+                is_killed = true;
+                hands.world.kill();
+            }
+        }
+        let events = self.catch_up(hands)?;
+        let now = hands.world.now();
+        hands.ledger.keep(now, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
+        self.telling.print(&[], &hands.state);
+        self.telling.end();
+        if hands.state.is_over() {
+            return self.telling.finish(&hands.state, now);
+        }
+        self.telling.say("hsched run goes on from here");
+        Ok(if signal == INTERRUPT { Exit::Interrupted } else { Exit::Saved })
+    }
+
+    /// Brings the state up to date with what the world shows; returns what has happened.
+    fn catch_up(&self, hands: &mut Hands<'_, '_>) -> Result<Vec<Event>, Failure> {
+        let seen = hands.world.observe(&hands.state).map_err(|error| live_failure(&error))?;
+        let events = notice(&hands.state, &seen);
+        for event in &events {
+            let learnt = apply(&mut hands.state, seen.at, event, &self.rules);
+            self.telling.hear(Update::Event(event));
+            if let Some(action) = &learnt {
+                self.telling.hear(Update::Action(action));
+            }
+        }
+        Ok(events)
+    }
+
+    /// Adds the jobs of the job file that are not done, and writes down what has happened by then.
+    fn add(&self, hands: &mut Hands<'_, '_>, jobs: &[Job], mut events: Vec<Event>) -> Result<(), Failure> {
+        let at = hands.world.now();
+        for job in jobs {
+            let before = hands.state.find(&job.name);
+            let is_done = before.is_some_and(|before| {
+                matches!(before.phase, Phase::Ended { outcome: Outcome::Completed, .. })
+                    && !is_more(job, before)
+            });
+            if is_done && !self.args.restart {
+                self.context.note(&format!("{} has completed before; to run it again: --restart", job.name));
+                continue;
+            }
+            let clause = Beginning::of(job, &hands.state, self.args.restart).clause();
+            if !clause.is_empty() {
+                self.context.note(&format!("{}{clause}", job.name));
+            }
+            events.push(Event::Added { job: Box::new(job.clone()), restart: self.args.restart });
+        }
+        for event in events.iter().filter(|event| matches!(event, Event::Added { .. })) {
+            apply(&mut hands.state, at, event, &self.rules);
+        }
+        if !self.args.dry_run && !events.is_empty() {
+            hands.ledger.keep(at, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
+        }
+        Ok(())
+    }
+
+    fn longest_grace(&self, state: &State) -> Seconds {
+        let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+        let grace = open.map(|own| own.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
+        Seconds(grace.fold(0.0, f64::max))
+    }
+
+    pub(super) fn types(&self) -> Vec<GpuType> {
+        self.ground.devices.gpu_types()
+    }
+}
+
+fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {
+    moments.into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Returns whether a job that completed is to do more now than it did.
+fn is_more(job: &Job, before: &Tracked) -> bool {
+    job.epochs > before.job.epochs
+}

@@ -1,0 +1,191 @@
+//! `hsched submit --together`: one allocation for all jobs, in which `hsched run` runs them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::app::context::{Context, Format};
+use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
+use crate::app::input;
+use crate::app::sbatch_options::refuse_options;
+use crate::app::state::{self, Opened};
+use crate::app::submission::settled;
+use crate::commands::cli::{json_text, print};
+use crate::engine::{Event, Keeper as _, apply};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats;
+use crate::local::Devices;
+use crate::model::{GpuType, Job, Seconds};
+use crate::render::Together;
+use crate::slurm::sbatch;
+use crate::store::StateDir;
+
+/// The allocation that all jobs share.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Together")]
+pub(super) struct TogetherArgs {
+    /// Submit one Slurm job in which hsched run runs all jobs, instead of one for each.
+    ///
+    /// The jobs get a state directory of their own, which the command prints. When the time is over before they are done,
+    /// they save, and the Slurm job submits its successor.
+    #[arg(long, requires_all = ["gpus", "time"])]
+    pub together: bool,
+    /// With --together: the GPUs of each node, such as v100:4 or v100:2,t4:2.
+    #[arg(long, value_name = "TYPE:COUNT,…", value_parser = clap::builder::ValueParser::from(Devices::parse), requires = "together")]
+    gpus: Option<Counts>,
+    /// With --together: the number of nodes.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "together")]
+    nodes: u32,
+    /// With --together: how long the allocation lasts, such as 12h.
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "together")]
+    time: Option<Seconds>,
+}
+
+type Counts = Vec<(GpuType, u32)>;
+
+/// The name of the script in the state directory, of the Slurm job, and of its output.
+const NAME: &str = "hsched-run";
+
+/// How long before its end Slurm tells the script, beyond what the jobs need to save. hsched knows the end, too.
+const NOTICE_S: f64 = 25.0;
+
+/// What is submitted.
+struct Submission<'a> {
+    args: &'a TogetherArgs,
+    context: &'a Context,
+    jobs: Vec<Job>,
+    /// The state directory of these jobs.
+    root: PathBuf,
+    sbatch: &'a [String],
+}
+
+impl TogetherArgs {
+    /// Submits the jobs of a file; `run` is the id of the allocation.
+    pub(super) fn submit(
+        &self,
+        context: &Context,
+        (path, run, sbatch): (&Path, &str, &[String]),
+        (dry_run, format): (bool, Format),
+    ) -> Result<Exit, Failure> {
+        let jobs = input::jobs(&input::text(path)?, path)?;
+        refuse_options(sbatch.iter().chain(&context.settings.jobs.sbatch))?;
+        let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
+        note_missing_workdirs(context, &jobs);
+        note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
+        let root = state::root(context)?.join("together").join(run);
+        let submission = Submission { args: self, context, jobs, root, sbatch };
+        let text = submission.text()?;
+        if dry_run {
+            return print(context, &text).map(|()| Exit::Done);
+        }
+        submission.keep(&text)?;
+        let command = sbatch::command(&submission.script().display().to_string(), sbatch);
+        let id = sbatch::submit(&context.slurm, &command).map_err(|error| {
+            let kept = format!("the jobs are in {}", submission.root.display());
+            Failure::from_error(Exit::Failed, &error).hint(kept)
+        })?;
+        let place = shell_words::quote(&submission.root.display().to_string()).into_owned();
+        let said = match format {
+            Format::Table => format!(
+                "submitted as job {}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n",
+                id.id
+            ),
+            Format::Json => json_text(&json!({
+                "schema": "hsched.together/1", "run": run, "job_id": id.id.to_string(),
+                "state_dir": submission.root, "script": submission.script(),
+            }))?,
+        };
+        print(context, &said).map(|()| Exit::Done)
+    }
+}
+
+impl Submission<'_> {
+    fn script(&self) -> PathBuf {
+        self.root.join("runs").join(format!("{NAME}.sbatch"))
+    }
+
+    /// Returns the text of the script.
+    fn text(&self) -> Result<String, Failure> {
+        let utf8 = |path: &Path| {
+            let text = path.to_str().map(str::to_owned);
+            text.ok_or_else(|| Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display())))
+        };
+        let program = std::env::current_exe().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
+        let together = Together {
+            options: self.options()?,
+            state: utf8(&self.root)?,
+            script: utf8(&self.script())?,
+            program: utf8(&program)?,
+            arguments: Vec::new(),
+        };
+        together.render().map_err(|error| Failure::from_error(Exit::Internal, &error))
+    }
+
+    fn options(&self) -> Result<Vec<Vec<String>>, Failure> {
+        let TogetherArgs { gpus, nodes, time, .. } = self.args;
+        let defaults = &self.context.settings.jobs;
+        let gpus = gpus.as_deref().unwrap_or_default();
+        let (time, count) = (time.unwrap_or_default(), gpus.iter().map(|(_, count)| count).sum::<u32>());
+        let gres: Vec<String> = gpus.iter().map(|(own, count)| format!("gpu:{own}:{count}")).collect();
+        let grace = self.jobs.iter().map(|job| job.launch.checkpoint.grace.unwrap_or(defaults.grace).0);
+        let notice = grace.fold(0.0, f64::max) + NOTICE_S;
+        if time.0 <= 2.0 * notice {
+            let message = format!(
+                "--time {} is too short: the jobs need {} to save before its end",
+                formats::duration_text(time),
+                formats::duration_text(Seconds(notice))
+            );
+            return Err(
+                Failure::new(Exit::Usage, message).hint("give more time, or a shorter checkpoint.grace")
+            );
+        }
+        let cpus = self.jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu)).max();
+        let memory = self.jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(defaults.memory_per_gpu));
+        let output = self.context.directory.join(format!("{NAME}.out"));
+        let mut options = vec![
+            format!("--job-name={NAME}"),
+            format!("--chdir={}", self.context.directory.display()),
+            format!("--output={}", output.display().to_string().replace('%', "%%")),
+            "--open-mode=append".into(),
+            "--requeue".into(),
+            format!("--nodes={nodes}"),
+            "--ntasks-per-node=1".into(),
+            format!("--gres={}", gres.join(",")),
+            format!("--cpus-per-task={}", cpus.unwrap_or(1).saturating_mul(count)),
+            format!("--time={:.0}", (time.0 / 60.0).ceil()),
+            format!("--signal=B:USR1@{notice:.0}"),
+        ];
+        if let Some(memory) = memory.max() {
+            options.push(format!("--mem={}M", memory.0.div_ceil(1 << 20).saturating_mul(count.into())));
+        }
+        let named =
+            [("account", &defaults.account), ("partition", &defaults.partition), ("qos", &defaults.qos)];
+        options.extend(named.iter().filter_map(|(key, value)| Some(format!("--{key}={}", value.as_ref()?))));
+        let extra = [&defaults.sbatch[..], self.sbatch].concat();
+        let mut options: Vec<Vec<String>> = options.into_iter().map(|option| vec![option]).collect();
+        options.extend((!extra.is_empty()).then_some(extra));
+        Ok(options)
+    }
+
+    /// Writes the jobs and the script down.
+    fn keep(&self, text: &str) -> Result<(), Failure> {
+        let failure = |error| state::failure(&error);
+        let directory = StateDir::open(&self.root).map_err(failure)?;
+        let rules = state::rules(self.context);
+        let Opened { mut state, mut ledger, .. } =
+            state::ledger_here(self.context, &directory, &rules, false)?;
+        let (at, mut events) = (state::now(self.context), Vec::new());
+        for job in &self.jobs {
+            let event = Event::Added { job: Box::new(job.clone()), restart: false };
+            apply(&mut state, at, &event, &rules);
+            events.push(event);
+        }
+        ledger.keep(at, &state, &events, &[]).map_err(failure)?;
+        directory.write_script(&self.script(), text).map_err(failure)
+    }
+}
+
+fn time(text: &str) -> Result<Seconds, String> {
+    formats::parse_duration(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,276 @@
+//! The devices that jobs get: found on this machine, imagined, or those of an allocation; and who has which.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use thiserror::Error;
+
+use crate::engine::SubmissionKey;
+use crate::model::{
+    Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
+};
+use crate::probe::{self, Facts};
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    pub gpu_type: GpuType,
+    /// What programs call it: a UUID, its place among the devices of an allocation's node, or nothing where it is
+    /// imagined.
+    pub name: String,
+    pub memory: Option<Bytes>,
+}
+
+/// The nodes with their devices, and which submission has which.
+#[derive(Clone, Debug)]
+pub struct Devices {
+    nodes: Vec<(Node, Vec<Device>)>,
+    /// The devices of each submission, and the CPUs and memory that it takes, by node.
+    taken: BTreeMap<SubmissionKey, BTreeMap<NodeName, Taken>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    /// Places in the node's list of devices.
+    devices: Vec<usize>,
+    cpus: u64,
+    memory: u64,
+}
+
+/// Why a list of devices is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{text:?} is no list of devices: write TYPE:COUNT with commas between them, such as cpu:4 or v100:2,t4:2"
+)]
+pub struct DevicesError {
+    text: String,
+}
+
+/// The most devices that anyone may imagine.
+const MOST: u32 = 10_000;
+
+impl Devices {
+    /// Returns nodes with their devices, none of which is in use; a node's stock is what its devices are.
+    #[must_use]
+    pub fn new(nodes: Vec<(Node, Vec<Device>)>) -> Self {
+        let stocked = |(mut node, devices): (Node, Vec<Device>)| {
+            node.gpus = stock(&devices);
+            (node, devices)
+        };
+        Self { nodes: nodes.into_iter().map(stocked).collect(), taken: BTreeMap::new() }
+    }
+
+    /// Returns the GPUs and MIG slices of this machine, as NVML shows them.
+    #[must_use]
+    pub fn found(facts: &Facts) -> Self {
+        let mut node = probe::node(facts);
+        node.memory = node.memory.map(|memory| Usage { used: 0, ..memory });
+        let units = |gpu: &probe::Gpu| {
+            let names: Vec<(String, Option<u64>)> = if gpu.mig {
+                gpu.slices.iter().map(|slice| (slice.uuid.clone(), slice.memory)).collect()
+            } else {
+                vec![(gpu.uuid.clone(), gpu.memory)]
+            };
+            let device = |(gpu_type, (name, memory)): (GpuType, (String, Option<u64>))| Device {
+                gpu_type,
+                name,
+                memory: memory.map(Bytes),
+            };
+            probe::gpu_types(gpu).into_iter().zip(names).map(device).collect::<Vec<_>>()
+        };
+        Self::new(vec![(node, facts.gpus.iter().flat_map(units).collect())])
+    }
+
+    /// Returns a machine with devices that it does not have. Its CPUs and memory are no limit to them.
+    #[must_use]
+    pub fn imagined(counts: &[(GpuType, u32)], facts: &Facts) -> Self {
+        let device =
+            |gpu_type: &GpuType| Device { gpu_type: gpu_type.clone(), name: String::new(), memory: None };
+        let devices =
+            counts.iter().flat_map(|(gpu_type, count)| (0..*count).map(move |_| device(gpu_type))).collect();
+        let node = Node { cpus: None, memory: None, intra_node: None, ..probe::node(facts) };
+        Self::new(vec![(node, devices)])
+    }
+
+    /// Reads the devices to imagine: `cpu:4`, `v100:2,t4:2`.
+    ///
+    /// # Errors
+    /// When the text is no such list.
+    pub fn parse(text: &str) -> Result<Vec<(GpuType, u32)>, DevicesError> {
+        let one = |part: &str| {
+            let (name, count) = part.trim().rsplit_once(':')?;
+            let count: u32 = count.parse().ok().filter(|count| (1..=MOST).contains(count))?;
+            Some((GpuType::new(name)?, count))
+        };
+        let counts: Option<Vec<_>> = text.split(',').map(one).collect();
+        counts.ok_or_else(|| DevicesError { text: text.to_owned() })
+    }
+
+    /// Returns the number of devices.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.nodes.iter().map(|(_, devices)| devices.len()).sum()
+    }
+
+    /// Returns the types of the devices.
+    #[must_use]
+    pub fn gpu_types(&self) -> Vec<GpuType> {
+        let mut types: Vec<GpuType> =
+            self.nodes.iter().flat_map(|(_, own)| own.iter().map(|device| device.gpu_type.clone())).collect();
+        types.sort();
+        types.dedup();
+        types
+    }
+
+    /// Returns the nodes, with what submissions use.
+    #[must_use]
+    pub fn cluster(&self) -> Cluster {
+        let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
+        for (name, taken) in self.taken.values().flatten() {
+            let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
+            let node = &mut nodes[place];
+            for &device in &taken.devices {
+                let gpu_type = &self.nodes[place].1[device].gpu_type;
+                if let Some(stock) = node.gpus.iter_mut().find(|stock| stock.gpu_type == *gpu_type) {
+                    stock.used += 1;
+                }
+            }
+            let add = |usage: &mut Option<Usage>, own: u64| {
+                if let Some(usage) = usage {
+                    usage.used = (usage.used + own).min(usage.total);
+                }
+            };
+            add(&mut node.cpus, taken.cpus);
+            add(&mut node.memory, taken.memory);
+        }
+        for node in &mut nodes {
+            let used: u32 = node.gpus.iter().map(|stock| stock.used).sum();
+            if used > 0 && node.state == NodeState::idle() {
+                node.state = NodeState::parse(if used < node.gpu_total() { "mixed" } else { "allocated" });
+            }
+        }
+        Cluster { nodes, ..Cluster::default() }
+    }
+
+    /// Gives a submission a device for each of its ranks; returns them for its script, a line for each node, or `None`
+    /// where they are not free.
+    pub fn take(&mut self, of: &SubmissionKey, ranks: &[PlacedRank], needs: RankNeeds) -> Option<String> {
+        let mut own: BTreeMap<NodeName, Taken> = BTreeMap::new();
+        for rank in ranks {
+            let (node, devices) = self.nodes.iter().find(|(node, _)| node.name == rank.node)?;
+            let is_free = |place: &usize| {
+                let of_others = self.taken.values().filter_map(|taken| taken.get(&node.name));
+                devices[*place].gpu_type == rank.gpu_type
+                    && of_others.chain(own.get(&node.name)).all(|taken| !taken.devices.contains(place))
+            };
+            let place = (0..devices.len()).find(is_free)?;
+            let taken = own.entry(node.name.clone()).or_default();
+            taken.devices.push(place);
+            (taken.cpus, taken.memory) = (taken.cpus + needs.cpus, taken.memory + needs.memory);
+        }
+        let mut lease = String::new();
+        for (name, taken) in &own {
+            let (_, devices) = self.nodes.iter().find(|(node, _)| node.name == *name)?;
+            let names: Vec<&str> = taken.devices.iter().map(|&place| devices[place].name.as_str()).collect();
+            let names =
+                if names.iter().all(|name| name.is_empty()) { String::new() } else { names.join(",") };
+            let _ = writeln!(lease, "{name} {names}");
+        }
+        self.taken.insert(of.clone(), own);
+        Some(lease)
+    }
+
+    /// Takes the devices of a submission back.
+    pub fn give_back(&mut self, of: &SubmissionKey) {
+        self.taken.remove(of);
+    }
+}
+
+fn stock(devices: &[Device]) -> Vec<GpuStock> {
+    let mut stocks: Vec<GpuStock> = Vec::new();
+    for device in devices {
+        if let Some(stock) = stocks.iter_mut().find(|stock| stock.gpu_type == device.gpu_type) {
+            stock.total += 1;
+            stock.memory = stock.memory.zip(device.memory).map(|(one, other)| one.min(other));
+        } else {
+            let Device { gpu_type, memory, .. } = device.clone();
+            stocks.push(GpuStock { gpu_type, total: 1, used: 0, memory });
+        }
+    }
+    stocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::JobName;
+
+    fn key(job: &str) -> SubmissionKey {
+        SubmissionKey::new(JobName::new(job).expect("a name"), "r1")
+    }
+
+    fn ranks(types: &[&str]) -> Vec<PlacedRank> {
+        let rank = |(place, name): (usize, &&str)| PlacedRank {
+            node: NodeName::new("box").expect("a name"),
+            gpu_type: GpuType::new(name).expect("a type"),
+            local_rank: u32::try_from(place).expect("few"),
+            batch: 1,
+            samples: 1,
+        };
+        types.iter().enumerate().map(rank).collect()
+    }
+
+    #[test]
+    fn lists_of_devices_are_read() {
+        let check = |text: &str, expected: &[(&str, u32)]| {
+            let read = Devices::parse(text).expect(text);
+            let read: Vec<(&str, u32)> = read.iter().map(|(own, count)| (own.as_str(), *count)).collect();
+            assert_eq!(read, expected, "{text}");
+        };
+        check("cpu:4", &[("cpu", 4)]);
+        check("v100:2, t4:2", &[("v100", 2), ("t4", 2)]);
+        for wrong in ["", "cpu", "cpu:0", "cpu:x", ":4", "cpu:4,", "cpu:99999"] {
+            let error = Devices::parse(wrong).expect_err(wrong).to_string();
+            assert!(error.contains("cpu:4"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_machines_gpus_and_slices_are_named_by_uuid_in_rank_order() {
+        let gpu = |name: &str, uuid: &str| probe::Gpu {
+            name: name.into(),
+            uuid: uuid.into(),
+            ..probe::Gpu::default()
+        };
+        let slice = |uuid: &str| probe::Slice {
+            name: "MIG 1g.5gb".into(),
+            uuid: uuid.into(),
+            ..probe::Slice::default()
+        };
+        let cut =
+            probe::Gpu { mig: true, slices: vec![slice("MIG-1"), slice("MIG-2")], ..gpu("A100", "GPU-3") };
+        let gpus = vec![gpu("Tesla T4", "GPU-1"), gpu("Tesla V100", "GPU-2"), cut];
+        let mut devices = Devices::found(&Facts { host: "box".into(), gpus, ..Facts::default() });
+        let types: Vec<String> = devices.gpu_types().iter().map(ToString::to_string).collect();
+        assert_eq!(types, ["a100_mig_1g.5gb", "tesla_t4", "tesla_v100"]);
+        let no_needs = RankNeeds { cpus: 0, memory: 0 };
+        let lease = devices.take(&key("a"), &ranks(&["tesla_v100", "tesla_t4"]), no_needs);
+        assert_eq!(lease.as_deref(), Some("box GPU-2,GPU-1\n"));
+        assert_eq!(devices.take(&key("b"), &ranks(&["tesla_t4"]), no_needs), None);
+        devices.give_back(&key("a"));
+        assert_eq!(devices.take(&key("b"), &ranks(&["tesla_t4"]), no_needs).as_deref(), Some("box GPU-1\n"));
+    }
+
+    #[test]
+    fn what_is_taken_is_in_use_and_imagined_devices_have_no_name() {
+        let facts = Facts { host: "box".into(), cpus: 2, memory: 1 << 30, ..Facts::default() };
+        let mut devices = Devices::imagined(&Devices::parse("v100:2,t4:1").expect("a list"), &facts);
+        let lease = devices.take(&key("a"), &ranks(&["v100", "t4"]), RankNeeds { cpus: 4, memory: 1 });
+        assert_eq!(lease.as_deref(), Some("box \n"));
+        let cluster = devices.cluster();
+        let used: Vec<(u32, u32)> = cluster.nodes[0].gpus.iter().map(|own| (own.total, own.used)).collect();
+        assert_eq!(used, [(2, 1), (1, 1)]);
+        assert_eq!((cluster.nodes[0].cpus, cluster.nodes[0].memory), (None, None));
+        assert_eq!(cluster.nodes[0].state, NodeState::parse("mixed"));
+    }
+}

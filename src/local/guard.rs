@@ -1,0 +1,190 @@
+//! The guard of a submission's processes: a process of its own that starts the script, passes on what hsched wants, and
+//! lets nothing outlive the script, itself or hsched.
+
+#![expect(clippy::disallowed_methods, reason = "this room starts the ranks, and marks what it starts")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, read, setsid};
+
+use crate::clock::{Clock as _, SystemClock};
+use crate::local::processes::Process;
+
+/// What hsched tells a guard, a byte each; the end of its words is the end of hsched.
+pub(super) const STOP: u8 = b's';
+pub(super) const KILL: u8 = b'k';
+
+/// What a guard is to start, and where.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The script, for bash.
+    pub script: PathBuf,
+    pub workdir: PathBuf,
+    /// The file that tells who the guard is, for whoever finds its session without an hsched.
+    pub mark: PathBuf,
+    /// What its processes get after SIGTERM when they are to end at once: `srun` takes a moment to end its tasks on other
+    /// nodes.
+    pub farewell: Duration,
+}
+
+impl Order {
+    /// Returns the words of a command line that say it.
+    pub(super) fn words(&self) -> [OsString; 4] {
+        let [script, workdir, mark] =
+            [&self.script, &self.workdir, &self.mark].map(|path| path.clone().into_os_string());
+        [script, workdir, mark, self.farewell.as_secs().to_string().into()]
+    }
+}
+
+/// How long between two looks at what was killed, in milliseconds, where no end is heard of.
+const PAUSE_MS: u16 = 50;
+
+/// Starts a script and watches over it; returns its exit status, 128 and more where a signal ended it.
+///
+/// Nothing that the script started is left by then. The script is killed when standard input ends: hsched holds the
+/// other end of it, and is gone.
+///
+/// # Errors
+/// When the system refuses something that comes before the start.
+pub fn guard(order: &Order) -> io::Result<u8> {
+    // Out of the terminal's reach: its Ctrl-C is for hsched.
+    setsid()?;
+    // Processes whose parents have ended come to this one, and not to whoever cleans up for the whole machine.
+    set_child_subreaper(true)?;
+    let heard: SigSet =
+        [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
+    heard.thread_block()?;
+    let signals = SignalFd::with_flags(&heard, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let own = Process::find(Pid::this().as_raw()).ok_or_else(|| io::Error::other("/proc is not there"))?;
+    mark(&order.mark, &own.mark())?;
+    let stdin = io::stdin();
+    if !is_quiet(&stdin)? {
+        return Ok(128 + 9);
+    }
+    let script = start(order, &heard)?;
+    let script = Pid::from_raw(script.id().cast_signed());
+    let status = attend(script, &signals, &stdin)?;
+    if status.is_none() && !order.farewell.is_zero() {
+        say_farewell(own.pid, &signals, order.farewell);
+    }
+    end_all(own.pid, &signals);
+    Ok(status.unwrap_or(128 + 9))
+}
+
+/// Starts the script with no signals held back, which it would inherit.
+fn start(order: &Order, heard: &SigSet) -> io::Result<Child> {
+    heard.thread_unblock()?;
+    let script =
+        Command::new("bash").arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null()).spawn();
+    heard.thread_block()?;
+    script
+}
+
+/// Waits for the end of the script, passing on what is said; returns its status, or nothing where it is to end at once.
+fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Option<u8>> {
+    loop {
+        // Before the wait: nobody was told of an end that came while no signal was held back.
+        if let Some(status) = reap(script) {
+            return Ok(Some(status));
+        }
+        let mut waiting =
+            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut waiting, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let said = waiting[1].revents().is_some_and(|events| !events.is_empty());
+        while let Ok(Some(signal)) = signals.read_signal() {
+            if signal.ssi_signo.cast_signed() != Signal::SIGCHLD as i32 {
+                return Ok(None);
+            }
+        }
+        let mut words = [0; 16];
+        if said {
+            match read(stdin, &mut words) {
+                Ok(0) => return Ok(None),
+                Ok(count) if words[..count].contains(&KILL) => return Ok(None),
+                // It has not been waited for, so its number is its own.
+                Ok(_) => drop(kill(script, Signal::SIGUSR1)),
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Takes in all ends; returns the status of the script where it is among them.
+fn reap(script: Pid) -> Option<u8> {
+    let mut status = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == script => status = u8::try_from(code & 0xff).ok(),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == script => {
+                status = u8::try_from(128 + signal as i32).ok();
+            }
+            Ok(WaitStatus::StillAlive) | Err(_) => return status,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Asks all that descends from this process to end, and waits until it has, for so long at most.
+fn say_farewell(own: i32, signals: &SignalFd, most: Duration) {
+    let clock = SystemClock::default();
+    for process in Process::descendants(own) {
+        process.signal(Signal::SIGTERM);
+    }
+    while clock.elapsed() < most && !Process::descendants(own).is_empty() {
+        rest(signals);
+    }
+}
+
+/// Kills all that descends from this process, until nothing is left.
+fn end_all(own: i32, signals: &SignalFd) {
+    loop {
+        let left = Process::descendants(own);
+        for process in &left {
+            process.signal(Signal::SIGKILL);
+        }
+        if left.is_empty() {
+            return;
+        }
+        rest(signals);
+    }
+}
+
+/// Waits for ends, a moment at most, and takes them in.
+fn rest(signals: &SignalFd) {
+    let mut waiting = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut waiting, PAUSE_MS);
+    while signals.read_signal().is_ok_and(|signal| signal.is_some()) {}
+    while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|status| status != WaitStatus::StillAlive) {}
+}
+
+/// Returns whether hsched has said nothing yet, and is there.
+fn is_quiet(stdin: &io::Stdin) -> io::Result<bool> {
+    let mut asked = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    Ok(poll(&mut asked, PollTimeout::ZERO)? == 0)
+}
+
+/// Writes the mark as a whole.
+fn mark(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+    io::Write::write_all(&mut file, text.as_bytes())?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,14 @@
+//! The GPUs of this machine, or of the allocation that hsched runs in, as an [`engine::World`](crate::engine::World):
+//! starts a job's ranks under a guard, which ends with everything below it when hsched does. It decides nothing.
+
+mod devices;
+mod guard;
+mod processes;
+mod running;
+mod wake;
+mod world;
+
+pub use self::devices::{Device, Devices, DevicesError};
+pub use self::guard::{Order, guard};
+pub use self::wake::{Wake, Waker};
+pub use self::world::{LocalSite, LocalWorld, aftermath};

@@ -1,0 +1,112 @@
+//! What wakes `hsched run`: the end of a process, a report, a wish, a signal. Between them it sleeps.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+
+use crate::clock::Clock;
+use crate::engine::SubmissionKey;
+
+/// Something has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The guard of a submission has ended.
+    Ended(SubmissionKey, ExitStatus),
+    /// A rank has reported.
+    Reported,
+    /// Somebody has left a wish.
+    Wished,
+    /// A signal has come.
+    Signal(i32),
+}
+
+/// Hears what happens.
+#[derive(Debug)]
+pub struct Waker {
+    sender: Sender<Wake>,
+    receiver: Receiver<Wake>,
+    files: Arc<Inotify>,
+    wishes: WatchDescriptor,
+}
+
+impl Waker {
+    /// Begins to listen; `wishes` is the folder of wishes.
+    ///
+    /// # Errors
+    /// When the system does not tell of changed files.
+    pub fn new(wishes: &Path) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel();
+        let files = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
+        // Wishes get their name when they are whole.
+        let wishes = files.add_watch(wishes, AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE)?;
+        let (own, tell) = (Arc::clone(&files), sender.clone());
+        let listen = move || {
+            while let Ok(events) = own.read_events() {
+                for event in events {
+                    let is_report = || {
+                        let name = event.name.as_ref().and_then(|name| name.to_str()).unwrap_or_default();
+                        name.starts_with("rank-")
+                    };
+                    let wake = match event.wd {
+                        wd if wd == wishes => Wake::Wished,
+                        _ if is_report() => Wake::Reported,
+                        _ => continue,
+                    };
+                    if tell.send(wake).is_err() {
+                        return;
+                    }
+                }
+            }
+        };
+        thread::Builder::new().name("files".into()).spawn(listen)?;
+        Ok(Self { sender, receiver, files, wishes })
+    }
+
+    /// Returns a way to tell what has happened.
+    #[must_use]
+    pub fn sender(&self) -> Sender<Wake> {
+        self.sender.clone()
+    }
+
+    /// Listens for reports in a folder; the watch ends with the folder.
+    pub(super) fn watch(&self, folder: &Path) -> Option<WatchDescriptor> {
+        self.files.add_watch(folder, AddWatchFlags::IN_MODIFY).ok()
+    }
+
+    /// Listens no more for what [`Self::watch`] gave.
+    pub(super) fn leave(&self, watch: WatchDescriptor) {
+        if watch != self.wishes {
+            let _ = self.files.rm_watch(watch);
+        }
+    }
+
+    /// Waits until something happens, for so long at most; `None` is for ever. Returns all that has happened by then, in
+    /// order.
+    #[must_use]
+    pub fn wait(&self, most: Option<Duration>) -> Vec<Wake> {
+        let first = match most {
+            Some(most) => self.receiver.recv_timeout(most),
+            None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        first.into_iter().chain(self.receiver.try_iter()).collect()
+    }
+
+    /// Waits for so long, or until something else than a report comes; returns what came.
+    #[must_use]
+    pub fn wait_for_others(&self, most: Duration, clock: &dyn Clock) -> Vec<Wake> {
+        let begun = clock.elapsed();
+        let mut all = Vec::new();
+        while all.iter().all(|wake| *wake == Wake::Reported) {
+            let Some(left) = most.checked_sub(clock.elapsed().saturating_sub(begun)) else { break };
+            all.extend(self.receiver.recv_timeout(left));
+        }
+        all.extend(self.receiver.try_iter());
+        all
+    }
+}

@@ -1,0 +1,330 @@
+//! `hsched run`: jobs on the devices of this machine, to their end and through all that can interrupt them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::sandbox::{Ran, Sandbox};
+
+/// A training that saves after each epoch, before it reports it, and reports an epoch that it had no time to report.
+/// Two of them at a time fail. `PACE` is the time of an epoch in seconds; `DEAF` does not hear that it is to stop.
+pub const TRAIN: &str = r#"
+stop=0
+if [[ -z ${DEAF-} ]]; then trap 'stop=1' USR1; else trap '' USR1; fi
+saved=$HSCHED_CHECKPOINT_DIR/epochs
+if ((RANK == 0)); then exec 9>"$HSCHED_CHECKPOINT_DIR/lock"; flock -n 9 || { echo "two at a time"; exit 7; }; fi
+done=$(wc -l 2>/dev/null <"$saved" || echo 0)
+report() { printf '{"epoch": %s, "rank": %s, "epoch_s": %s}\n' "$1" "$RANK" "$PACE" >>"$HSCHED_REPORT"; }
+if ((RANK == 0 && done > HSCHED_EPOCHS_DONE)); then report "$done"; fi
+while ((done < HSCHED_EPOCHS)); do
+  if ((stop)); then exit 85; fi
+  sleep "$PACE" 9>&- & wait $!
+  if ((stop)); then exit 85; fi
+  done=$((done + 1))
+  if ((RANK == 0)); then
+    { cat "$saved" 2>/dev/null; echo "$done"; } >"$saved.new" && mv "$saved.new" "$saved" || exit 9
+    report "$done"
+  fi
+done
+"#;
+
+/// What jobs say of their speed where it decides.
+const SPEED: &str = "throughput: {cpu: 2000}";
+
+/// The longest that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A place where `hsched run` runs.
+pub struct Bench {
+    pub sandbox: Sandbox,
+}
+
+/// An `hsched run` at work.
+pub struct Session(pub Option<Child>);
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Returns a job of the training above.
+pub fn job(name: &str, epochs: u32, more: &str) -> String {
+    format!(
+        "  - {{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 10, model_size: 0, \
+         checkpoint: {{grace: 5s}}, command: [bash, train.sh], {more}}}\n"
+    )
+}
+
+impl Bench {
+    pub fn new(jobs: &[String]) -> Self {
+        let sandbox = Sandbox::new().file("train.sh", TRAIN).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+        let bench = Self { sandbox: sandbox.variable("PACE", "0.05") };
+        bench.write("jobs.yaml", jobs);
+        bench
+    }
+
+    fn write(&self, name: &str, jobs: &[String]) {
+        fs::write(self.sandbox.work(name), format!("jobs:\n{}", jobs.concat())).expect("a file");
+    }
+
+    pub fn start(&self, arguments: &str) -> Session {
+        let arguments = shell_words::split(arguments).expect("arguments");
+        // These tests may have been started in the background, where interrupts are ignored.
+        let heard = ["--default-signal=INT".to_owned(), env!("CARGO_BIN_EXE_hsched").to_owned()];
+        let mut command = self.sandbox.start("/usr/bin/env", &[&heard[..], &arguments].concat());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Session(Some(command.spawn().expect("starts")))
+    }
+
+    pub fn run(&self, arguments: &str) -> Ran {
+        self.end(self.start(arguments))
+    }
+
+    /// Waits for its end.
+    pub fn end(&self, mut session: Session) -> Ran {
+        let output: Output = session.0.take().expect("runs").wait_with_output().expect("ends");
+        self.sandbox.ran(&output)
+    }
+
+    /// Returns the epochs that a job has saved, in order.
+    pub fn saved(&self, job: &str) -> Vec<u32> {
+        let path = self.sandbox.work(&format!("checkpoints/{job}/epochs"));
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(|line| line.parse().expect("a number")).collect()
+    }
+
+    /// Returns how often each epoch of a job was reported, over all its runs.
+    fn reported(&self, job: &str) -> BTreeMap<u64, u32> {
+        let mut counts = BTreeMap::new();
+        for run in self.sandbox.runs() {
+            let path = self.sandbox.state(&format!("runs/{run}/report/{job}/rank-0.jsonl"));
+            for line in fs::read_to_string(path).unwrap_or_default().lines() {
+                let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                *counts.entry(line["epoch"].as_u64().expect("a number")).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// Checks that a job has done each epoch once, and reported none twice.
+    #[track_caller]
+    pub fn did_each_epoch_once(&self, job: &str, epochs: u32) {
+        assert_eq!(self.saved(job), (1..=epochs).collect::<Vec<_>>(), "{job}");
+        assert!(self.reported(job).values().all(|count| *count == 1), "{job}: {:?}", self.reported(job));
+    }
+
+    /// Returns the processes that belong to jobs of this place.
+    pub fn processes(&self) -> Vec<String> {
+        let mark = format!("HSCHED_CHECKPOINT_DIR={}", self.sandbox.work("").display());
+        let of = |entry: std::io::Result<fs::DirEntry>| {
+            let path = entry.ok()?.path();
+            let environment = fs::read(path.join("environ")).ok()?;
+            let is_own = environment.split(|byte| *byte == 0).any(|word| word.starts_with(mark.as_bytes()));
+            let command = fs::read(path.join("cmdline")).ok()?;
+            is_own.then(|| String::from_utf8_lossy(&command).replace('\0', " "))
+        };
+        fs::read_dir("/proc").expect("a folder").filter_map(of).collect()
+    }
+
+    /// Waits until something holds.
+    #[track_caller]
+    pub fn await_that(&self, what: &str, holds: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !holds() {
+            assert!(begin.elapsed() < PATIENCE, "never: {what}; {:?}", self.processes());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn await_epoch(&self, job: &str) {
+        self.await_that("an epoch", || !self.saved(job).is_empty());
+    }
+}
+
+impl Session {
+    pub fn signal(&self, signal: Signal) {
+        let id = self.0.as_ref().expect("runs").id();
+        kill(Pid::from_raw(id.cast_signed()), signal).expect("is there");
+    }
+}
+
+#[test]
+fn jobs_run_to_their_end_on_imagined_devices() {
+    let bench = Bench::new(&[job("a", 3, ""), job("b", 2, "max_gpus: 1"), job("c", 1, "")]);
+    let ran = bench.run("run jobs.yaml --devices cpu:2").exits(0);
+    assert!(ran.stdout.contains("3 completed"), "{}", ran.stdout);
+    for (name, epochs) in [("a", 3), ("b", 2), ("c", 1)] {
+        bench.did_each_epoch_once(name, epochs);
+    }
+    assert_eq!(bench.processes(), Vec::<String>::new());
+    // What is done is not done again.
+    let again = bench.run("run jobs.yaml --devices cpu:2").exits(0);
+    assert!(again.stderr.contains("a has completed before"), "{}", again.stderr);
+    bench.did_each_epoch_once("a", 3);
+}
+
+#[test]
+fn ranks_see_what_they_see_under_sbatch() {
+    let print = "env | grep -E '^(RANK|WORLD|LOCAL|MASTER|HSCHED|CUDA|SLURM|SHAPE)' | sort >seen.$RANK; \
+                 ps -o pgid= $$ >>group.$RANK; echo out";
+    let entry = format!(
+        "  - {{name: a, samples_per_epoch: 30, epochs: 1, global_batch: 30, model_size: 0, min_gpus: 2, \
+         throughput: {{v100: 200, t4: 100}}, env: {{SHAPE: \"a b,c\"}}, command: \"{print}\"}}\n"
+    );
+    let bench = Bench::new(&[entry]);
+    bench.run("run jobs.yaml --devices v100:1,t4:1").exits(0);
+    let seen = |rank: u32| {
+        let text = fs::read_to_string(bench.sandbox.work(&format!("seen.{rank}"))).expect("a file");
+        let line = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        text.lines().filter_map(line).collect::<BTreeMap<String, String>>()
+    };
+    let (first, second) = (seen(0), seen(1));
+    let expected = [
+        ("RANK", "0", "1"),
+        ("LOCAL_RANK", "0", "1"),
+        ("WORLD_SIZE", "2", "2"),
+        ("LOCAL_WORLD_SIZE", "2", "2"),
+        ("MASTER_ADDR", "127.0.0.1", "127.0.0.1"),
+        ("HSCHED_JOB", "a", "a"),
+        ("HSCHED_GPU_TYPE", "v100", "t4"),
+        ("HSCHED_GLOBAL_BATCH", "30", "30"),
+        ("HSCHED_LOCAL_BATCH", "20", "10"),
+        ("HSCHED_MICRO_BATCH", "20", "10"),
+        ("HSCHED_ACCUMULATION", "1", "1"),
+        ("HSCHED_BATCHES", "20,10", "20,10"),
+        ("HSCHED_EPOCHS", "1", "1"),
+        ("HSCHED_EPOCHS_DONE", "0", "0"),
+        ("CUDA_DEVICE_ORDER", "PCI_BUS_ID", "PCI_BUS_ID"),
+        // Nobody shall find a GPU that was imagined.
+        ("CUDA_VISIBLE_DEVICES", "", ""),
+        ("SHAPE", "a b,c", "a b,c"),
+    ];
+    for (name, of_first, of_second) in expected {
+        assert_eq!((first[name].as_str(), second[name].as_str()), (of_first, of_second), "{name}");
+    }
+    for name in ["HSCHED_RUN", "HSCHED_PLAN", "HSCHED_CHECKPOINT_DIR", "HSCHED_STOP_GRACE_S", "MASTER_PORT"] {
+        assert!(!first[name].is_empty() && first[name] == second[name], "{name}");
+    }
+    assert!(first["HSCHED_REPORT"].ends_with("/report/a/rank-0.jsonl"));
+    assert!(!first.contains_key("HSCHED_LEASE") && !first.contains_key("SLURM_PROCID"), "{first:?}");
+    let group = |rank: u32| fs::read_to_string(bench.sandbox.work(&format!("group.{rank}"))).expect("a file");
+    assert_ne!(group(0), group(1));
+    assert_eq!(fs::read_to_string(bench.sandbox.work("a.out")).expect("the output"), "out\nout\n");
+}
+
+#[test]
+fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
+    let bench = Bench::new(&[job("a", 40, "max_gpus: 1"), job("b", 30, "max_gpus: 1")]);
+    for (signal, code) in [(Signal::SIGTERM, 85), (Signal::SIGUSR1, 85), (Signal::SIGINT, 130)] {
+        let before = bench.saved("a").len();
+        let session = bench.start("run jobs.yaml --devices cpu:2");
+        bench.await_that("two more epochs", || bench.saved("a").len() >= before + 2);
+        let status = bench.sandbox.run("status").succeeds();
+        assert!(!status.contains("no hsched run is at work here"), "{status}");
+        session.signal(signal);
+        let ran = bench.end(session).exits(code);
+        assert!(ran.stderr.contains("hsched run goes on from here"), "{}", ran.stderr);
+        assert_eq!(bench.processes(), Vec::<String>::new());
+        let status = bench.sandbox.run("status").succeeds();
+        assert!(status.contains("was interrupted; resumes after epoch"), "{status}");
+        assert!(status.contains("no hsched run is at work here"), "{status}");
+    }
+    // Without the job file: the state knows them.
+    bench.run("run --devices cpu:2").exits(0);
+    bench.did_each_epoch_once("a", 40);
+    bench.did_each_epoch_once("b", 30);
+}
+
+#[test]
+fn jobs_are_added_and_cancelled_while_it_runs() {
+    let bench = Bench::new(&[job("a", 200, SPEED), job("b", 200, SPEED)]);
+    bench.write("more.yaml", &[job("c", 2, SPEED)]);
+    let session = bench.start("run jobs.yaml --devices cpu:1 --policy srtf");
+    bench.await_that("an epoch", || !bench.saved("a").is_empty() || !bench.saved("b").is_empty());
+    bench.sandbox.run("add more.yaml").exits(0);
+    bench.await_that("the new job's end", || bench.saved("c").len() == 2);
+    bench.sandbox.run("cancel a b").exits(0);
+    let ran = bench.end(session).exits(1);
+    assert!(ran.stdout.contains("1 completed, 2 cancelled"), "{}", ran.stdout);
+    bench.did_each_epoch_once("c", 2);
+    assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
+#[test]
+fn a_short_job_takes_the_place_of_a_long_one_which_goes_on_later() {
+    let bench = Bench::new(&[job("long", 60, SPEED)]);
+    bench.write("more.yaml", &[job("short", 2, SPEED)]);
+    let session = bench.start("run jobs.yaml --devices cpu:1 --policy srtf --set restart_cost=0s");
+    bench.await_epoch("long");
+    bench.sandbox.run("add more.yaml").exits(0);
+    bench.await_that("the short one's end", || bench.saved("short").len() == 2);
+    assert!(bench.saved("long").len() < 60);
+    let ran = bench.end(session).exits(0);
+    assert!(ran.stdout.contains("long: stopping"), "{}", ran.stdout);
+    bench.did_each_epoch_once("long", 60);
+    bench.did_each_epoch_once("short", 2);
+}
+
+#[test]
+fn the_jobs_of_a_run_and_those_of_slurm_keep_apart() {
+    let bench = Bench::new(&[job("a", 1000, "")]);
+    let session = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_epoch("a");
+    let locked = bench.sandbox.run("run --devices cpu:1");
+    assert_eq!(locked.code, Some(75), "{}", locked.stderr);
+    session.signal(Signal::SIGTERM);
+    bench.end(session).exits(85);
+    let error = bench.sandbox.run("watch --once").fails(78);
+    assert!(error.contains("under hsched run") && error.contains("hsched run goes on"), "{error}");
+    // While none runs, jobs can be added and cancelled all the same.
+    bench.write("more.yaml", &[job("b", 1, "")]);
+    let text = bench.sandbox.run("add more.yaml").succeeds();
+    assert_eq!(text, "b: added\nhsched run will place these jobs\n");
+    let text = bench.sandbox.run("cancel a").succeeds();
+    assert_eq!(text, "a: cancelled (was waiting)\n");
+}
+
+#[test]
+fn a_dry_run_starts_nothing_and_json_has_a_line_for_each_thing_that_happens() {
+    let bench = Bench::new(&[job("a", 1, "")]);
+    let text = bench.run("run jobs.yaml --devices cpu:1 --dry-run").exits(0).stdout;
+    assert!(text.contains("a: would") || text.contains("a: "), "{text}");
+    assert!(bench.sandbox.runs().is_empty());
+    let text = bench.run("run jobs.yaml --devices cpu:1 --format json").exits(0).stdout;
+    let topics: Vec<String> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["topic"].to_string())
+        .collect();
+    for topic in ["submission", "start", "epoch", "completed"] {
+        assert!(topics.contains(&format!("{topic:?}")), "{topics:?}");
+    }
+}
+
+#[test]
+fn two_types_without_speeds_are_measured_by_running() {
+    let bench = Bench::new(&[job("a", 4, "")]);
+    let ran = bench.run("run jobs.yaml --devices v100:1,t4:1").exits(0);
+    assert!(ran.stderr.contains("measuring first: a on t4, a on v100"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no speed is known"), "{}", ran.stderr);
+    // What was measured is known the next time, and the short runs have left no job behind.
+    let speeds = bench.sandbox.run("cache show").succeeds();
+    assert!(speeds.contains("t4") && speeds.contains("v100"), "{speeds}");
+    let status = bench.sandbox.run("status").succeeds();
+    assert!(!status.contains("probe"), "{status}");
+    bench.did_each_epoch_once("a", 4);
+}
+
+#[test]
+fn a_machine_without_gpus_and_a_wrong_list_of_devices_are_said_to_be_such() {
+    let bench = Bench::new(&[job("a", 4, "")]);
+    let error = bench.sandbox.run("run jobs.yaml --devices cpu").fails(2);
+    assert!(error.contains("such as cpu:4 or v100:2,t4:2"), "{error}");
+}

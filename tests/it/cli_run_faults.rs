@@ -1,0 +1,139 @@
+//! `hsched run` through what goes wrong: killed, deaf, failing and leftover processes, a full disk, many ends at once.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::cli_run::{Bench, job};
+
+#[test]
+fn a_job_that_does_not_hear_the_signal_is_killed_after_its_grace() {
+    let bench = Bench::new(&[job("a", 2, "env: {DEAF: 1, PACE: 60}").replace("grace: 5s", "grace: 0s")]);
+    let session = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_that("a process", || bench.processes().iter().any(|own| own.contains("sleep")));
+    session.signal(Signal::SIGTERM);
+    bench.end(session).exits(85);
+    assert_eq!(bench.processes(), Vec::<String>::new());
+    assert_eq!(bench.sandbox.phase(0), "waiting");
+}
+
+#[test]
+fn a_second_interrupt_ends_all_at_once() {
+    let bench = Bench::new(&[job("a", 2, "env: {DEAF: 1, PACE: 60}").replace("grace: 5s", "grace: 600s")]);
+    let mut session = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_that("a process", || bench.processes().iter().any(|own| own.contains("sleep")));
+    session.signal(Signal::SIGINT);
+    // Once it has said so, it listens for the second one.
+    let mut said = std::io::BufReader::new(session.0.as_mut().expect("runs").stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).expect("reads");
+    assert!(line.contains("Ctrl-C again"), "{line}");
+    session.signal(Signal::SIGINT);
+    bench.end(session).exits(130);
+    assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
+/// Kills hsched at random moments, again and again, until its jobs are done.
+fn survives_kills(kills: u32, seed: u64) {
+    let bench = Bench::new(&[
+        job("a", 4 * kills, "max_gpus: 1, retries: 0"),
+        job("b", 3 * kills, "min_gpus: 2, retries: 0"),
+        job("c", kills, "retries: 0"),
+    ]);
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    for _ in 0..kills {
+        let session = bench.start("run jobs.yaml --devices cpu:3");
+        std::thread::sleep(Duration::from_millis(random.random_range(0..700)));
+        session.signal(Signal::SIGKILL);
+        drop(bench.end(session));
+        bench.await_that("all its processes end", || bench.processes().is_empty());
+    }
+    let ran = bench.run("run jobs.yaml --devices cpu:3").exits(0);
+    for (name, epochs) in [("a", 4 * kills), ("b", 3 * kills), ("c", kills)] {
+        assert!(ran.stdout.contains(&format!("{epochs}/{epochs}")), "{}", ran.stdout);
+        bench.did_each_epoch_once(name, epochs);
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_left_behind_when_hsched_is_killed() {
+    survives_kills(6, 1);
+}
+
+#[test]
+#[ignore = "takes minutes: tests/long runs it"]
+fn nothing_is_lost_or_left_behind_when_hsched_is_killed_200_times() {
+    survives_kills(200, 2);
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_the_others_and_uses_a_retry() {
+    let once = "if ((RANK == 1)) && [[ ! -e died ]]; then touch died; kill -9 $$; fi; exec bash train.sh";
+    let bench = Bench::new(&[job("a", 3, "min_gpus: 2, retries: 1, env: {PACE: 0.5}")
+        .replace("[bash, train.sh]", &format!("{once:?}"))]);
+    let ran = bench.run("run jobs.yaml --devices cpu:2 --set retry_delay=1s").exits(0);
+    assert!(ran.stdout.contains("failed with exit status 137"), "{}", ran.stdout);
+    bench.did_each_epoch_once("a", 3);
+}
+
+#[test]
+fn a_job_that_fails_for_good_is_said_to_and_the_others_complete() {
+    let bench =
+        Bench::new(&[job("bad", 3, "retries: 0").replace("[bash, train.sh]", "exit 3"), job("good", 3, "")]);
+    let ran = bench.run("run jobs.yaml --devices cpu:1").exits(1);
+    assert!(ran.stdout.contains("failed with exit status 3"), "{}", ran.stdout);
+    bench.did_each_epoch_once("good", 3);
+}
+
+#[test]
+fn what_a_job_leaves_in_the_background_ends_with_it() {
+    let entry =
+        job("a", 1, "").replace("[bash, train.sh]", "\"(setsid sleep 600 &) ; sleep 600 & bash train.sh\"");
+    let bench = Bench::new(&[entry]);
+    bench.run("run jobs.yaml --devices cpu:1").exits(0);
+    assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
+/// A job fills the disk of the state directory for a while: nothing is lost by that but time.
+#[test]
+fn a_full_disk_is_waited_for() {
+    let fill = "(trap '' USR1; cat /dev/zero >$HSCHED_STATE_DIR/full; sleep 4; rm $HSCHED_STATE_DIR/full) 2>/dev/null";
+    let entry = job("a", 12, "max_gpus: 1, env: {PACE: 0.5}")
+        .replace("[bash, train.sh]", &format!("\"bash train.sh & {fill}; wait $!\""));
+    // Another one ends meanwhile, which has to be written down.
+    let short = job("b", 1, "max_gpus: 1").replace("[bash, train.sh]", "sleep 2");
+    let bench = Bench::new(&[entry.replace("wait $!", "wait"), short]);
+    fs::create_dir(bench.sandbox.path("disk")).expect("a folder");
+    let disk = bench.sandbox.path("disk").display().to_string();
+    // What is mounted here is seen by this shell's programs alone, and gone with them.
+    let script = "mount -t tmpfs -o size=600k,mode=700 none \"$1\" || exit 99; shift; exec \"$@\"";
+    let hsched = env!("CARGO_BIN_EXE_hsched");
+    let shell = ["-rm", "/bin/sh", "-c", script, "sh", disk.as_str(), hsched];
+    let words = ["run", "jobs.yaml", "--devices", "cpu:2"];
+    let mut command = bench.sandbox.start("/usr/bin/unshare", &[&shell[..], &words].concat());
+    let ran = command.env("HSCHED_STATE_DIR", &disk).output().ok().map(|output| bench.sandbox.ran(&output));
+    let Some(ran) = ran.filter(|ran| ran.code != Some(99) && !ran.stderr.starts_with("unshare:")) else {
+        println!("skipped: no small disk can be mounted here");
+        return;
+    };
+    let ran = ran.exits(0);
+    assert!(
+        ran.stderr.contains("will keep trying") && ran.stderr.contains("working again"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(bench.saved("a"), (1..=12).collect::<Vec<_>>());
+}
+
+#[test]
+#[ignore = "starts 200 jobs at a time: tests/long runs it"]
+fn two_hundred_jobs_end_at_once() {
+    let jobs: Vec<String> = (0..200).map(|n| job(&format!("j{n}"), 1, "max_gpus: 1")).collect();
+    let bench = Bench::new(&jobs);
+    let ran = bench.run("run jobs.yaml --devices cpu:200").exits(0);
+    assert!(ran.stdout.contains("200 completed"), "{}", ran.stdout);
+    (0..200).for_each(|n| bench.did_each_epoch_once(&format!("j{n}"), 1));
+}

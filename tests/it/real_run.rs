@@ -1,0 +1,195 @@
+//! `hsched run` in allocations of a real Slurm: ranks are steps, and jobs go from one allocation to the next.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cli_run::TRAIN;
+use crate::real_cluster::{Cluster, started, try_start};
+use crate::real_desk::{Desk, wait_for, wait_within};
+
+/// Two nodes with two GPUs of two types each.
+static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| two_nodes("5/10/2"));
+
+fn two_nodes(timeouts: &str) -> Result<Cluster, String> {
+    let nodes = tempfile::NamedTempFile::new().expect("a file");
+    let text =
+        "w[1-2] cpus=16 memory=64000 gpus=v100:2,t4:2\npartition main default max_time=60 default_time=10\n";
+    fs::write(nodes.path(), text).expect("writes");
+    try_start(nodes.path(), timeouts)
+}
+
+/// Returns a user of a cluster with two nodes, who has the training.
+fn desk(name: &str) -> Option<Desk<'static>> {
+    Some(desk_at(started(&TWO)?, name))
+}
+
+fn desk_at<'a>(cluster: &'a Cluster, name: &str) -> Desk<'a> {
+    let desk = Desk::new(cluster, name, "");
+    desk.write("train.sh", TRAIN);
+    desk
+}
+
+fn job(name: &str, epochs: u32, more: &str) -> String {
+    format!(
+        "  - {{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 40, model_size: 0, \
+         throughput: {{v100: 100, t4: 50}}, checkpoint: {{grace: 2s, restart_cost: 1s}}, env: {{PACE: 0.5}}, \
+         command: [bash, train.sh], {more}}}\n"
+    )
+}
+
+/// What there is of an allocation.
+struct Together<'a> {
+    desk: Desk<'a>,
+    state: PathBuf,
+}
+
+impl<'a> Together<'a> {
+    /// Submits jobs for one allocation of both nodes.
+    fn submit(desk: Desk<'a>, jobs: &[String], time: &str) -> Self {
+        desk.write("jobs.yaml", &format!("jobs:\n{}", jobs.concat()));
+        let words = ["--together", "jobs.yaml", "--gpus", "v100:2,t4:2", "--nodes", "2", "--time", time];
+        let done = desk.hsched(&[&["submit", "--format", "json"], &words[..]].concat());
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        let said: Value = serde_json::from_str(&done.stdout).expect("JSON");
+        let state = PathBuf::from(said["state_dir"].as_str().expect("a path"));
+        Self { desk, state }
+    }
+
+    fn hsched(&self, arguments: &[&str]) -> String {
+        let mut command = self.desk.program(env!("CARGO_BIN_EXE_hsched"));
+        command.args(arguments).env("HSCHED_STATE_DIR", &self.state);
+        let output = command.output().expect("runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Returns the state of each job, by name.
+    fn job(&self, name: &str) -> (String, u64) {
+        let status: Value =
+            serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
+        let jobs = status["jobs"].as_array().expect("a list");
+        let own = jobs.iter().find(|own| own["name"] == name).unwrap_or(&Value::Null);
+        let word = own["state"].as_str().unwrap_or_default().to_owned();
+        (word, own["epochs_done"].as_u64().unwrap_or_default())
+    }
+
+    fn saved(&self, job: &str) -> Vec<u32> {
+        let text = fs::read_to_string(self.desk.folder.join(format!("checkpoints/{job}/epochs")));
+        text.unwrap_or_default().lines().map(|line| line.parse().expect("a number")).collect()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.desk.folder.join("hsched-run.out")).unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
+    let Some(desk) = desk("step") else { return };
+    let seen = "env >seen.$RANK; exec bash train.sh";
+    let wide = job("wide", 1000, "min_gpus: 8").replace("[bash, train.sh]", &format!("{seen:?}"));
+    let own = Together::submit(desk, &[wide], "5m");
+    wait_for("an epoch", || (!own.saved("wide").is_empty()).then_some(()));
+    let mut places = Vec::new();
+    for rank in 0..8 {
+        let text = own.desk.read(format!("seen.{rank}"));
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            line.unwrap_or_else(|| panic!("{name} of rank {rank}")).to_owned()
+        };
+        assert_eq!((value("WORLD_SIZE"), value("LOCAL_WORLD_SIZE")), ("8".into(), "4".into()));
+        let devices = value("CUDA_VISIBLE_DEVICES");
+        let device =
+            devices.split(',').nth(value("LOCAL_RANK").parse().expect("a number")).expect("a device");
+        let is_v100 = matches!(device, "0" | "1");
+        assert_eq!(value("HSCHED_GPU_TYPE"), if is_v100 { "v100" } else { "t4" }, "rank {rank}");
+        places.push((value("SLURMD_NODENAME"), device.to_owned()));
+    }
+    places.sort();
+    places.dedup();
+    assert_eq!(places.len(), 8, "{places:?}");
+
+    // The processes of the fake nodes are on this machine.
+    let id = own.desk.ask("squeue", &["--noheader", "--format=%i"]);
+    let pid = hsched_of(id.trim());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
+        .expect("is there");
+    wait_for("the end of the job", || {
+        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
+    });
+    let after = own.saved("wide").len();
+    own.hsched(&["cancel", "wide"]);
+    assert_eq!(own.job("wide").0, "cancelled");
+    assert_eq!(own.saved("wide").len(), after);
+}
+
+/// Returns the process of `hsched run` in a Slurm job.
+fn hsched_of(job: &str) -> i32 {
+    let wanted = format!("SLURM_JOB_ID={job}");
+    let is_run = |pid: i32| {
+        let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+        let command = read("cmdline");
+        let mut words = command.split(|byte| *byte == 0);
+        let program = words.next().unwrap_or_default();
+        program == env!("CARGO_BIN_EXE_hsched").as_bytes()
+            && words.next() == Some(&b"run"[..])
+            && read("environ").split(|byte| *byte == 0).any(|own| own == wanted.as_bytes())
+    };
+    let pids = fs::read_dir("/proc")
+        .expect("a folder")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.into_iter().find(|pid| is_run(*pid)).expect("hsched runs")
+}
+
+/// Twelve jobs in an allocation that is too short by half: six are added later, one fails, one is cancelled, one moves. All
+/// others complete in later allocations, and each epoch is done once.
+#[test]
+#[ignore = "takes minutes: tests/long runs it"]
+fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
+    let Some(desk) = desk("night") else { return };
+    let long = |n: u32| job(&format!("j{n}"), 40, "max_gpus: 2");
+    let mut first: Vec<String> = (0..4).map(long).collect();
+    first.push(job("bad", 5, "retries: 0").replace("[bash, train.sh]", "exit 3"));
+    first.push(job("gone", 1000, "max_gpus: 1"));
+    let own = Together::submit(desk, &first, "1m");
+    wait_for("an epoch", || (!own.saved("gone").is_empty()).then_some(()));
+    let later: Vec<String> = (4..10).map(long).collect();
+    own.desk.write("more.yaml", &format!("jobs:\n{}", later.concat()));
+    own.hsched(&["add", "more.yaml"]);
+    own.hsched(&["cancel", "gone"]);
+    let ended = wait_within(Duration::from_secs(600), || {
+        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
+    });
+    assert!(ended.is_some(), "{}", own.log());
+    let log = own.log();
+    assert!(log.contains("the allocation is about to end"), "{log}");
+    for n in 0..10 {
+        let name = format!("j{n}");
+        assert_eq!(own.job(&name), ("completed".into(), 40), "{name}: {log}");
+        assert_eq!(own.saved(&name), (1..=40).collect::<Vec<_>>(), "{name}");
+    }
+    assert_eq!((own.job("bad").0, own.job("gone").0), ("failed".into(), "cancelled".into()));
+}
+
+/// Slurm ends the allocation with its node and puts it back into the queue: the jobs go on when the node is back.
+#[test]
+#[ignore = "takes a minute: tests/long runs it"]
+fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
+    let Ok(cluster) = two_nodes("3/3/1") else { return };
+    let own = Together::submit(desk_at(&cluster, "lost"), &[job("wide", 30, "min_gpus: 8")], "10m");
+    wait_for("two epochs", || (own.saved("wide").len() >= 2).then_some(()));
+    cluster.node("kill", "w2");
+    let lost = || own.desk.ask("squeue", &["--noheader", "--format=%T"]).contains("PENDING").then_some(());
+    wait_for("the allocation is back in the queue", lost);
+    cluster.node("up", "w2");
+    // Slurm holds a job back for two minutes that it puts back into its queue.
+    let ended = wait_within(Duration::from_secs(300), || {
+        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
+    });
+    assert!(ended.is_some(), "{}", own.log());
+    assert_eq!(own.job("wide"), ("completed".into(), 30), "{}", own.log());
+    assert_eq!(own.saved("wide"), (1..=30).collect::<Vec<_>>());
+}
