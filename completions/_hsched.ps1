@@ -34,6 +34,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs')
             [CompletionResult]::new('probe', 'probe', [CompletionResultType]::ParameterValue, 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs')
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end')
+            [CompletionResult]::new('logs', 'logs', [CompletionResultType]::ParameterValue, 'Print what a job has printed')
             [CompletionResult]::new('cancel', 'cancel', [CompletionResultType]::ParameterValue, 'Cancel jobs, waiting or in Slurm''s queue')
             [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Report that an epoch is done, from inside a job, for training programs in any language')
             [CompletionResult]::new('gpus', 'gpus', [CompletionResultType]::ParameterValue, 'Show known GPU models: memory, speed, MIG slices, names')
@@ -41,6 +42,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check Slurm, its GPUs, the settings and the state directory, and say what to do')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a job file and a settings file to start from')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Make a job file from a batch script')
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Generate a random cluster and random jobs, to try or benchmark hsched')
             [CompletionResult]::new('demo', 'demo', [CompletionResultType]::ParameterValue, 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan')
             [CompletionResult]::new('simulate', 'simulate', [CompletionResultType]::ParameterValue, 'Simulate policies on a trace of jobs that come and go: what they would do to your week')
@@ -203,6 +205,17 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
+        'hsched;logs' {
+            [CompletionResult]::new('--tail', '--tail', [CompletionResultType]::ParameterName, 'Print only the last lines; with --follow, begin with them')
+            [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'Print the output of this run (`hsched status JOB` lists them)')
+            [CompletionResult]::new('--attempt', '--attempt', [CompletionResultType]::ParameterName, 'Print the output of this submission, counted from 1')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Keep printing as the output grows, over moves and retries, until the job has ended')
+            [CompletionResult]::new('--follow', '--follow', [CompletionResultType]::ParameterName, 'Keep printing as the output grows, over moves and retries, until the job has ended')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
         'hsched;cancel' {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
@@ -306,6 +319,15 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Overwrite existing files')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print the files instead of writing them')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;import' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write to this file, which must not exist, instead of stdout')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write to this file, which must not exist, instead of stdout')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format; JSON has no comments')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

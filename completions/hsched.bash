@@ -43,11 +43,17 @@ _hsched() {
             hsched,gpus)
                 cmd="hsched__subcmd__gpus"
                 ;;
+            hsched,import)
+                cmd="hsched__subcmd__import"
+                ;;
             hsched,init)
                 cmd="hsched__subcmd__init"
                 ;;
             hsched,inventory)
                 cmd="hsched__subcmd__inventory"
+                ;;
+            hsched,logs)
+                cmd="hsched__subcmd__logs"
                 ;;
             hsched,plan)
                 cmd="hsched__subcmd__plan"
@@ -119,7 +125,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan run submit add watch probe status cancel report gpus cache config doctor init generate demo simulate trace check-ddp"
+            opts="-h -V --set --help --version inventory plan run submit add watch probe status logs cancel report gpus cache config doctor init import generate demo simulate trace check-ddp"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -612,6 +618,36 @@ _hsched() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        hsched__subcmd__import)
+            opts="-o -h --output --format --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "yaml json" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         hsched__subcmd__init)
             opts="-h --force --dry-run --cluster --from --columns --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -663,6 +699,36 @@ _hsched() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__logs)
+            opts="-f -h --follow --tail --run --attempt --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --tail)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --run)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attempt)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --set)

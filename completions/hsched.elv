@@ -31,6 +31,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand watch 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
             cand probe 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs'
             cand status 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end'
+            cand logs 'Print what a job has printed'
             cand cancel 'Cancel jobs, waiting or in Slurm''s queue'
             cand report 'Report that an epoch is done, from inside a job, for training programs in any language'
             cand gpus 'Show known GPU models: memory, speed, MIG slices, names'
@@ -38,6 +39,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand config 'Show the settings'
             cand doctor 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
             cand init 'Write a job file and a settings file to start from'
+            cand import 'Make a job file from a batch script'
             cand generate 'Generate a random cluster and random jobs, to try or benchmark hsched'
             cand demo 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
             cand simulate 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
@@ -191,6 +193,16 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
+        &'hsched;logs'= {
+            cand --tail 'Print only the last lines; with --follow, begin with them'
+            cand --run 'Print the output of this run (`hsched status JOB` lists them)'
+            cand --attempt 'Print the output of this submission, counted from 1'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand -f 'Keep printing as the output grows, over moves and retries, until the job has ended'
+            cand --follow 'Keep printing as the output grows, over moves and retries, until the job has ended'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
         &'hsched;cancel'= {
             cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
@@ -282,6 +294,14 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand --force 'Overwrite existing files'
             cand --dry-run 'Print the files instead of writing them'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'hsched;import'= {
+            cand -o 'Write to this file, which must not exist, instead of stdout'
+            cand --output 'Write to this file, which must not exist, instead of stdout'
+            cand --format 'Output format; JSON has no comments'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -35,6 +35,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "watch" -d 'Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "probe" -d 'Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "logs" -d 'Print what a job has printed'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs, waiting or in Slurm\'s queue'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report that an epoch is done, from inside a job, for training programs in any language'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show known GPU models: memory, speed, MIG slices, names'
@@ -42,6 +43,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, edit
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "doctor" -d 'Check Slurm, its GPUs, the settings and the state directory, and say what to do'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "init" -d 'Write a job file and a settings file to start from'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "import" -d 'Make a job file from a batch script'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Generate a random cluster and random jobs, to try or benchmark hsched'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "simulate" -d 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
@@ -246,6 +248,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand status" -l format -d 'Outp
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand status" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l tail -d 'Print only the last lines; with --follow, begin with them' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l run -d 'Print the output of this run (`hsched status JOB` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l attempt -d 'Print the output of this submission, counted from 1' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -s f -l follow -d 'Keep printing as the output grows, over moves and retries, until the job has ended'
+complete -c hsched -n "__fish_hsched_using_subcommand logs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand cancel" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
@@ -307,6 +315,11 @@ complete -c hsched -n "__fish_hsched_using_subcommand init" -l set -d 'Override 
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l force -d 'Overwrite existing files'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -l dry-run -d 'Print the files instead of writing them'
 complete -c hsched -n "__fish_hsched_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand import" -s o -l output -d 'Write to this file, which must not exist, instead of stdout' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand import" -l format -d 'Output format; JSON has no comments' -r -f -a "yaml\t'A job file with comments'
+json\t'A job file in JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand import" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus -d 'Number of GPUs in the cluster' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus-per-node -d 'GPUs per node; the last node gets the remainder' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l types -d 'Number of GPU types, or their names separated by commas; types not listed above need a speed: v100,l40s=1.4' -r

@@ -19,6 +19,8 @@ hs_batch_main() {
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
+  hs_note_begin
+
   hs_list_hosts
   hs_find_master
   hs_count_epochs
@@ -70,6 +72,13 @@ hs_leave() {
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
   if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed,groups,ended}."$hs_token"; fi
+}
+
+# Notes where this submission's output begins in the file, which those before it may have written to.
+hs_note_begin() {
+  local size
+  size=$(stat -L -c %s "/proc/$$/fd/1" 2>/dev/null)   # not of fd 1 here, which is the pipe
+  if [[ $size =~ ^[0-9]+$ ]]; then printf '%s\n' "$size" >>"$hs_report_dir/begins"; fi
 }
 
 # Sets hs_hosts, by the ordinals that the table uses, unless the plan names them.

@@ -7,6 +7,7 @@ pub(crate) mod folders;
 pub(crate) mod guesses;
 pub(crate) mod input;
 pub(crate) mod offer;
+pub(crate) mod output;
 pub(crate) mod permissions;
 pub(crate) mod planning;
 pub(crate) mod policy_args;

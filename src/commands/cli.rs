@@ -8,8 +8,8 @@ use clap::Parser;
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, guard, init, inventory, plan, probe,
-    report, run, simulate, status, submit, trace, watch, write_docs,
+    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, guard, import, init, inventory,
+    logs, plan, probe, report, run, simulate, status, submit, trace, watch, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -41,6 +41,7 @@ enum Command {
     Watch(watch::Args),
     Probe(probe::Args),
     Status(status::Args),
+    Logs(logs::Args),
     Cancel(cancel::Args),
     Report(report::Args),
     Gpus(gpus::Args),
@@ -48,6 +49,7 @@ enum Command {
     Config(config::Args),
     Doctor(doctor::Args),
     Init(init::Args),
+    Import(import::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     Simulate(simulate::Args),
@@ -157,6 +159,7 @@ impl Command {
             Self::Watch(args) => args,
             Self::Probe(args) => args,
             Self::Status(args) => args,
+            Self::Logs(args) => args,
             Self::Cancel(args) => args,
             Self::Report(args) => args,
             Self::Gpus(args) => args,
@@ -164,6 +167,7 @@ impl Command {
             Self::Config(args) => args,
             Self::Doctor(args) => args,
             Self::Init(args) => args,
+            Self::Import(args) => args,
             Self::Generate(args) => args,
             Self::Demo(args) => args,
             Self::Simulate(args) => args,

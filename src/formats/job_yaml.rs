@@ -35,7 +35,7 @@ pub fn to_yaml(jobs: &[Job]) -> String {
 }
 
 /// Returns the value on one line.
-fn flow(value: &Value) -> String {
+pub(super) fn flow(value: &Value) -> String {
     match value {
         Value::Null => String::from("null"),
         Value::Bool(switch) => switch.to_string(),

@@ -1,8 +1,9 @@
 //! Job and cluster text to `model`, listing all problems of a file at once; and back to text.
 //!
-//! [`jobs`], [`cluster`] and [`inventory`] read whole files. The readers of single values are public because settings
+//! [`jobs`], [`cluster`] and [`inventory`] read whole files, [`batch_script`] those of others. The readers of single values are public because settings
 //! use the same spellings.
 
+pub mod batch_script;
 pub mod cluster;
 pub mod inventory;
 pub mod jobs;

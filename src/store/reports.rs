@@ -159,6 +159,16 @@ pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<(JobId, u
     Ok(words.find(|(id, _)| job_id.is_none_or(|wanted| wanted == *id)))
 }
 
+/// Returns at which byte of its file a batch script's output begins, where it has said so.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn begin(folder: &Path) -> io::Result<Option<u64>> {
+    // A script that Slurm starts again says it again; all that it prints is this submission's.
+    let text = read(&folder.join("begins"))?.unwrap_or_default();
+    Ok(text.lines().find_map(|line| line.parse().ok()))
+}
+
 fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -219,6 +229,14 @@ mod tests {
             "{\"epoch\": 2}\n{\"epoch\": 3}\n{\"epoch\": 4}\n",
             "line 2 of REPORT/rank-0.jsonl is about epoch 3, and the job has 2",
         );
+    }
+
+    #[test]
+    fn a_batch_script_says_where_its_output_begins() {
+        let folder = tempfile::tempdir().expect("a directory");
+        assert_eq!(begin(folder.path()).expect("reads"), None);
+        fs::write(folder.path().join("begins"), "4096\n5000\n").expect("writes");
+        assert_eq!(begin(folder.path()).expect("reads"), Some(4096));
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_ddp.py  what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
-//! STATE/runs/RUN/report/JOB  where the ranks report
+//! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
 //! ```
 //!
 //! Folders are for their owner alone (0700), files too (0600). A state directory that others may write is refused: the
@@ -29,6 +29,7 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -37,7 +38,7 @@ use thiserror::Error;
 use crate::engine::{Rules, State};
 use crate::model::Time;
 use crate::store::files::{make_folder, private, replace, write_error};
-use crate::store::names::{SPEEDS, WISHES, chain};
+use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
 use crate::store::recovery::Contents;
 use crate::store::state_file::Claim;
 use crate::store::wishes::{Wish, Wishes};
@@ -237,6 +238,13 @@ impl StateDir {
         // Who cannot write may be unable to remove as well; the error that brought us here says more.
         let _ = fs::remove_dir_all(run_folder(&self.root, id));
     }
+}
+
+/// Returns what differs between two states on disk that differ: the snapshot's length and time; `None` where there is none.
+#[must_use]
+pub fn state_stamp(root: &Path) -> Option<(u64, SystemTime)> {
+    let data = root.join(SNAPSHOT).metadata().ok()?;
+    Some((data.len(), data.modified().ok()?))
 }
 
 /// Returns a new run's id: the time and six random hexadecimal digits.

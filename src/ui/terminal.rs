@@ -1,7 +1,7 @@
 //! stdout and stderr, with what is known about them.
 
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -75,14 +75,28 @@ impl Terminal {
     /// # Errors
     /// When stdout cannot be written; a closed pipe among them.
     pub fn print(self, text: &str) -> io::Result<()> {
+        self.pass_on(text.as_bytes())
+    }
+
+    /// Writes bytes of other programs to stdout as they are.
+    ///
+    /// # Errors
+    /// The same as [`Self::print`].
+    pub fn pass_on(self, bytes: &[u8]) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
+        stdout.write_all(bytes)?;
         stdout.flush()
     }
 
     /// Waits for so long, or until the program that reads stdout has ended; returns whether it has.
     #[must_use]
     pub fn loses_reader_within(self, wait: Duration) -> bool {
+        self.loses_reader_before(wait, None)
+    }
+
+    /// Does the same, and waits no longer once there is something to read from `news`.
+    #[must_use]
+    pub fn loses_reader_before(self, wait: Duration, news: Option<BorrowedFd<'_>>) -> bool {
         let stdout = io::stdout();
         // A terminal that was closed has no say: a watch in the background goes on without it.
         let is_read =
@@ -90,8 +104,10 @@ impl Terminal {
         // Without events to ask for, only a reader that has gone wakes it.
         let asked = PollFd::new(stdout.as_fd(), PollFlags::empty());
         let mut asked = if is_read { vec![asked] } else { Vec::new() };
+        asked.extend(news.map(|news| PollFd::new(news, PollFlags::POLLIN)));
         // What a signal interrupts is a short wait.
-        poll(&mut asked, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)).is_ok_and(|count| count > 0)
+        let heard = poll(&mut asked, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX));
+        heard.is_ok() && is_read && asked[0].any() == Some(true)
     }
 
     /// Writes a line for people to stderr; a stderr that cannot be written has nobody to tell.

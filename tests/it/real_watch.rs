@@ -88,6 +88,7 @@ fn check(desk: &Desk<'_>, journal: &str) {
     }
     check_speeds(desk);
     check_lengths(journal);
+    check_outputs(desk, &state);
 }
 
 /// An epoch takes as long as in the simulated cluster: the same GPUs with the same shares.
@@ -134,6 +135,22 @@ fn check_epochs(desk: &Desk<'_>, name: &str, all: &Value) {
     }
     done.sort_unstable();
     assert_eq!(done, (1..=all.as_u64().expect("epochs")).collect::<Vec<_>>(), "{name}");
+}
+
+/// The parts of a job's submissions are its whole output, each where it belongs.
+fn check_outputs(desk: &Desk<'_>, state: &Value) {
+    for job in state["jobs"].as_array().expect("jobs") {
+        let name = job["spec"]["name"].as_str().expect("a name");
+        let count = job["past"].as_array().expect("attempts").len();
+        let part = |number: usize| {
+            let printed = desk.hsched_with(&QUICK, &["logs", name, "--attempt", &number.to_string()]);
+            assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""), "{name} {number}");
+            printed.stdout
+        };
+        let parts: Vec<String> = (1..=count).map(part).collect();
+        assert_eq!(parts.concat(), desk.read(format!("{name}.out")), "{name}");
+        assert!(name != "flaky" || count > 1 && parts.iter().all(|part| !part.is_empty()), "{parts:?}");
+    }
 }
 
 /// The cache ends within 5 % of the truth.

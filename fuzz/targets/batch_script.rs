@@ -1,0 +1,11 @@
+//! Batch scripts of others: whatever they hold, the YAML and the JSON made of them say the same.
+#![no_main]
+
+use hsched::formats::{batch_script, jobs};
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let imported = batch_script::read(text, "job");
+    let yaml = jobs::parse(&imported.to_yaml("job.sh").replace(": TODO", ": 4096"));
+    let json = jobs::parse(&imported.to_json().to_string().replace("\"TODO\"", "4096"));
+    assert_eq!(yaml.ok(), json.ok());
+});

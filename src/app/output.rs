@@ -1,0 +1,192 @@
+//! The files that jobs print to: a part of one, read as it grows, and news of their growth.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+/// Bytes that are read at once.
+const BLOCK: u64 = 1 << 16;
+
+/// A part of a file that is read on and on.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub path: PathBuf,
+    /// The byte that is read next.
+    pub position: u64,
+    /// The byte at which the part ends; `None` where the file's end is its own.
+    pub end: Option<u64>,
+}
+
+impl Part {
+    /// Returns whether the file is there.
+    pub(crate) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Returns the next bytes; none where there are no more yet, or no file.
+    ///
+    /// A file that has become shorter was emptied or replaced: it is read from its beginning.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub(crate) fn read(&mut self) -> io::Result<Vec<u8>> {
+        let Some((mut file, length)) = self.open()? else { return Ok(Vec::new()) };
+        if length < self.position {
+            self.position = 0;
+        }
+        let left = self.end.unwrap_or(u64::MAX).saturating_sub(self.position).min(BLOCK);
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(self.position))?;
+        file.take(left).read_to_end(&mut bytes)?;
+        self.position += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    /// Goes to the beginning of the last `lines` lines of what is there.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub(crate) fn skip_to_last(&mut self, lines: u64) -> io::Result<()> {
+        let Some((mut file, length)) = self.open()? else { return Ok(()) };
+        let end = self.end.unwrap_or(u64::MAX).min(length);
+        let (mut to, mut found) = (end, 0);
+        while to > self.position {
+            let from = to.saturating_sub(BLOCK).max(self.position);
+            let mut block = Vec::new();
+            file.seek(SeekFrom::Start(from))?;
+            file.by_ref().take(to - from).read_to_end(&mut block)?;
+            for (place, _) in block.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
+                let after = from + place as u64 + 1;
+                // The last line's own end begins no line.
+                found += u64::from(after < end);
+                if found == lines && after < end || lines == 0 {
+                    self.position = if lines == 0 { end } else { after };
+                    return Ok(());
+                }
+            }
+            to = from;
+        }
+        if lines == 0 {
+            self.position = end.max(self.position);
+        }
+        Ok(())
+    }
+
+    /// Opens the file anew: that is when a network file system asks its server how long the file is.
+    #[expect(clippy::disallowed_methods, reason = "the output of jobs is read here alone")]
+    fn open(&self) -> io::Result<Option<(File, u64)>> {
+        match File::open(&self.path) {
+            Ok(file) => {
+                let length = file.metadata()?.len();
+                Ok(Some((file, length)))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Tells that files have grown, where the system tells: not where another node writes to a network file system.
+#[derive(Debug)]
+pub(crate) struct Growth(Option<Inotify>);
+
+impl Growth {
+    pub(crate) fn new() -> Self {
+        Self(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok())
+    }
+
+    /// Listens for the growth of a file, from when it is there.
+    pub(crate) fn watch(&self, path: &Path) {
+        if let Some(own) = &self.0 {
+            // The same file again is the same watch. Without one the next look finds what is new.
+            let _ = own.add_watch(path, AddWatchFlags::IN_MODIFY);
+        }
+    }
+
+    /// Returns what can be read when something has grown.
+    pub(crate) fn news(&self) -> Option<BorrowedFd<'_>> {
+        self.0.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Forgets what was told.
+    pub(crate) fn forget(&self) {
+        while self.0.as_ref().is_some_and(|own| own.read_events().is_ok_and(|events| !events.is_empty())) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the last lines of a part of a text.
+    fn last(text: &str, (from, end): (u64, Option<u64>), lines: u64) -> String {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        io::Write::write_all(&mut file, text.as_bytes()).expect("writes");
+        let mut part = Part { path: file.path().to_owned(), position: from, end };
+        part.skip_to_last(lines).expect("reads");
+        let mut bytes = Vec::new();
+        loop {
+            let more = part.read().expect("reads");
+            if more.is_empty() {
+                return String::from_utf8(bytes).expect("text");
+            }
+            bytes.extend(more);
+        }
+    }
+
+    #[test]
+    fn the_last_lines_of_a_part_are_found() {
+        let check = |part, lines, expected: &str| {
+            assert_eq!(last("one\ntwo\n\nfour\nfi", part, lines), expected, "{part:?} {lines}");
+        };
+        check((0, None), 1, "fi");
+        check((0, None), 2, "four\nfi");
+        check((0, None), 4, "two\n\nfour\nfi");
+        check((0, None), 9, "one\ntwo\n\nfour\nfi");
+        check((0, None), 0, "");
+        check((0, Some(14)), 1, "four\n");
+        check((0, Some(14)), 2, "\nfour\n");
+        check((4, Some(14)), 9, "two\n\nfour\n");
+        check((0, Some(0)), 3, "");
+        assert_eq!(last("alone", (0, None), 0), "");
+    }
+
+    #[test]
+    fn lines_longer_than_a_block_are_whole() {
+        let long = "x".repeat(200_000);
+        let text = format!("{long}\n{long}\n");
+        assert_eq!(last(&text, (0, None), 1).len(), 200_001);
+        assert_eq!(last(&text, (0, None), 2).len(), 400_002);
+    }
+
+    #[test]
+    fn a_file_that_was_emptied_is_read_from_its_beginning() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut part = Part { path: file.path().to_owned(), position: 7, end: None };
+        io::Write::write_all(&mut file.as_file(), b"new").expect("writes");
+        assert_eq!(part.read().expect("reads"), b"new");
+        assert_eq!(part.read().expect("reads"), b"");
+        let mut nowhere = Part { path: "/nowhere/at/all".into(), position: 0, end: None };
+        assert!(nowhere.read().expect("reads").is_empty() && !nowhere.exists());
+    }
+
+    #[test]
+    fn growth_is_told() {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let growth = Growth::new();
+        growth.watch(file.path());
+        let told = |wait| {
+            let mut asked = [PollFd::new(growth.news().expect("a watch"), PollFlags::POLLIN)];
+            poll(&mut asked, PollTimeout::from(wait)).expect("polls") > 0
+        };
+        assert!(!told(0_u16));
+        io::Write::write_all(&mut file, b"x").expect("writes");
+        assert!(told(10_000_u16));
+        growth.forget();
+        assert!(!told(0_u16));
+    }
+}

@@ -1,0 +1,75 @@
+//! `hsched import`: an entry of a job file from a batch script.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use crate::app::context::Context;
+use crate::app::input;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats::batch_script;
+use crate::ui::create_output;
+
+/// Make a job file from a batch script
+///
+/// Takes over the #SBATCH options that are keys of a job, the lines that prepare the training (`setup`, `node_setup`,
+/// `env`) and its command as each rank runs it, without srun or torchrun. Lists on stderr, with line numbers, what is
+/// not taken over or differs. What no script says is left as TODO, and `hsched plan` names it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The batch script; - reads standard input.
+    #[arg(value_name = "SCRIPT")]
+    script: PathBuf,
+    /// Write to this file, which must not exist, instead of stdout.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Output format; JSON has no comments.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// How the job is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A job file with comments.
+    #[default]
+    Yaml,
+    /// A job file in JSON.
+    Json,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json && self.output.is_none()
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let script = input::text(&self.script)?;
+        let source = input::name(&self.script);
+        let stem = self.script.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let imported = batch_script::read(&script, stem);
+        let text = match self.format {
+            Format::Yaml => imported.to_yaml(&source),
+            Format::Json => json_text(&imported.to_json())?,
+        };
+        match &self.output {
+            Some(path) => create_output(path, &text).map_err(|error| refused(path, &error))?,
+            None => print(context, &text)?,
+        }
+        for remark in &imported.remarks {
+            context.note(&format!("{source}:{}: {}", remark.line, remark.text));
+        }
+        let left: Vec<&str> = imported.unknown().map(|(key, _)| *key).collect();
+        context.note(&format!("only you know {}: replace each TODO", left.join(", ")));
+        Ok(Exit::Done)
+    }
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> Failure {
+    let exists = error.kind() == ErrorKind::AlreadyExists;
+    let failure = Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()));
+    if exists { failure.hint("name another file, or remove this one") } else { failure }
+}

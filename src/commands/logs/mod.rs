@@ -1,0 +1,169 @@
+//! `hsched logs`: what a job has printed.
+
+mod follow;
+mod submissions;
+
+use std::io::{self, ErrorKind};
+
+use crate::app::context::Context;
+use crate::app::output::Part;
+use crate::app::{state, wishes};
+use crate::commands::cancel::unknown_job;
+use crate::commands::cli::Subcommand;
+use crate::commands::logs::submissions::{Printed, submissions};
+use crate::engine::{State, Tracked};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::Standing;
+
+/// Print what a job has printed
+///
+/// Prints the output of the job's latest submission, or of an earlier one. All submissions of a job write to the same
+/// file, NAME.out in the job's workdir; only the part of one of them is printed. Does not call Slurm.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The job.
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// Keep printing as the output grows, over moves and retries, until the job has ended.
+    ///
+    /// Waits for a job that has not started yet.
+    #[arg(long, short, conflicts_with_all = ["of_run", "attempt"])]
+    follow: bool,
+    /// Print only the last lines; with --follow, begin with them.
+    #[arg(long, value_name = "LINES")]
+    tail: Option<u64>,
+    /// Print the output of this run (`hsched status JOB` lists them).
+    #[arg(long = "run", value_name = "RUN", conflicts_with = "attempt")]
+    of_run: Option<String>,
+    /// Print the output of this submission, counted from 1.
+    #[arg(long, value_name = "NUMBER")]
+    attempt: Option<usize>,
+}
+
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let rules = state::rules(context);
+        let state = wishes::foreseen(context, &rules)?;
+        let tracked = self.find(&state)?;
+        if self.follow {
+            return follow::Follower::new(self, context, rules)?.go_on(state);
+        }
+        let all = submissions(context, tracked)?;
+        let chosen = self.chosen(context, tracked, &all)?;
+        if !chosen.has_begun {
+            return Err(self.not_started(context, tracked, all.len()));
+        }
+        let mut output = Output { context, several: chosen.parts.len() > 1, shown: None };
+        let mut parts = chosen.parts.clone();
+        if let Some(missing) = parts.iter().find(|part| !part.exists()) {
+            let message = format!("{} does not exist", missing.path.display());
+            return Err(Failure::new(Exit::Failed, message)
+                .hint("it was removed, or is on a file system that this machine does not see"));
+        }
+        chosen.note(context);
+        for part in &mut parts {
+            if let Some(lines) = self.tail {
+                part.skip_to_last(lines).map_err(|error| unreadable(part, &error))?;
+            }
+            if !output.pass_on(part)? {
+                break;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Args {
+    /// Returns the job of the name.
+    fn find<'a>(&self, state: &'a State) -> Result<&'a Tracked, Failure> {
+        let own = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == self.job);
+        own.ok_or_else(|| unknown_job(&self.job, state))
+    }
+
+    /// Returns the submission that was asked for.
+    fn chosen<'a>(
+        &self,
+        context: &Context,
+        tracked: &Tracked,
+        all: &'a [Printed],
+    ) -> Result<&'a Printed, Failure> {
+        let job = &tracked.job.name;
+        let wrong = |message: String| {
+            let failure = Failure::new(Exit::Usage, message);
+            Err(failure.hint(format!("hsched status {job} lists its submissions")))
+        };
+        let count = match all.len() {
+            1 => "1 submission".to_owned(),
+            count => format!("{count} submissions"),
+        };
+        match (&self.of_run, self.attempt) {
+            (Some(run), _) => all
+                .iter()
+                .rev()
+                .find(|own| own.key.run == *run)
+                .map_or_else(|| wrong(format!("{job} has no submission of run {run}")), Ok),
+            (None, Some(number)) => number
+                .checked_sub(1)
+                .and_then(|place| all.get(place))
+                .map_or_else(|| wrong(format!("{job} has {count}, and no number {number}")), Ok),
+            (None, None) => {
+                submissions::latest(tracked, all).ok_or_else(|| self.not_started(context, tracked, 0))
+            }
+        }
+    }
+
+    /// Returns that there is nothing to print yet.
+    fn not_started(&self, context: &Context, tracked: &Tracked, submissions: usize) -> Failure {
+        let job = &tracked.job.name;
+        if tracked.phase.is_over() {
+            return Failure::new(Exit::Failed, format!("{job} never started: {}", tracked.phase.word()));
+        }
+        let last = Standing::new(tracked).last(state::now(context));
+        let message = format!("{job} has not started yet: {}, {last}", tracked.phase.word());
+        let failure = Failure::new(Exit::Failed, message).hint("--follow waits for its start");
+        if submissions < 2 || self.attempt.is_some() || self.of_run.is_some() {
+            return failure;
+        }
+        failure.hint(format!("--attempt {} prints its submission before", submissions - 1))
+    }
+}
+
+/// Where the output of jobs goes.
+struct Output<'a> {
+    context: &'a Context,
+    /// Whether there is more than one file, which are then told apart.
+    several: bool,
+    /// The file of which something was printed last.
+    shown: Option<std::path::PathBuf>,
+}
+
+impl Output<'_> {
+    /// Prints what there is of a part; returns whether anybody reads it.
+    fn pass_on(&mut self, part: &mut Part) -> Result<bool, Failure> {
+        loop {
+            let bytes = part.read().map_err(|error| unreadable(part, &error))?;
+            if bytes.is_empty() {
+                return Ok(true);
+            }
+            let terminal = self.context.terminal;
+            let mut header = Ok(());
+            if self.several && self.shown.as_ref() != Some(&part.path) {
+                let blank = if self.shown.is_some() { "\n" } else { "" };
+                header = terminal.print(&format!("{blank}==> {} <==\n", part.path.display()));
+                self.shown = Some(part.path.clone());
+            }
+            match header.and_then(|()| terminal.pass_on(&bytes)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(false),
+                Err(error) => {
+                    return Err(Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")));
+                }
+            }
+        }
+    }
+}
+
+fn unreadable(part: &Part, error: &io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot read {}: {error}", part.path.display()))
+}

@@ -1,0 +1,187 @@
+//! What each submission of a job has printed: which files, and which part of them.
+
+use std::path::{Path, PathBuf};
+
+use crate::app::context::Context;
+use crate::app::output::Part;
+use crate::app::state;
+use crate::engine::{Attempt, Stage, SubmissionKey, Tracked};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::absolute;
+use crate::model::JobId;
+use crate::store::{report_folder, reports};
+
+/// The output of a submission.
+pub(super) struct Printed {
+    pub key: SubmissionKey,
+    pub job_id: Option<JobId>,
+    /// Whether its script has begun, as far as is known.
+    pub has_begun: bool,
+    /// Whether it is known where its part begins.
+    is_told_apart: bool,
+    /// Its files; several where an option for sbatch sends errors to a file of their own.
+    pub parts: Vec<Part>,
+    /// What is to be said of its files.
+    notes: Vec<String>,
+}
+
+impl Printed {
+    /// Says what its owner should know of its files.
+    pub(super) fn note(&self, context: &Context) {
+        self.notes.iter().for_each(|note| context.note(note));
+        if !self.is_told_apart {
+            context.note(
+                "where this submission's output begins is not known: what those before it have printed comes first",
+            );
+        }
+    }
+
+    /// Returns the submission in words.
+    pub(super) fn words(&self) -> String {
+        let id = self.job_id.map(|id| format!(", job {id}")).unwrap_or_default();
+        format!("run {}{id}", self.key.run)
+    }
+}
+
+/// Returns the submissions of a job, the first first.
+///
+/// # Errors
+/// When a note of where one begins is there and cannot be read.
+pub(super) fn submissions(context: &Context, tracked: &Tracked) -> Result<Vec<Printed>, Failure> {
+    let root = state::root(context)?;
+    let past = tracked.past.iter().map(|past| (&past.attempt, None));
+    let present = tracked.phase.submissions().iter().map(|own| (&own.attempt, Some(own.stage)));
+    let mut all: Vec<Printed> = Vec::new();
+    for (attempt, stage) in past.chain(present) {
+        let next = printed(context, &root, tracked, (attempt, stage), &all)?;
+        // What comes after in the same file is not of those before.
+        for other in all.iter_mut().flat_map(|own| &mut own.parts) {
+            let here = next.parts.iter().find(|part| next.has_begun && part.path == other.path);
+            if let Some(part) = here.filter(|part| part.position >= other.position) {
+                other.end = other.end.or(Some(part.position));
+            }
+        }
+        all.push(next);
+    }
+    Ok(all)
+}
+
+/// Returns the submission that stands for the job: the one that is farthest, or else its last one.
+pub(super) fn latest<'a>(tracked: &Tracked, all: &'a [Printed]) -> Option<&'a Printed> {
+    let foremost = tracked.phase.attempt().map(|attempt| attempt.key(&tracked.job.name));
+    match foremost {
+        Some(key) => all.iter().find(|own| own.key == key),
+        None => all.last(),
+    }
+}
+
+/// Returns what a submission has printed; a past one has no stage.
+fn printed(
+    context: &Context,
+    root: &Path,
+    tracked: &Tracked,
+    (attempt, stage): (&Attempt, Option<Stage>),
+    before: &[Printed],
+) -> Result<Printed, Failure> {
+    let key = attempt.key(&tracked.job.name);
+    let folder = report_folder(root, &key.run, &key.name());
+    let begin = reports::begin(&folder).map_err(|error| {
+        Failure::new(Exit::Failed, format!("cannot read a file in {}: {error}", folder.display()))
+    })?;
+    let (workdir, notes, files) = files(context, tracked, attempt, &key);
+    let is_later = before.iter().flat_map(|own| &own.parts).any(|part| files.contains(&part.path));
+    let part = |(place, path): (usize, &PathBuf)| {
+        // The note is about the output; of a file of errors nothing is noted.
+        let position = if place == 0 { begin.unwrap_or(0) } else { 0 };
+        Part { path: workdir.join(path), position, end: None }
+    };
+    let has_ended = stage.is_none() && attempt.started.is_some();
+    let has_begun = begin.is_some() || has_ended || stage == Some(Stage::Running);
+    let is_told_apart = begin.is_some() || !is_later;
+    let parts = files.iter().enumerate().map(part).collect();
+    Ok(Printed { key, job_id: attempt.job_id, has_begun, is_told_apart, parts, notes })
+}
+
+/// Returns the directory of a job, notes on its files, and the files.
+fn files(
+    context: &Context,
+    tracked: &Tracked,
+    attempt: &Attempt,
+    key: &SubmissionKey,
+) -> (PathBuf, Vec<String>, Vec<PathBuf>) {
+    let launch = &tracked.job.launch;
+    let workdir = absolute(&context.directory, launch.workdir.as_deref().unwrap_or("."));
+    let mut files = vec![workdir.join(format!("{}.out", key.name()))];
+    let mut notes = Vec::new();
+    let options = [&context.settings.jobs.sbatch[..], &launch.sbatch].concat();
+    if let Some(pattern) = error_pattern(&options) {
+        match expand(pattern, &key.name(), attempt.job_id) {
+            Some(name) => files.push(absolute(&workdir, name)),
+            None => notes.push(format!("its errors go to {pattern}, which only Slurm can tell the name of")),
+        }
+    }
+    (workdir, notes, files)
+}
+
+/// Returns the value of `--error` among options for sbatch: the last one counts.
+fn error_pattern(options: &[String]) -> Option<&str> {
+    let mut value = None;
+    for (place, word) in options.iter().enumerate() {
+        let next = options.get(place + 1).map(String::as_str);
+        value = match word.strip_prefix("--err") {
+            Some(rest) => rest.split_once('=').map(|(_, own)| own).or(next),
+            None if word == "-e" => next,
+            None => word.strip_prefix("-e").filter(|_| !word.starts_with("--")).or(value),
+        };
+    }
+    value
+}
+
+/// Returns the file that a pattern of Slurm names; `None` where it takes more than the job's name and number.
+fn expand(pattern: &str, name: &str, job_id: Option<JobId>) -> Option<String> {
+    let (mut text, mut letters) = (String::new(), pattern.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => return None,
+            '%' => match letters.next()? {
+                '%' => text.push('%'),
+                'x' => text.push_str(name),
+                'j' | 'A' => text.push_str(&job_id?.to_string()),
+                _ => return None,
+            },
+            other => text.push(other),
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_errors_is_found_in_every_spelling() {
+        let check = |options: &[&str], expected: Option<&str>| {
+            let options: Vec<String> = options.iter().map(|&own| own.to_owned()).collect();
+            assert_eq!(error_pattern(&options), expected, "{options:?}");
+        };
+        check(&["--exclusive", "-H", "--export=NONE"], None);
+        check(&["--error=a.err"], Some("a.err"));
+        check(&["--error", "a.err", "--hold"], Some("a.err"));
+        check(&["-ea.err"], Some("a.err"));
+        check(&["-e", "a.err", "--err=b.err"], Some("b.err"));
+    }
+
+    #[test]
+    fn patterns_are_files_where_the_name_and_number_suffice() {
+        let check = |pattern: &str, expected: Option<&str>| {
+            assert_eq!(expand(pattern, "vgg", Some(JobId(7))).as_deref(), expected, "{pattern}");
+        };
+        check("logs/%x-%j.err", Some("logs/vgg-7.err"));
+        check("100%%", Some("100%"));
+        check("%x.%N", None);
+        check("%", None);
+        check("%4j", None);
+    }
+}

@@ -1,0 +1,328 @@
+//! The commands of a batch script: what prepares, what trains, what comes after.
+
+use std::collections::VecDeque;
+
+use serde_json::json;
+
+use super::command::{Started, is_opaque, started};
+use super::words::{assignment, literal, split};
+use super::{Imported, Line};
+
+/// A command, or several that belong together: a loop, a condition.
+struct Piece {
+    line: usize,
+    text: String,
+    /// Its words as they are written; none of what belongs together.
+    words: Vec<String>,
+    /// What it starts, if it trains.
+    started: Option<Started>,
+}
+
+/// Words that open and close what belongs together.
+const OPENING: [&str; 7] = ["if", "for", "while", "until", "select", "case", "{"];
+const CLOSING: [&str; 4] = ["fi", "done", "esac", "}"];
+
+/// After these a command begins.
+const BEFORE_COMMANDS: [&str; 9] = [";", "then", "do", "else", "&&", "||", "{", "(", "()"];
+
+/// Variables that hsched sets, or that are nobody's to set.
+const OWN: [&str; 8] = [
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "NODE_RANK",
+    "IFS",
+];
+
+/// What shows that a line is for every node: its environment, or a disk of its own.
+const OF_NODES: [&str; 12] = [
+    "module",
+    "source ",
+    ". ",
+    "conda",
+    "activate",
+    "virtualenv",
+    "venv",
+    "pip ",
+    "TMPDIR",
+    "/tmp",
+    "/localscratch",
+    "ulimit",
+];
+
+/// Reads the commands.
+pub(super) fn read(lines: &[Line], imported: &mut Imported) {
+    let pieces = pieces(lines, imported);
+    let training = training(&pieces, imported);
+    for (place, piece) in pieces.iter().enumerate() {
+        match (&piece.started, training) {
+            (Some(started), Some(own)) if own == place => take_command(piece.line, started, imported),
+            (Some(_), None) => {}
+            (_, Some(own)) if place > own => {
+                if !["wait", "exit", "exit 0", "date"].contains(&piece.text.as_str()) {
+                    imported
+                        .remark(piece.line, format!("{}: comes after the training", excerpt(&piece.text)));
+                }
+            }
+            _ => prepare(piece, imported),
+        }
+    }
+}
+
+/// Returns the place of the command that trains; says why where that is not certain.
+fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
+    let all: Vec<usize> = (0..pieces.len()).filter(|place| pieces[*place].started.is_some()).collect();
+    let launched =
+        |place: &&usize| pieces[**place].started.as_ref().is_some_and(|own| !own.launchers.is_empty());
+    let by_launcher: Vec<usize> = all.iter().filter(launched).copied().collect();
+    let chosen = match (&by_launcher[..], &all[..]) {
+        ([one], _) | ([], [one]) => Some(*one),
+        _ => None,
+    };
+    if let Some(own) = chosen.filter(|own| !pieces[*own].words.is_empty()) {
+        return Some(own);
+    }
+    for place in all {
+        let piece = &pieces[place];
+        let why = if chosen.is_some() { "trains within a loop or condition" } else { "may be the training" };
+        imported
+            .remark(piece.line, format!("{}: {why}; write the key command yourself", excerpt(&piece.text)));
+    }
+    None
+}
+
+/// Takes over the command that trains.
+fn take_command(line: usize, started: &Started, imported: &mut Imported) {
+    if !started.command.is_empty() {
+        imported.keys.insert("command", json!(started.command));
+    }
+    for (name, value) in &started.environment {
+        set(line, name, value, false, imported);
+    }
+    for launcher in started.launchers.iter().filter(|launcher| *launcher != "srun") {
+        imported.remark(
+            line,
+            format!("{launcher}: left out; hsched starts one rank per GPU with the variables of torchrun"),
+        );
+    }
+    for remark in &started.remarks {
+        imported.remark(line, remark);
+    }
+    if started.command.contains("SLURM_ARRAY_TASK") {
+        imported.remark(line, "the command has $SLURM_ARRAY_TASK_ID: give it a variable of a sweep instead");
+    }
+    let words = split(&started.command).unwrap_or_default();
+    for (key, wanted) in [("epochs", "epoch"), ("global_batch", "batch")] {
+        let place = words.iter().position(|word| word.starts_with('-') && word.contains(wanted));
+        let Some(word) = place.and_then(|place| words.get(place)) else { continue };
+        let value = words.get(place.unwrap_or(0) + 1).filter(|_| !word.contains('='));
+        let value = value.map(|value| format!(" {value}")).unwrap_or_default();
+        imported.hints.insert(key, format!("line {line} has {word}{value}"));
+    }
+}
+
+/// Takes over what comes before the training.
+fn prepare(piece: &Piece, imported: &mut Imported) {
+    let Piece { line, text, words, .. } = piece;
+    if words.is_empty() {
+        return imported.push(if is_of_nodes(text) { "node_setup" } else { "setup" }, text.as_str());
+    }
+    let first = words[0].as_str();
+    let (exports, rest) = if first == "export" { (true, &words[1..]) } else { (false, &words[..]) };
+    if !finds_nodes(text)
+        && !text.contains("=(")
+        && !rest.is_empty()
+        && rest.iter().all(|word| assignment(word).is_some())
+    {
+        for (name, value) in rest.iter().filter_map(|word| assignment(word)) {
+            set(*line, name, value, exports, imported);
+        }
+        return;
+    }
+    match first {
+        _ if finds_nodes(text) => {
+            imported.remark(*line, format!("{}: hsched lists the nodes and sets MASTER_ADDR", excerpt(text)));
+        }
+        _ if assignment(rest.first().map_or("", String::as_str))
+            .is_some_and(|(_, value)| value.starts_with('(')) =>
+        {
+            imported.remark(*line, format!("{}: an array does not reach the ranks", excerpt(text)));
+        }
+        "set" => imported.remark(
+            *line,
+            format!("{text}: shell options are not kept; a line of setup that fails ends the run anyway"),
+        ),
+        "trap" => imported.remark(*line, format!("{}: ranks get SIGUSR1 themselves", excerpt(text))),
+        "wait" | "exit" => imported.remark(*line, format!("{text}: the script is hsched's")),
+        "cd" if words.get(1).is_some_and(|to| to.contains("SLURM_SUBMIT_DIR")) => {}
+        "cd" => imported.push("node_setup", text.as_str()),
+        "srun" | "pdsh" => {
+            imported.push(
+                "node_setup",
+                words[1..]
+                    .iter()
+                    .skip_while(|word| word.starts_with('-'))
+                    .cloned()
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            );
+            imported.remark(*line, format!("{}: runs once on each node, in node_setup", excerpt(text)));
+        }
+        _ if is_opaque(words) => imported.remark(
+            *line,
+            format!(
+                "{}: may start the training or prepare it; put it in command, setup or node_setup",
+                excerpt(text)
+            ),
+        ),
+        _ => {
+            if piece.started.is_some() {
+                imported.remark(
+                    *line,
+                    format!(
+                        "{}: runs once, in setup, which is before node_setup: add what it needs there",
+                        excerpt(text)
+                    ),
+                );
+            }
+            imported.push(if is_of_nodes(text) { "node_setup" } else { "setup" }, text.as_str());
+        }
+    }
+}
+
+/// Sets a variable for all ranks: a plain value in `env`, another where each node can tell it.
+fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut Imported) {
+    if OWN.contains(&name) || ["HSCHED_", "SLURM_", "hs_"].iter().any(|own| name.starts_with(own)) {
+        return imported.remark(line, format!("{name}={}: hsched or Slurm sets it", excerpt(value)));
+    }
+    if let Some(value) = literal(value) {
+        return imported.put("env", name, &value);
+    }
+    imported.push("node_setup", format!("export {name}={value}"));
+    if !exports {
+        imported.remark(line, format!("{name}: exported, so that the ranks see it"));
+    }
+}
+
+/// Returns whether a line finds out which nodes the job has, which is done for the ranks.
+fn finds_nodes(text: &str) -> bool {
+    text.contains("scontrol show hostname") || text.contains("$(srun") || text.contains("`srun")
+}
+
+fn is_of_nodes(text: &str) -> bool {
+    OF_NODES.iter().any(|sign| text.starts_with(sign) || sign.len() > 2 && text.contains(sign))
+}
+
+/// Returns the commands of a script, what belongs together as one.
+fn pieces(lines: &[Line], imported: &mut Imported) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut lines: VecDeque<&Line> =
+        lines.iter().filter(|line| !line.text.is_empty() && !line.text.starts_with('#')).collect();
+    while let Some(line) = lines.pop_front() {
+        if let Some(end) = here_document(&line.text) {
+            while lines.pop_front().is_some_and(|other| other.text != end) {}
+            imported.remark(
+                line.number,
+                format!("{}: a document in the script; put it in a file", excerpt(&line.text)),
+            );
+            continue;
+        }
+        let (mut text, mut depth) = (line.text.clone(), depth(&line.text));
+        let mut is_one = depth <= 0 && split(&text).is_some();
+        let is_block = depth > 0;
+        while depth > 0 || (!is_block && !is_one) {
+            let Some(next) = lines.pop_front() else { break };
+            text = format!("{text}\n{}", next.text);
+            depth += self::depth(&next.text);
+            is_one = !is_block && split(&text).is_some();
+        }
+        if depth > 0 || !is_block && !is_one {
+            imported.remark(line.number, format!("{}: has no end", excerpt(&text)));
+        } else if is_function(&text) {
+            imported.remark(line.number, format!("{}: functions are not taken over", excerpt(&text)));
+        } else if is_block || is_compound(&text) {
+            let trains =
+                text.lines().flat_map(|line| segments(&split(line).unwrap_or_default())).any(|own| {
+                    let begin =
+                        own.iter().position(|word| !["then", "do", "else", "if"].contains(&word.as_str()));
+                    started(&own[begin.unwrap_or(0)..]).is_some()
+                });
+            let started = trains.then(Started::default);
+            pieces.push(Piece { line: line.number, text, words: Vec::new(), started });
+        } else {
+            for words in segments(&split(&text).unwrap_or_default()) {
+                let started = started(&words);
+                pieces.push(Piece { line: line.number, text: words.join(" "), words, started });
+            }
+        }
+    }
+    pieces
+}
+
+/// Returns whether a line is one condition or loop, or goes on only if something fails.
+fn is_compound(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    OPENING.contains(&first)
+        || first.starts_with('(')
+        || first.starts_with("[[")
+        || first == "["
+        || text.contains("||")
+}
+
+/// Returns the commands that `;` and `&&` separate, each in words.
+fn segments(words: &[String]) -> Vec<Vec<String>> {
+    let mut all = vec![Vec::new()];
+    for word in words {
+        let begun = word.strip_suffix(';').filter(|word| !word.ends_with('\\'));
+        match (word.as_str(), begun) {
+            ("&&" | ";", _) => all.push(Vec::new()),
+            (_, Some(word)) => {
+                all.last_mut().into_iter().for_each(|own| own.push(word.to_owned()));
+                all.push(Vec::new());
+            }
+            (word, None) => all.last_mut().into_iter().for_each(|own| own.push(word.to_owned())),
+        }
+    }
+    all.retain(|own| !own.is_empty());
+    all
+}
+
+/// Returns how many more blocks a line opens than it closes.
+fn depth(text: &str) -> i32 {
+    let spaced = text.replace(';', " ; ");
+    let (mut depth, mut before) = (0, ";");
+    for word in spaced.split_whitespace().take_while(|word| !word.starts_with('#')) {
+        let begins = BEFORE_COMMANDS.contains(&before) || before.ends_with("()");
+        depth += i32::from(begins && OPENING.contains(&word)) - i32::from(begins && CLOSING.contains(&word));
+        before = word;
+    }
+    depth
+}
+
+fn is_function(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    first == "function" || first.ends_with("()") || first.ends_with("(){") || words.next() == Some("()")
+}
+
+/// Returns the word that ends the document that a line begins.
+fn here_document(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("<<")?;
+    if rest.starts_with('<') || text.contains("$((") {
+        return None;
+    }
+    let word: String =
+        rest.trim_start_matches('-').trim_start().chars().take_while(|c| !c.is_whitespace()).collect();
+    let word = word.trim_matches(['"', '\'']).to_owned();
+    (!word.is_empty()).then_some(word)
+}
+
+/// Returns the beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let begin: String = line.chars().take(80).collect();
+    if begin.len() < text.len() { format!("{begin} …") } else { begin }
+}

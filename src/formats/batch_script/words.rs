@@ -1,0 +1,100 @@
+//! Words of a shell line as they are written, quotes and all.
+
+/// Splits a line at blanks outside quotes and substitutions; `None` where a quote or a bracket is left open.
+pub(super) fn split(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut open) = (Vec::new(), String::new(), Vec::new());
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let inside = open.last().copied();
+        match (letter, inside) {
+            ('\\', own) if own != Some('\'') => {
+                word.push(letter);
+                word.extend(letters.next());
+                continue;
+            }
+            ('\'', Some('\''))
+            | ('"', Some('"'))
+            | ('`', Some('`'))
+            | (')', Some('('))
+            | ('}', Some('{')) => {
+                open.pop();
+            }
+            ('\'', own) if own != Some('"') && own != Some('\'') => open.push('\''),
+            ('"', own) if own != Some('\'') => open.push('"'),
+            ('`', own) if own != Some('\'') => open.push('`'),
+            ('$', own) if own != Some('\'') && matches!(letters.peek(), Some('(' | '{')) => {
+                word.push(letter);
+                open.extend(letters.peek());
+                word.extend(letters.next());
+                continue;
+            }
+            ('(', Some('(')) => open.push('('),
+            ('#', None) if word.is_empty() => break,
+            (blank, None) if blank.is_whitespace() => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                continue;
+            }
+            _ => {}
+        }
+        word.push(letter);
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    open.is_empty().then_some(words)
+}
+
+/// Returns a word's text where the shell changes nothing in it but quotes.
+pub(super) fn literal(word: &str) -> Option<String> {
+    if word.contains(['$', '`', '*', '?', '~', '<', '>', '|', '&', ';', '(', ')']) {
+        return None;
+    }
+    let mut words = shell_words::split(word).ok()?;
+    match words.len() {
+        0 => Some(String::new()),
+        1 => words.pop(),
+        _ => None,
+    }
+}
+
+/// Returns the name and the value of an assignment.
+pub(super) fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then_some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_their_quotes() {
+        let check = |line: &str, expected: Option<&[&str]>| {
+            let words = split(line);
+            let words: Option<Vec<&str>> =
+                words.as_ref().map(|words| words.iter().map(String::as_str).collect());
+            assert_eq!(words.as_deref(), expected, "{line}");
+        };
+        check("a 'b c' \"d $(e 'f g')\" # h", Some(&["a", "'b c'", "\"d $(e 'f g')\""]));
+        check("x=$(a b | c) ${d:-e f} \\  g#h", Some(&["x=$(a b | c)", "${d:-e f}", "\\ ", "g#h"]));
+        check("echo 'it", None);
+        check("echo $(a", None);
+        check("\\", Some(&["\\"]));
+        check("", Some(&[]));
+    }
+
+    #[test]
+    fn a_literal_is_what_the_shell_passes_on() {
+        assert_eq!(literal("'a b'c").as_deref(), Some("a bc"));
+        assert_eq!(literal("\"\"").as_deref(), Some(""));
+        assert_eq!(literal("$HOME/x"), None);
+        assert_eq!(literal("'"), None);
+        assert_eq!(assignment("A_1=b=c"), Some(("A_1", "b=c")));
+        assert_eq!((assignment("1A=b"), assignment("--a=b")), (None, None));
+    }
+}

@@ -1,0 +1,116 @@
+//! An imported job as text: a job file with what is still to be filled in, and comments on the rest.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::Imported;
+use crate::formats::JOB_KEYS;
+use crate::formats::job_yaml::flow;
+
+/// What stands for a value that only the job's owner knows.
+const PLACEHOLDER: &str = "TODO";
+
+/// Required keys that no script tells, with what goes there.
+const UNKNOWN: [(&str, &str); 5] = [
+    ("samples_per_epoch", "training samples per epoch"),
+    ("epochs", "total number of epochs"),
+    ("global_batch", "samples per step over all ranks; never changes, whatever the placement"),
+    ("model_size", "bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB"),
+    ("command", "what each rank runs, such as python train.py"),
+];
+
+impl Imported {
+    /// Returns the job file, with comments; `source` is the script's name.
+    #[must_use]
+    pub fn to_yaml(&self, source: &str) -> String {
+        let mut out = format!("# Made by hsched import from {}.\n", one_line(source));
+        if self.unknown().next().is_some() {
+            let _ = writeln!(out, "# Replace every {PLACEHOLDER}; hsched plan names those that are left.");
+        }
+        if !self.remarks.is_empty() {
+            out.push_str("# Not taken over, or different here:\n");
+        }
+        for remark in &self.remarks {
+            let _ = writeln!(out, "#   line {}: {}", remark.line, one_line(&remark.text));
+        }
+        out.push_str("jobs:\n");
+        let mut indent = "  - ";
+        for key in &JOB_KEYS {
+            let line = match (self.keys.get(key.name), UNKNOWN.iter().find(|(name, _)| *name == key.name)) {
+                (Some(value), _) => format!("{}: {}", key.name, flow(value)),
+                (None, Some((_, what))) => {
+                    let hint = self.hints.get(key.name).map(|hint| format!("; {}", one_line(hint)));
+                    format!("{}: {PLACEHOLDER}   # {what}{}", key.name, hint.unwrap_or_default())
+                }
+                (None, None) => {
+                    self.comment(key.name, &mut out);
+                    continue;
+                }
+            };
+            let _ = writeln!(out, "{indent}{line}");
+            indent = "    ";
+        }
+        out
+    }
+
+    /// Returns the job file as JSON, which has no comments.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let known = self.keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+        let unknown = self.unknown().map(|(key, _)| ((*key).to_owned(), json!(PLACEHOLDER)));
+        json!({ "jobs": [known.chain(unknown).collect::<Map<String, Value>>()] })
+    }
+
+    /// Returns the keys that are left to be filled in, with what goes there.
+    pub fn unknown(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        UNKNOWN.iter().filter(|(key, _)| !self.keys.contains_key(key))
+    }
+
+    /// Adds what a comment says of a key that is not there.
+    fn comment(&self, key: &str, out: &mut String) {
+        match (key, &self.array) {
+            ("throughput", _) => out.push_str(
+                "    #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them\n",
+            ),
+            ("sweep", Some(array)) => {
+                let _ = writeln!(
+                    out,
+                    "    #sweep: {{task: [{}]}}   # one job for each value; the command has it as $TASK",
+                    tasks(array)
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Most tasks of an array that are listed.
+const LISTED: usize = 100;
+
+/// Returns the numbers of an array's tasks, separated by commas; as Slurm writes them where they are many or unclear.
+fn tasks(array: &str) -> String {
+    let list = array.split('%').next().unwrap_or(array);
+    let mut all: Vec<u64> = Vec::new();
+    for part in list.split(',') {
+        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (Ok(first), Ok(last), Ok(step)) =
+            (first.parse::<u64>(), last.parse::<u64>(), step.parse::<usize>())
+        else {
+            return one_line(list);
+        };
+        all.extend((first..=last).step_by(step.max(1)).take(LISTED + 1));
+        if all.len() > LISTED {
+            return one_line(list);
+        }
+    }
+    all.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a text that cannot end a comment.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() || "\u{85}\u{2028}\u{2029}\u{feff}".contains(c) { ' ' } else { c })
+        .collect()
+}
