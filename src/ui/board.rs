@@ -106,7 +106,7 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
     let shown = &open[..open.len().min(ROWS).min(rows)];
     let fits = |text: &String| text.lines().count() == shown.len() + 1;
     let tables = || BARS.iter().map(|&length| job_rows(shown, now, length).render(width.max(2) - 1, false));
-    let table = tables().find(fits).or_else(|| tables().last()).unwrap_or_default();
+    let table = tables().find(fits).or_else(|| tables().next_back()).unwrap_or_default();
     let rest = open.len() - shown.len();
     let over = state.jobs.len() - open.len();
     let rest = if rest > 0 { format!("and {rest} more; ") } else { String::new() };
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(rows[4], "0 of 3 jobs have ended");
         // The bar is the first to make room, then rows are left out.
         let text = board_table(&state, Time(1.0), 60, 10);
-        assert!(text.contains("█████░░░░░ 5/10") && !text.contains("██████"), "{text}");
+        assert!(text.contains("█████░░░░░ 5/10") && !text.contains("░░░░░░░░░░░"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 60), "{text}");
         assert_eq!(board_table(&state, Time(1.0), 45, 10).lines().count(), 4 + 1);
         assert!(board_table(&state, Time(1.0), 100, 2).ends_with("and 1 more; 0 of 3 jobs have ended\n"));

@@ -17,7 +17,7 @@ stop=0
 if [[ -z ${DEAF-} ]]; then trap 'stop=1' USR1; else trap '' USR1; fi
 saved=$HSCHED_CHECKPOINT_DIR/epochs
 if ((RANK == 0)); then exec 9>"$HSCHED_CHECKPOINT_DIR/lock"; flock -n 9 || { echo "two at a time"; exit 7; }; fi
-done=$(wc -l 2>/dev/null <"$saved" || echo 0)
+done=$(trap '' USR1; wc -l 2>/dev/null <"$saved" || echo 0)
 report() { printf '{"epoch": %s, "rank": %s, "epoch_s": %s}\n' "$1" "$RANK" "$PACE" >>"$HSCHED_REPORT"; }
 if ((RANK == 0 && done > HSCHED_EPOCHS_DONE)); then report "$done"; fi
 while ((done < HSCHED_EPOCHS)); do
@@ -26,7 +26,8 @@ while ((done < HSCHED_EPOCHS)); do
   if ((stop)); then exit 85; fi
   done=$((done + 1))
   if ((RANK == 0)); then
-    { cat "$saved" 2>/dev/null; echo "$done"; } >"$saved.new" && mv "$saved.new" "$saved" || exit 9
+    # The signal comes to all processes of the rank, and would end cat.
+    (trap '' USR1; { cat "$saved" 2>/dev/null; echo "$done"; } >"$saved.new" && mv "$saved.new" "$saved") || exit 9
     report "$done"
   fi
 done
