@@ -107,7 +107,10 @@ fn a_policy_over_time_is_refused_where_it_would_stop_jobs() {
     let sandbox = sandbox();
     for command in ["plan week.csv --cluster lab.yaml", "watch --once"] {
         let said = sandbox.run(&format!("{command} --policy las")).fails(2);
-        assert!(said.contains("only hsched simulate runs it"), "{said}");
+        assert!(
+            said.contains("policy las decides over time: it is for hsched run and hsched simulate"),
+            "{said}"
+        );
     }
 }
 

@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::model::Seconds;
 use crate::policy::{self, Moves, Parameters, Repacking, Replanning};
-use crate::replay::{Incidents, Loses, Options, Record};
+use crate::replay::{Incidents, Loses, Options, Record, Trace};
 use crate::settings::Flag;
 
 /// Simulate policies on a trace of jobs that come and go: what they would do to your week
@@ -122,6 +122,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, "--certificate adds to the JSON: it needs --format json"));
         }
         let trace = Arc::new(ground(context, &self.trace, &self.cluster, &self.speeds)?);
+        self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
         if self.bound || self.certificate || is_usual(trace.jobs.len()) && !self.no_bound {
             add_bounds(&mut cells);
@@ -151,6 +152,17 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Says how many jobs policies over time do not stop, where they decide by the rules of a shared cluster.
+    fn note_unsaved(&self, context: &Context, trace: &Trace) {
+        let unsaved = trace.jobs.iter().filter(|entry| !entry.saves).count();
+        if self.queue_wait.is_some() && unsaved > 0 {
+            let all = trace.jobs.len();
+            context.note(&format!(
+                "{unsaved} of {all} jobs have no key checkpoint: with --queue-wait, policies over time do not stop them"
+            ));
+        }
+    }
+
     fn parameters(&self) -> Parameters {
         let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
         Parameters {
