@@ -1,8 +1,8 @@
 //! Saved output of any kind: recognised, read, and written as a cluster file that reads back.
 #![no_main]
 
-use hsched::slurm::saved::{Columns, Saved, read};
-use hsched::spec;
+use hsched::saved::{Columns, Saved, read};
+use hsched::formats;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     // A first line that is a format of sinfo says what the columns of the others are.
@@ -11,13 +11,13 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     let saved = if columns.is_some() { read(rest, columns.as_ref()) } else { read(text, None) };
     let cluster = match saved {
         Ok(Saved::Printed(cluster, _)) => Some(cluster),
-        Ok(Saved::Inventory(json)) => spec::inventory::parse(&json).ok().map(|(cluster, _)| cluster),
+        Ok(Saved::Inventory(json)) => formats::inventory::parse(&json).ok().map(|(cluster, _)| cluster),
         Ok(Saved::ClusterFile) | Err(_) => None,
     };
     // A line may stand for thousands of nodes; those take long and show nothing new.
     if let Some(cluster) = cluster.filter(|cluster| cluster.nodes.len() < 2000) {
         assert!(cluster.nodes.iter().flat_map(|node| &node.gpus).all(|stock| stock.used <= stock.total));
-        let yaml = spec::cluster::to_yaml(&cluster);
-        assert_eq!(spec::cluster::parse(&yaml).as_ref(), Ok(&cluster), "{yaml}");
+        let yaml = formats::cluster::to_yaml(&cluster);
+        assert_eq!(formats::cluster::parse(&yaml).as_ref(), Ok(&cluster), "{yaml}");
     }
 });
