@@ -8,6 +8,7 @@ mod chance;
 mod event;
 mod figures;
 mod options;
+mod present;
 mod queue;
 mod run;
 mod trace;

@@ -11,6 +11,7 @@ use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::{JobRecord, Record};
 use crate::replay::options::{Loses, Options};
+use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, Queue};
 use crate::replay::trace::Trace;
 
@@ -37,27 +38,6 @@ pub(super) struct World<'a> {
     /// How many outages each node is in.
     outages: Vec<u32>,
 }
-
-/// A job that is there, as it really is.
-struct Present {
-    /// Its place in the trace.
-    job: usize,
-    work: f64,
-    done: f64,
-    /// What a policy takes its work to be, over what it is.
-    estimate: f64,
-    /// The number of its last change among all: what is due for an earlier one is void.
-    generation: u32,
-    failures: u32,
-    /// The most that it ever had done when it started.
-    furthest: f64,
-    /// How often in a row it has started from there.
-    in_vain: u32,
-    why: String,
-}
-
-/// How often in a row a job starts without getting further before it is given up: it would go on forever.
-const MOST_IN_VAIN: u32 = 1000;
 
 /// What changed since the policy was asked last.
 #[derive(Default)]
@@ -166,17 +146,7 @@ impl<'a> World<'a> {
             ..entry.model.standing.clone()
         };
         let model = JobModel { standing, ..entry.model.clone() };
-        let present = Present {
-            job,
-            work,
-            done: 0.0,
-            estimate,
-            generation: 0,
-            failures: 0,
-            furthest: 0.0,
-            in_vain: 0,
-            why: String::new(),
-        };
+        let present = Present::new(job, work, estimate);
         let number = if let Some(Reverse(number)) = self.vacant.pop() {
             self.problem.jobs[number] = model;
             self.present[number] = Some(present);
@@ -208,7 +178,7 @@ impl<'a> World<'a> {
             self.record.restarting += (held - trained) * f64::from(gpus);
         }
         standing.as_of = self.now;
-        set_left(standing, own);
+        own.show(standing);
     }
 
     /// A job gets these GPUs; one that has exactly them goes on.
@@ -302,7 +272,7 @@ impl<'a> World<'a> {
         let Some(own) = &mut self.present[number] else { return };
         if end == End::Broken || self.options.loses == Loses::Epoch {
             own.done = own.done.floor();
-            set_left(&mut model.standing, own);
+            own.show(&mut model.standing);
         }
         self.generations += 1;
         own.generation = self.generations;
@@ -432,27 +402,5 @@ impl<'a> World<'a> {
     }
 }
 
-impl Present {
-    /// Counts a start, and returns whether too many in a row were of no use.
-    fn is_in_vain(&mut self) -> bool {
-        if self.done > self.furthest {
-            (self.furthest, self.in_vain) = (self.done, 0);
-        }
-        self.in_vain += 1;
-        self.in_vain > MOST_IN_VAIN
-    }
-}
-
 /// Why a job never ends that has a speed on none of the GPUs.
 const NO_TYPE: &str = "its speed is known on no GPU type of this cluster";
-
-fn set_left(standing: &mut Standing, own: &Present) {
-    standing.work_left = own.work * own.estimate - own.done;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "work is positive, and far below 2^52 epochs"
-    )]
-    let left = (own.work - own.done).ceil() as u64;
-    standing.epochs_left = left;
-}
