@@ -7,8 +7,8 @@ use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched::engine::{
-    Action, Answer, Event, Intent, Keeper, Observation, Planner, Rules, Run, State, SubmissionKey, Tracked,
-    World, look, turn,
+    Answer, Intent, KeepsNothing, Observation, Planner, Rules, Run, State, SubmissionKey, Tracked, World,
+    look, turn,
 };
 use hsched::formats;
 use hsched::model::{
@@ -61,20 +61,6 @@ impl World for Full {
 
     fn forecast(&mut self, _: &Run) -> Option<Seconds> {
         None
-    }
-}
-
-struct Nowhere;
-
-impl Keeper for Nowhere {
-    type Error = Infallible;
-
-    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
-        Ok(())
     }
 }
 
@@ -131,7 +117,7 @@ fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
     let mut policy = policy::find("optimal", Parameters::default()).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let Ok::<_, Infallible>(_) =
-        turn(&mut world, &mut Nowhere, &mut state, (&rules, &mut planner), &mut |_| ());
+        turn(&mut world, &mut KeepsNothing, &mut state, (&rules, &mut planner), &mut |_| ());
     if !is_idle {
         state.decided = None;
     }

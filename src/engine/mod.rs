@@ -43,4 +43,4 @@ pub use self::state::{Outcome, PastAttempt, Phase, State, Tracked};
 pub use self::step::{Step, step};
 pub use self::submission::{Attempt, Request, Stage, Submission, SubmissionKey, Then};
 pub use self::trial::{Trial, Trials};
-pub use self::turn::{Keeper, Turn, Update, World, carry_out, look, perform, turn};
+pub use self::turn::{Keeper, KeepsNothing, Turn, Update, World, carry_out, look, perform, turn};

@@ -1,5 +1,7 @@
 //! One turn of the loop: look, think, write down what is meant, act, write down what came of it.
 
+use std::convert::Infallible;
+
 use crate::engine::step::is_idle;
 use crate::engine::{
     Action, Answer, Event, Intent, Observation, Planner, Rules, Run, State, Step, SubmissionKey, apply,
@@ -57,6 +59,22 @@ pub trait Keeper {
     /// # Errors
     /// When it cannot be written.
     fn add(&mut self, at: Time, event: &Event) -> Result<(), Self::Error>;
+}
+
+/// Keeps nothing: for a state that is worth no more than its process.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepsNothing;
+
+impl Keeper for KeepsNothing {
+    type Error = Infallible;
+
+    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
+        Ok(())
+    }
 }
 
 /// What a turn saw and is about to do.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 
-use crate::engine::{Action, Event, Keeper, Planner, Rules, State, Update, apply, turn};
+use crate::engine::{Event, KeepsNothing, Planner, Rules, State, Update, apply, turn};
 use crate::model::{Seconds, Time};
 use crate::policy::{Budget, Objective, Policy};
 use crate::simulate::World;
@@ -30,9 +30,6 @@ pub struct Play<'a> {
     policy: Box<dyn Policy + 'a>,
     turns: u64,
 }
-
-/// Keeps nothing: a play is over when its process is.
-struct Nowhere;
 
 impl<'a> Play<'a> {
     /// Returns a play that has not begun.
@@ -73,7 +70,7 @@ impl<'a> Play<'a> {
             forecasts: Vec::new(),
         };
         let how = (self.options.rules, &mut planner);
-        let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut Nowhere, &mut self.state, how, tell);
+        let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut KeepsNothing, &mut self.state, how, tell);
     }
 
     /// Takes turns until all is over, at most until a moment; returns whether all is over.
@@ -91,17 +88,5 @@ impl<'a> Play<'a> {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.orders.is_empty() && self.state.is_over()
-    }
-}
-
-impl Keeper for Nowhere {
-    type Error = Infallible;
-
-    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{Wanted, wanted};
 use crate::commands::run::turns::{Hands, Session, Woken, earliest};
-use crate::engine::{self, Action, Attempt, Event, Keeper, State, Timed, Tracked, Update, World as _};
+use crate::engine::{self, Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use crate::error::Failure;
 use crate::live::LiveError;
 use crate::model::{Job, JobName, Seconds, Time};
@@ -17,21 +17,6 @@ use crate::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix}
 
 /// The longest that a job may take to show how fast it is.
 const LIMIT: Seconds = Seconds(600.0);
-
-/// Keeps nothing: what is measured is stored with the speeds, and how is forgotten.
-struct Nowhere;
-
-impl Keeper for Nowhere {
-    type Error = Infallible;
-
-    fn keep(&mut self, _: Time, _: &State, _: &[Event], _: &[Action]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn add(&mut self, _: Time, _: &Event) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
 
 impl From<Infallible> for LiveError {
     fn from(never: Infallible) -> Self {
@@ -90,7 +75,7 @@ impl Session<'_> {
             let world = &mut hands.world;
             let turn = self.planned(policy.as_mut(), |planner| {
                 let tell = &mut |told: Update<'_>| self.telling.hear(told);
-                engine::turn::<_, _, LiveError>(world, &mut Nowhere, state, (&self.rules, planner), tell)
+                engine::turn::<_, _, LiveError>(world, &mut KeepsNothing, state, (&self.rules, planner), tell)
             })?;
             self.telling.print(&[], state);
             let turn = turn.map_err(|error| live_failure(&error))?;

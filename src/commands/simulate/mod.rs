@@ -105,9 +105,6 @@ pub(super) struct Args {
     speeds: SpeedArgs,
 }
 
-/// The usual margin of `hsched watch --moves auto`.
-const MARGIN: f64 = 0.5;
-
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == Format::Json
@@ -168,7 +165,10 @@ impl Args {
         Parameters {
             repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
             shared: self.queue_wait.is_some(),
-            replanning: Replanning { moves: Moves::Auto { margin: MARGIN }, ..Replanning::default() },
+            replanning: Replanning {
+                moves: Moves::Auto { margin: Moves::USUAL_MARGIN },
+                ..Replanning::default()
+            },
             ..Parameters::default()
         }
     }

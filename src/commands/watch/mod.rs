@@ -53,7 +53,7 @@ pub(super) struct Args {
     #[arg(long)]
     queue: bool,
     /// auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost.
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.5, value_parser = margin, allow_negative_numbers = true)]
+    #[arg(long, value_name = "FRACTION", default_value_t = Moves::USUAL_MARGIN, value_parser = margin, allow_negative_numbers = true)]
     margin: f64,
     /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
     #[arg(long)]

@@ -47,6 +47,9 @@ pub enum Moves {
 }
 
 impl Moves {
+    /// The margin of those who give none.
+    pub const USUAL_MARGIN: f64 = 0.5;
+
     /// Returns them in words.
     pub(super) fn words(self) -> String {
         match self {
