@@ -1,6 +1,7 @@
 //! The highest point under some planes: max over a box of the least of several affine functions.
-
-use microlp::{ComparisonOp, OptimizationDirection, Problem};
+//!
+//! A linear program with one row a plane and one variable a dimension, which are few. Its dual has as many rows
+//! as variables and begins at a single plane, so a dense simplex tableau solves it in some microseconds.
 
 /// The function `value + slope · (x − at)`.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,33 +11,141 @@ pub struct Cut {
     pub slope: Vec<f64>,
 }
 
+/// A column enters the basis when it lowers the cost by more than this.
+const GAIN: f64 = 1e-11;
+
+/// A pivot must be at least so large.
+const PIVOT: f64 = 1e-10;
+
+/// After so many pivots a row, columns enter in order, which cannot go in circles; after ten times as many the
+/// numbers are too wild.
+const PATIENCE: usize = 20;
+
 /// Returns where in the box the least of the cuts is greatest, and how great it is there.
 ///
 /// `None` when there are no cuts, the box is empty, or the numbers are too wild for the solver.
 #[must_use]
 pub fn highest_under(cuts: &[Cut], box_: &[(f64, f64)]) -> Option<(Vec<f64>, f64)> {
     let center = cuts.last()?;
-    // Numbers near one are what the solver's tolerances are made for.
-    let scale: Vec<f64> = box_.iter().map(|(low, high)| (high - low).max(f64::MIN_POSITIVE)).collect();
-    let reach = |cut: &Cut| cut.slope.iter().zip(&scale).map(|(s, w)| (s * w).abs()).sum::<f64>();
+    // Numbers near one are what the tolerances are made for.
+    let widths: Vec<f64> = box_.iter().map(|(low, high)| (high - low).max(f64::MIN_POSITIVE)).collect();
+    let reach = |cut: &Cut| cut.slope.iter().zip(&widths).map(|(s, w)| (s * w).abs()).sum::<f64>();
     let unit = cuts.iter().map(reach).fold(0.0, f64::max).max(center.value.abs() * 1e-12);
     if unit <= 0.0 || !unit.is_finite() {
         return None;
     }
-    let mut problem = Problem::new(OptimizationDirection::Maximize);
-    let top = problem.add_var(1.0, (f64::NEG_INFINITY, f64::INFINITY));
-    let point: Vec<_> = box_.iter().map(|_| problem.add_var(0.0, (0.0, 1.0))).collect();
-    for cut in cuts {
-        let start = cut.value - center.value
-            + cut.slope.iter().zip(box_).zip(&cut.at).map(|((s, (low, _)), at)| s * (low - at)).sum::<f64>();
-        let terms = cut.slope.iter().zip(&scale).zip(&point);
-        let terms = terms.map(|((slope, width), variable)| (*variable, -slope * width / unit));
-        let terms: Vec<_> = std::iter::once((top, 1.0)).chain(terms).collect();
-        problem.add_constraint(&terms, ComparisonOp::Le, start / unit);
-    }
-    let solution = problem.solve().ok()?.into_solution().ok()?;
-    let solved: Vec<f64> = point.iter().map(|variable| solution[*variable]).collect();
-    let place = solved.iter().zip(&scale).zip(box_);
+    let plane = |cut: &Cut| {
+        let low = cut.slope.iter().zip(box_).zip(&cut.at).map(|((s, (low, _)), at)| s * (low - at));
+        let start = (cut.value - center.value + low.sum::<f64>()) / unit;
+        let slope = cut.slope.iter().zip(&widths).map(|(slope, width)| slope * width / unit);
+        (start, slope.collect())
+    };
+    let planes: Vec<(f64, Vec<f64>)> = cuts.iter().map(plane).collect();
+    let mut tableau = Tableau::new(&planes, box_.len());
+    tableau.solve()?;
+    let (solved, top) = tableau.highest();
+    let place = solved.iter().zip(&widths).zip(box_);
     let place = place.map(|((x, width), (low, high))| (low + x * width).clamp(*low, *high)).collect();
-    Some((place, center.value + solution[top] * unit))
+    Some((place, center.value + top * unit))
+}
+
+/// The dual program of: greatest `t` with `t − slope · x ≤ start` for each plane and `0 ≤ x ≤ 1`.
+///
+/// It is: least `Σ start λ + Σ μ` with `Σ λ = 1` and `μ − ν = Σ slope λ` in each dimension, all at least 0. Its
+/// columns are a λ for each plane, then μ and ν for each dimension, then the right side.
+struct Tableau {
+    planes: usize,
+    dimensions: usize,
+    /// The rows, and last the reduced costs, whose right side is the cost with its sign changed.
+    rows: Vec<Vec<f64>>,
+    /// The column in the basis, by row.
+    basis: Vec<usize>,
+}
+
+impl Tableau {
+    /// Returns the tableau of the basis in which the last plane alone counts.
+    fn new(planes: &[(f64, Vec<f64>)], dimensions: usize) -> Self {
+        let count = planes.len();
+        let right = count + 2 * dimensions;
+        let (start, last) = &planes[count - 1];
+        let mut rows = Vec::with_capacity(dimensions + 2);
+        let mut basis = vec![count - 1];
+        let mut sum = vec![0.0; right + 1];
+        sum[..count].fill(1.0);
+        sum[right] = 1.0;
+        let mut costs = vec![0.0; right + 1];
+        for (cost, (own, _)) in costs.iter_mut().zip(planes) {
+            *cost = own - start;
+        }
+        costs[count..count + dimensions].fill(1.0);
+        costs[right] = -start;
+        rows.push(sum);
+        for (dimension, &slope) in last.iter().enumerate() {
+            let (above, below) = (count + dimension, count + dimensions + dimension);
+            let sign = if slope >= 0.0 { 1.0 } else { -1.0 };
+            let mut row = vec![0.0; right + 1];
+            for (cell, (_, own)) in row.iter_mut().zip(planes) {
+                *cell = sign * (slope - own[dimension]);
+            }
+            (row[above], row[below], row[right]) = (sign, -sign, sign * slope);
+            if slope >= 0.0 {
+                costs.iter_mut().zip(&row).for_each(|(cost, cell)| *cost -= cell);
+            }
+            basis.push(if slope >= 0.0 { above } else { below });
+            rows.push(row);
+        }
+        rows.push(costs);
+        Self { planes: count, dimensions, rows, basis }
+    }
+
+    /// Pivots until no column lowers the cost; `None` when that does not end.
+    fn solve(&mut self) -> Option<()> {
+        let patience = PATIENCE * (self.basis.len() + self.planes);
+        for step in 0..10 * patience {
+            let Some(column) = self.entering(step > patience) else { return Some(()) };
+            let row = self.leaving(column)?;
+            self.pivot(row, column);
+        }
+        None
+    }
+
+    /// Returns the column that lowers the cost most, or the first that does.
+    fn entering(&self, first: bool) -> Option<usize> {
+        let right = self.planes + 2 * self.dimensions;
+        let costs = &self.rows[self.basis.len()][..right];
+        let mut lower = costs.iter().enumerate().filter(|(_, cost)| **cost < -GAIN);
+        let column = if first { lower.next() } else { lower.min_by(|a, b| a.1.total_cmp(b.1)) };
+        column.map(|(column, _)| column)
+    }
+
+    /// Returns the row whose column leaves the basis: the first to reach 0, of those the one with the first column.
+    fn leaving(&self, column: usize) -> Option<usize> {
+        let right = self.planes + 2 * self.dimensions;
+        let rows = self.rows[..self.basis.len()].iter().enumerate().filter(|(_, row)| row[column] > PIVOT);
+        let steps = rows.map(|(row, cells)| (cells[right].max(0.0) / cells[column], self.basis[row], row));
+        steps.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, row)| row)
+    }
+
+    fn pivot(&mut self, row: usize, column: usize) {
+        let mut own = std::mem::take(&mut self.rows[row]);
+        let by = own[column].recip();
+        own.iter_mut().for_each(|cell| *cell *= by);
+        for other in self.rows.iter_mut().filter(|other| !other.is_empty()) {
+            let times = other[column];
+            if times != 0.0 {
+                other.iter_mut().zip(&own).for_each(|(cell, own)| *cell -= times * own);
+                other[column] = 0.0;
+            }
+        }
+        own[column] = 1.0;
+        self.rows[row] = own;
+        self.basis[row] = column;
+    }
+
+    /// Returns the program's own variables: the reduced costs of ν, and the cost.
+    fn highest(&self) -> (Vec<f64>, f64) {
+        let costs = &self.rows[self.basis.len()];
+        let below = self.planes + self.dimensions;
+        (costs[below..below + self.dimensions].to_vec(), -costs[below + self.dimensions])
+    }
 }

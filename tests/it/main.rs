@@ -38,6 +38,7 @@ mod cli_trace;
 mod cli_watch;
 mod cli_wishes;
 mod cold_start;
+mod cuts;
 mod damage;
 mod docs;
 mod engine_copies;

@@ -7,9 +7,11 @@
 
 mod boxes;
 mod relaxation;
+mod table;
 
 use crate::policy::pricing::Bundle;
 use crate::policy::pricing::across::boxes::Range;
+use crate::policy::pricing::across::table::Table;
 use crate::policy::pricing::{holds, price};
 use crate::policy::{JobModel, TypeModel, cost};
 
@@ -33,8 +35,8 @@ pub(super) struct Across<'a> {
     linear: bool,
     /// Samples a second at most, by type, whatever the step.
     rates: Vec<f64>,
-    /// All legal rings, counts and cost, where they are few and each takes long to cost.
-    table: Option<(Vec<u32>, Vec<f64>)>,
+    /// All legal rings where they are few and each takes long to cost.
+    table: Option<Table>,
     search: Search,
 }
 
@@ -74,9 +76,6 @@ pub(super) struct Found {
     pub floor: f64,
 }
 
-/// The most rings that are tabulated: 4096 take about a tenth of a MiB.
-const MOST_TABULATED: u64 = 4096;
-
 impl<'a> Across<'a> {
     pub(super) fn new(job: &'a JobModel, network: f64, offered: &[u32]) -> Option<Self> {
         let ring = |(ty, model): (usize, &Option<TypeModel>)| {
@@ -111,21 +110,8 @@ impl<'a> Across<'a> {
             table: None,
             search: Search::default(),
         };
-        across.tabulate();
+        across.table = (!across.linear).then(|| Table::new(&across)).flatten();
         Some(across)
-    }
-
-    /// Costs all rings at once where that saves costing the same ones again and again.
-    fn tabulate(&mut self) {
-        self.start(Goal::Within, &vec![0.0; self.job.types.len()], f64::INFINITY, 0.0);
-        self.search.high.clone_from(&self.caps);
-        if self.linear || self.volume() > MOST_TABULATED {
-            return;
-        }
-        self.look_at_all(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
-        let found = std::mem::take(&mut self.search.found);
-        let counts = found.iter().flat_map(|own| self.types.iter().map(|&(ty, _)| own.counts[ty])).collect();
-        self.table = Some((counts, found.iter().map(|own| own.cost).collect()));
     }
 
     /// Returns the cheapest ring that beats `best`, if any, and what no ring undercuts.
@@ -176,19 +162,39 @@ impl<'a> Across<'a> {
 
     /// Looks at all rings up to `high`: in the table where there is one.
     fn search(&mut self) {
-        let Some((counts, costs)) = self.table.take() else {
+        let Some(table) = self.table.take() else {
             self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
             return;
         };
-        for (counts, &cost) in counts.chunks_exact(self.types.len()).zip(&costs) {
+        match self.search.goal {
+            Goal::Least => self.search_least(&table),
+            Goal::Within => self.search_within(&table),
+        }
+        self.table = Some(table);
+    }
+
+    /// Looks among the rings that no smaller one beats, until none of those left can be the cheapest.
+    fn search_least(&mut self, table: &Table) {
+        for (cost, counts) in table.worth_having() {
+            if cost >= self.search.best {
+                break;
+            }
             let value = cost + price(&self.search.prices, counts);
-            if value <= self.search.best && counts.iter().zip(&self.search.high).all(|(n, most)| n <= most) {
+            if value < self.search.best && holds(&self.search.high, counts) {
                 self.found(counts, cost, value);
             }
         }
-        let few = self.search.goal == Goal::Least || self.search.found.len() <= self.search.most;
+    }
+
+    fn search_within(&mut self, table: &Table) {
+        for (cost, counts) in table.all() {
+            let value = cost + price(&self.search.prices, counts);
+            if value <= self.search.best && holds(&self.search.high, counts) {
+                self.found(counts, cost, value);
+            }
+        }
+        let few = self.search.found.len() <= self.search.most;
         self.search.open = if few { f64::INFINITY } else { f64::NEG_INFINITY };
-        self.table = Some((counts, costs));
     }
 
     fn start(&mut self, goal: Goal, prices: &[f64], best: f64, tolerance: f64) {
