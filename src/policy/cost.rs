@@ -1,5 +1,6 @@
 //! What a bundle of GPUs costs a job: step time with the best split, and communication (planner, section 1).
 
+use crate::policy::steps::Steps;
 use crate::policy::{JobModel, Problem, Sharing, Slot, TypeModel};
 
 /// Seconds of one epoch, split into computing and visible communication.
@@ -95,9 +96,8 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
         return None;
     }
     let step = step_time(job, bundle)?;
-    let enough = |(&count, model): (&u32, &Option<TypeModel>)| {
-        count == 0 || model.is_some_and(|m| share(job, m, step) >= quantum * (1.0 - SHARE_TOLERANCE))
-    };
+    let enough =
+        |(&count, model): (&u32, &Option<TypeModel>)| count == 0 || model.is_some_and(|m| enough(job, m, step));
     bundle.iter().zip(&job.types).all(enough).then_some(samples / batch * step)
 }
 
@@ -141,43 +141,11 @@ pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
     room >= job.global_batch
 }
 
-/// Returns τ, the time of the best real split of the global batch: the root of Σ clamp(t⁻¹(τ), 0, c) = B.
-///
-/// `None` when the GPUs cannot hold the batch. Each rank's share grows piecewise linearly with τ, so the
-/// root is found exactly: sort the points where a slope changes, then solve on one piece.
+/// Returns τ, the time of the best real split of the global batch; `None` when the GPUs cannot hold it.
 pub(super) fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-    let batch = job.global_batch as f64;
-    let mut bends: Vec<(f64, f64)> = Vec::with_capacity(2 * bundle.len());
-    for (&count, model) in bundle.iter().zip(&job.types) {
-        let Some(model) = model.filter(|_| count > 0) else { continue };
-        let (alpha, beta, count) = (model.speed.alpha(), model.speed.beta(), f64::from(count));
-        bends.push((alpha, count / beta));
-        if let Some(memory) = model.max_batch {
-            #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-            let memory = memory as f64;
-            let beyond = if job.accumulate { (alpha / memory + beta).recip() } else { 0.0 };
-            bends.push((alpha + beta * memory, count * (beyond - beta.recip())));
-        }
-    }
-    bends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let flat = 1e-12 * bends.iter().map(|bend| bend.1.abs()).sum::<f64>();
-    let (mut handed_out, mut slope, mut reached) = (0.0, 0.0, 0.0);
-    for (index, &(time, change)) in bends.iter().enumerate() {
-        handed_out += slope * (time - reached);
-        reached = time;
-        slope += change;
-        let left = batch - handed_out;
-        let next = bends.get(index + 1).map_or(f64::INFINITY, |bend| bend.0);
-        if slope > flat && reached + left / slope <= next {
-            return Some(reached + left / slope);
-        }
-        if next == f64::INFINITY {
-            // Every rank is full: nothing more can be handed out.
-            return (left <= batch * SHARE_TOLERANCE).then_some(reached);
-        }
-    }
-    None
+    let types = job.types.iter().zip(bundle).enumerate();
+    let used = types.filter_map(|(ty, (model, &count))| model.filter(|_| count > 0).map(|own| (ty, own)));
+    Steps::new(job, used).time(bundle)
 }
 
 /// Returns the real-valued samples that a GPU takes in a step of `step` seconds: clamp(t⁻¹(τ), 0, c).
@@ -195,6 +163,13 @@ pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
     } else {
         memory
     }
+}
+
+/// Returns whether a GPU's share in a step of `step` seconds is at least the quantum.
+pub(super) fn enough(job: &JobModel, model: TypeModel, step: f64) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "quanta are far below 2^52")]
+    let quantum = job.batch_quantum as f64;
+    share(job, model, step) >= quantum * (1.0 - SHARE_TOLERANCE)
 }
 
 /// Returns each used type's real-valued share of the global batch per rank, 0 for types not used.

@@ -40,6 +40,7 @@ mod rest;
 mod share;
 mod shared;
 mod standing;
+mod steps;
 mod taken;
 mod trace_bound;
 mod verify;

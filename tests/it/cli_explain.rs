@@ -14,17 +14,17 @@ fn all_jobs_in_short() {
     assert_snapshot!(text, @r"
     exhaustive: 2 of 2 jobs on 4 of 4 GPUs
 
-    GPU   AVAILABLE  UNUSED        PRICE
-    t4            2       0  45 min 32 s
-    v100          2       0   1 h 36 min
+    GPU   AVAILABLE  UNUSED       PRICE
+    t4            2       0  1 h 07 min
+    v100          2       0  2 h 22 min
 
     A price is what one GPU is worth to all jobs together, in seconds of the sum of
     all completion times. These prices prove the best lower bound. A type with price
     0 s is not scarce.
 
     JOB       GPUS       DONE IN        PAYS  ONE TYPE      DONE IN
-    resnet18  2 v100  4 h 18 min  3 h 13 min  2 v100     4 h 18 min
-    vgg19     2 t4    1 h 34 min  1 h 31 min  2 v100    47 min 31 s
+    resnet18  2 v100  4 h 18 min  4 h 45 min  2 v100     4 h 18 min
+    vgg19     2 t4    1 h 34 min  2 h 14 min  2 v100    47 min 31 s
 
     resnet18: one more t4 would not be worth its price, and none is free
     vgg19: one more v100 would not be worth its price, and none is free
@@ -37,19 +37,19 @@ fn all_jobs_in_short() {
 #[test]
 fn a_job_in_full() {
     assert_snapshot!(Sandbox::new().run(&format!("{PLAN} --explain resnet18")).succeeds(), @r"
-    resnet18: 2 v100, done in 4 h 18 min; at these prices it pays 3 h 13 min
+    resnet18: 2 v100, done in 4 h 18 min; at these prices it pays 4 h 45 min
 
-    GPU   HAS  UNUSED        PRICE        PAYS         ONE FEWER            ONE MORE
-    t4      0       0  45 min 32 s         0 s                 -  45 min 32 s sooner
-    v100    2       0   1 h 36 min  3 h 13 min  4 h 18 min later             has all
+    GPU   HAS  UNUSED       PRICE        PAYS         ONE FEWER            ONE MORE
+    t4      0       0  1 h 07 min         0 s                 -  45 min 32 s sooner
+    v100    2       0  2 h 22 min  4 h 45 min  4 h 18 min later             has all
 
     - one more t4 would not be worth its price, and none is free
 
     ALTERNATIVE            AVAILABLE      DONE IN        PAYS        TOTAL
-    as planned                         4 h 18 min  3 h 13 min   7 h 31 min
-    one type: 2 t4         no         10 h 06 min  1 h 31 min  11 h 37 min
-    one type: 2 v100       yes         4 h 18 min  3 h 13 min   7 h 31 min
-    one node: 2 v100 of b  yes         4 h 18 min  3 h 13 min   7 h 31 min
+    as planned                         4 h 18 min  4 h 45 min   9 h 03 min
+    one type: 2 t4         no         10 h 06 min  2 h 14 min  12 h 20 min
+    one type: 2 v100       yes         4 h 18 min  4 h 45 min   9 h 03 min
+    one node: 2 v100 of b  yes         4 h 18 min  4 h 45 min   9 h 03 min
     ");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::policy::pricing::across::relaxation::Relaxed;
 use crate::policy::pricing::across::{Across, Goal, Search, most_rate, quantum};
-use crate::policy::{TypeModel, cost};
+use crate::policy::TypeModel;
 
 /// The part of a box that is looked at: ranks, and seconds of a step.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ impl Across<'_> {
             range.step.0 = floor;
             return Some(range);
         }
-        let fastest = cost::step_time(self.job, &self.full(&self.search.high))?;
+        let fastest = self.steps.time(&self.search.high)?;
         range.step.0 = floor.max(fastest * (1.0 - 1e-9));
         let paid: f64 = (0..self.types.len())
             .map(|ty| {
@@ -120,7 +120,7 @@ impl Across<'_> {
         let worth = (self.search.best - paid) * self.batch / self.compute * (1.0 + 1e-9);
         range.step.1 = range.step.1.min(worth);
         if low > 0
-            && let Some(slowest) = cost::step_time(self.job, &self.full(&self.search.low))
+            && let Some(slowest) = self.steps.time(&self.search.low)
         {
             range.step.1 = range.step.1.min(slowest * (1.0 + 1e-9));
         }

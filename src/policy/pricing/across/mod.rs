@@ -13,6 +13,7 @@ use crate::policy::pricing::Bundle;
 use crate::policy::pricing::across::boxes::Range;
 use crate::policy::pricing::across::table::Table;
 use crate::policy::pricing::{holds, price};
+use crate::policy::steps::Steps;
 use crate::policy::{JobModel, TypeModel, cost};
 
 /// The rings of one job over links of one rate.
@@ -23,9 +24,7 @@ pub(super) struct Across<'a> {
     types: Vec<(usize, TypeModel)>,
     caps: Vec<u32>,
     ranks: (u32, u32),
-    /// T.
-    epochs: f64,
-    /// Seconds of computing at one sample a second.
+    /// Seconds of computing at one sample a second, for all epochs.
     compute: f64,
     /// Seconds of communication with infinitely many ranks.
     comm: f64,
@@ -35,6 +34,8 @@ pub(super) struct Across<'a> {
     linear: bool,
     /// Samples a second at most, by type, whatever the step.
     rates: Vec<f64>,
+    /// The time of a step, by counts of these types.
+    steps: Steps,
     /// All legal rings where they are few and each takes long to cost.
     table: Option<Table>,
     search: Search,
@@ -100,10 +101,10 @@ impl<'a> Across<'a> {
             job,
             linear: types.iter().all(plain),
             rates: types.iter().map(most).collect(),
+            steps: Steps::new(job, types.iter().map(|&(_, own)| own).enumerate()),
             types,
             caps,
             ranks,
-            epochs,
             compute: epochs * samples,
             comm,
             batch,
@@ -242,9 +243,21 @@ impl<'a> Across<'a> {
             let legal = slowest * self.batch >= quantum(self.job) * rate * (1.0 - cost::SHARE_TOLERANCE);
             legal.then_some(self.compute / rate)?
         } else {
-            self.epochs * cost::compute_time(self.job, &self.full(counts))?
+            self.stepwise(counts)?
         };
         Some(compute + self.comm * (1.0 - f64::from(ranks).recip()))
+    }
+
+    /// Returns the time of computing where it is not that of plain rates.
+    fn stepwise(&self, counts: &[u32]) -> Option<f64> {
+        if !self.job.accumulate && !cost::holds_batch(self.job, &self.full(counts)) {
+            return None;
+        }
+        let step = self.steps.time(counts)?;
+        let enough = |(&count, &(_, own)): (&u32, &(usize, TypeModel))| {
+            count == 0 || cost::enough(self.job, own, step)
+        };
+        counts.iter().zip(&self.types).all(enough).then_some(self.compute / self.batch * step)
     }
 
     /// Looks at the bundle in `search.counts`.
