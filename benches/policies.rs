@@ -54,6 +54,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             sources: Vec::new(),
             unlisted: Vec::new(),
             remarks: Vec::new(),
+            rounds: hsched::policy::Rounds::default(),
             may_use: vec![true; NAMES.len()],
             needs: RankNeeds::default(),
             standing: Standing::default(),

@@ -115,6 +115,7 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
         sources: Vec::new(),
         unlisted: Vec::new(),
         remarks: Vec::new(),
+        rounds: hsched::policy::Rounds::default(),
         may_use: vec![true; SPEEDS.len()],
         needs: RankNeeds::default(),
         standing: Standing::of_epochs(epochs),

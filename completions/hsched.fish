@@ -387,7 +387,18 @@ jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
-exhaustive\t''"
+exhaustive\t''
+hare\t''
+hlas\t''
+hlas-p\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l execution -d 'Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster' -r -f -a "tasks\t'A GPU for one task'
+gangs\t'All GPUs of the job, for whole epochs'"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l assign -d 'hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into time between earlier tasks (insert)' -r -f -a "available\t''
+finish\t''
+insert\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l groups -d 'hlas: number of groups of GPUs [default: one for each GPU]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l thresholds -d 'hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of the median job, then four times twice as much]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l promote -d 'hlas: a job that has waited for more than so many times its service since its last round goes to the first level [default: never]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'End after so many rounds' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l restart-cost -d 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]' -r

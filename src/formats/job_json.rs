@@ -39,6 +39,9 @@ pub fn to_json(job: &Job) -> Value {
     put(&mut map, "max_gpus", job.max_gpus.map(Value::from));
     put(&mut map, "gpus", job.gpus.map(Value::from));
     put(&mut map, "arrival", (job.arrival.0 > 0.0).then(|| duration_json(job.arrival)));
+    put(&mut map, "sync_scale", (job.sync_scale > 1).then(|| json!(job.sync_scale)));
+    put(&mut map, "predicted_epochs", (job.predicted_epochs > 0).then(|| json!(job.predicted_epochs)));
+    put(&mut map, "losses", (!job.losses.is_empty()).then(|| json!(job.losses)));
     put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
     put(&mut map, "estimate", job.estimate.map(|which| json!(which.name())));
     put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
@@ -205,6 +208,9 @@ jobs:
     retries: 0
     gpus: 4
     arrival: 1h30m
+    sync_scale: 4
+    predicted_epochs: 12
+    losses: [2.5, 1.25, 1]
 "#,
         );
     }

@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 37] = [
+pub const JOB_KEYS: [JobKey; 40] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
@@ -152,6 +152,24 @@ pub const JOB_KEYS: [JobKey; 37] = [
         "duration, such as 90s or 1h30m",
         "0s",
         "When the job arrives, counted from the start of the trace. Only hsched simulate uses it.",
+    ),
+    optional(
+        "sync_scale",
+        "whole number",
+        "1",
+        "Equal parts of the global batch whose gradients are synchronised together. The policies hare, hlas and hlas-p share out these parts: one GPU may compute several of them in turn.",
+    ),
+    optional(
+        "predicted_epochs",
+        "whole number",
+        "0",
+        "Epochs that the job is expected to train at least. Only the policy hlas-p uses it.",
+    ),
+    optional(
+        "losses",
+        "list of numbers",
+        "",
+        "Loss after each epoch, in a trace: the policy hlas-p predicts from those of the epochs that are done. Only hsched simulate uses it.",
     ),
     optional(
         "target",

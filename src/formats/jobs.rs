@@ -90,9 +90,13 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
     let target = fields.or("target", None, |value| read_target(value).map(Some));
     let estimate = fields.or("estimate", None, |value| value.word_of(&Estimates::NAMES).map(Some));
     let arrival = fields.or("arrival", Seconds(0.0), Value::duration);
+    let sync_scale = fields.or("sync_scale", 1, |value| value.whole(1..=COUNT_LIMIT));
+    let predicted_epochs = fields.or("predicted_epochs", 0, |value| value.whole(0..=COUNT_LIMIT));
+    let losses = fields.or("losses", Vec::new(), |value| all(value.items().iter().map(Value::number)));
     let retries = fields.or("retries", 3, |value| value.whole_u32(0..=1_000_000));
     let launch = launch::read(&fields, runs);
     check_batches(&fields, batch, quantum, min_gpus);
+    check_sync_scale(&fields, batch, sync_scale);
     check_gpu_range(&fields, (min_gpus, max_gpus.flatten()), gpus.flatten());
 
     let (name, samples, batch) = (name?, samples?, batch?);
@@ -112,6 +116,9 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
         max_gpus: max_gpus?,
         gpus: gpus?,
         arrival: arrival?,
+        sync_scale: sync_scale?,
+        predicted_epochs: predicted_epochs?,
+        losses: losses?,
         gpu_types: gpu_types?,
         max_batch: max_batch?,
         accumulate: accumulate?,
@@ -196,6 +203,14 @@ fn check_batches(fields: &Fields<'_>, batch: Option<u64>, quantum: Option<u64>, 
         let message =
             format!("{min_gpus} is more than the {most} ranks among which global_batch can be split");
         value.report(ValueError::new(message));
+    }
+}
+
+fn check_sync_scale(fields: &Fields<'_>, batch: Option<u64>, scale: Option<u64>) {
+    if let (Some(batch), Some(scale), Some(value)) = (batch, scale, fields.get("sync_scale"))
+        && scale > batch
+    {
+        value.report(ValueError::new(format!("{scale} is more than the samples of global_batch {batch}")));
     }
 }
 

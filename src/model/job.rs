@@ -35,6 +35,13 @@ pub struct Job {
     pub gpus: Option<u32>,
     /// When it arrives in a trace, from the trace's start.
     pub arrival: Seconds,
+    /// The equal parts of a global batch whose gradients are synchronised together (Hare's K), at least 1 and no more than
+    /// `global_batch`.
+    pub sync_scale: u64,
+    /// Epochs that it is expected to train at least; 0 where nobody expects anything.
+    pub predicted_epochs: u64,
+    /// The loss after each epoch, as far as a trace knows it.
+    pub losses: Vec<f64>,
     /// Types the job may use; `None` allows every type with a known speed.
     pub gpu_types: Option<BTreeSet<GpuType>>,
     /// Samples that fit one GPU's memory at once, by GPU type.
@@ -72,6 +79,9 @@ impl Job {
             max_gpus: None,
             gpus: None,
             arrival: Seconds(0.0),
+            sync_scale: 1,
+            predicted_epochs: 0,
+            losses: Vec::new(),
             gpu_types: None,
             max_batch: BTreeMap::new(),
             accumulate: true,

@@ -20,7 +20,9 @@ mod fairness;
 mod fixed;
 mod floor;
 mod grounds;
+mod hare;
 mod has;
+mod hlas;
 mod horizon;
 mod jps;
 mod market;
@@ -42,6 +44,7 @@ mod shared;
 mod standing;
 mod steps;
 mod taken;
+mod tasks;
 mod trace_bound;
 mod verify;
 
@@ -56,14 +59,16 @@ pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::floor::Repacking;
 pub use self::grounds::Grounds;
+pub use self::hare::{Assign, Order, order, schedule};
+pub use self::hlas::{Groups, Ladder, Predictor, grouped};
 pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, JobModel, Misfit, Objective, Problem, ProblemError, Room, TypeLimit, TypeModel,
-    WorkerNode,
+    Changed, Forecast, Host, JobModel, Misfit, Objective, Problem, ProblemError, Room, Rounds, TypeLimit,
+    TypeModel, WorkerNode,
 };
 pub use self::registry::{
     JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,
@@ -73,5 +78,6 @@ pub use self::replan::{Moves, Replan, Replanning};
 pub use self::shared::Shared;
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;
+pub use self::tasks::{Gpu, TaskJob, TaskRun, Tasks};
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

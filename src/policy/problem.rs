@@ -144,11 +144,26 @@ pub struct JobModel {
     pub unlisted: Vec<usize>,
     /// What its reader should know of the types on offer, by index, one sentence each.
     pub remarks: Vec<(usize, String)>,
+    /// What policies that share out single tasks of a job go by.
+    pub rounds: Rounds,
     /// Whether it may run on nodes that have the type, by GPU type: they are in its partition.
     pub may_use: Vec<bool>,
     /// What each of its ranks needs beside a GPU.
     pub needs: RankNeeds,
     pub standing: Standing,
+}
+
+/// A job as rounds of equal tasks, an epoch each, whose gradients are synchronised together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rounds {
+    /// K, the tasks of a round, at least 1: parts of the global batch.
+    pub scale: u64,
+    /// Epochs that it is expected to train at least, 0 where nobody expects anything.
+    pub predicted: u64,
+    /// The loss after each of its epochs, also of those to come: a policy may only look at those that are done.
+    pub losses: Vec<f64>,
+    /// What its owner calls the training: jobs of one name are like each other.
+    pub model: String,
 }
 
 /// Why a job cannot use a GPU type.
@@ -234,6 +249,13 @@ impl Problem {
     #[must_use]
     pub fn offered(&self) -> Vec<u32> {
         (0..self.gpu_types.len()).map(|ty| self.nodes.iter().map(|node| node.gpus[ty]).sum()).collect()
+    }
+}
+
+impl Default for Rounds {
+    /// A job that says nothing of it: the whole batch is one task.
+    fn default() -> Self {
+        Self { scale: 1, predicted: 0, losses: Vec::new(), model: String::new() }
     }
 }
 
@@ -352,6 +374,12 @@ impl JobModel {
             sources,
             unlisted,
             remarks,
+            rounds: Rounds {
+                scale: job.sync_scale,
+                predicted: job.predicted_epochs,
+                losses: job.losses.clone(),
+                model: job.model.clone(),
+            },
             may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),
             standing: Standing::of_epochs(job.epochs),

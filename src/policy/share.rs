@@ -238,6 +238,7 @@ mod tests {
             sources: Vec::new(),
             unlisted: Vec::new(),
             remarks: Vec::new(),
+            rounds: crate::policy::Rounds::default(),
             may_use: vec![true; types.len()],
             needs: crate::model::RankNeeds::default(),
             standing: crate::policy::Standing::default(),

@@ -1,7 +1,7 @@
 //! What happens in a replay, for whoever wants to follow it.
 
 use crate::model::{Seconds, Time};
-use crate::policy::Slot;
+use crate::policy::{Slot, TaskRun};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,20 @@ pub struct Event {
     pub restart: Option<Seconds>,
     /// Why, where somebody said.
     pub why: String,
+    /// The task that begins to compute.
+    pub task: Option<TaskRun>,
+    /// How a job queues.
+    pub queued: Option<Queued>,
+}
+
+/// How a job enters the queues of `hlas`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// Counted from 1, the least served.
+    pub level: u64,
+    pub epochs_done: u64,
+    /// Epochs that it is expected to train yet, at least.
+    pub predicted_epochs: u64,
 }
 
 /// What happened; events of one moment come in this order, then in that of the file.
@@ -30,6 +44,8 @@ pub enum Kind {
     Completed,
     Failed,
     Round,
+    Task,
+    Queued,
     NodeDown,
     NodeBack,
 }
@@ -46,6 +62,8 @@ impl Kind {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Round => "round",
+            Self::Task => "task",
+            Self::Queued => "queued",
             Self::NodeDown => "node-down",
             Self::NodeBack => "node-back",
         }
@@ -65,6 +83,16 @@ impl Event {
 
     /// Returns an event.
     pub(super) fn new(at: Time, kind: Kind) -> Self {
-        Self { at, kind, job: None, node: None, slots: Vec::new(), restart: None, why: String::new() }
+        Self {
+            at,
+            kind,
+            job: None,
+            node: None,
+            slots: Vec::new(),
+            restart: None,
+            why: String::new(),
+            task: None,
+            queued: None,
+        }
     }
 }

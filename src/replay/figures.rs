@@ -1,6 +1,7 @@
 //! What became of a replay's jobs, and the figures of them all.
 
 use crate::model::Time;
+use crate::policy::Gpu;
 use crate::replay::Trace;
 
 /// All that a replay says.
@@ -21,6 +22,25 @@ pub struct Record {
     pub decision_time: f64,
     /// The most jobs that were there at once.
     pub most_present: usize,
+    /// What is known of a replay of single tasks; `None` where jobs held all their GPUs together.
+    pub tasks: Option<TaskFacts>,
+}
+
+/// What a replay of single tasks knows beside what became of the jobs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskFacts {
+    /// How `hare` assigned tasks.
+    pub assign: Option<&'static str>,
+    /// What no schedule's Σ weight × completion undercuts, for the jobs that can run.
+    pub lower_bound: Option<f64>,
+    /// The price of a GPU by type; empty where there is none.
+    pub prices: Vec<f64>,
+    /// By job in the order of the trace, when the middle of each of its rounds is due, in seconds.
+    pub middles: Vec<Vec<f64>>,
+    /// The groups of GPUs of `hlas`.
+    pub groups: Vec<Vec<Gpu>>,
+    /// By job in the order of the trace, how long a round takes an average group, in seconds; `None` where it cannot run.
+    pub round_times: Vec<Option<f64>>,
 }
 
 /// What became of a job.

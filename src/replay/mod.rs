@@ -11,11 +11,13 @@ mod options;
 mod present;
 mod queue;
 mod run;
+mod tasks;
 mod trace;
 mod world;
 
-pub use self::event::{Event, Kind};
-pub use self::figures::{Figures, JobRecord, Record};
+pub use self::event::{Event, Kind, Queued};
+pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
+pub use self::tasks::{HlasParameters, TaskPolicy, replay_tasks};
 pub use self::trace::{Entry, Trace};

@@ -403,4 +403,4 @@ impl<'a> World<'a> {
 }
 
 /// Why a job never ends that has a speed on none of the GPUs.
-const NO_TYPE: &str = "its speed is known on no GPU type of this cluster";
+pub(super) const NO_TYPE: &str = "its speed is known on no GPU type of this cluster";

@@ -55,10 +55,18 @@ impl Simulated {
     }
 
     /// Returns the mean completion time over the lower bound; `None` where there is none, or where it does not apply: it is a
-    /// bound for all jobs, each with all its epochs.
+    /// bound for all jobs, each with all its epochs on GPUs that it holds together.
     pub(super) fn ratio(&self) -> Option<f64> {
-        let whole = self.has_all_ended() && self.record.jobs.iter().all(|job| !job.cut_short);
+        let whole = self.record.tasks.is_none()
+            && self.has_all_ended()
+            && self.record.jobs.iter().all(|job| !job.cut_short);
         Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| whole)
+    }
+
+    /// Returns how far Σ weight × completion is above its own lower bound, where jobs are replayed task by task and it has one.
+    pub(super) fn task_gap(&self) -> Option<f64> {
+        let lower = self.record.tasks.as_ref()?.lower_bound.filter(|lower| *lower > 0.0)?;
+        Some(self.figures?.weighted_completion / lower - 1.0)
     }
 
     /// Returns whether all jobs of the trace have ended.
@@ -95,7 +103,7 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     }
     text.push('\n');
     text.push_str(&table(runs).render(terminal.width(), terminal.colour()));
-    let notes = runs.iter().filter_map(unfinished);
+    let notes = runs.iter().filter_map(unfinished).chain(runs.iter().filter_map(task_by_task));
     for note in notes {
         text.push('\n');
         text.push_str(&wrap(&note, terminal.width(), ""));
@@ -171,6 +179,23 @@ fn unfinished(run: &Simulated) -> Option<String> {
         1 => format!("{}: job {name} has not ended: {why}{rest}\n", run.policy),
         _ => format!("{}: {count} of {all} jobs have not ended{rest}; {name}: {why}\n", run.policy),
     })
+}
+
+/// Returns that jobs were replayed task by task, and how near the best possible that comes.
+fn task_by_task(run: &Simulated) -> Option<String> {
+    let facts = run.record.tasks.as_ref()?;
+    let near = match (facts.lower_bound, run.figures, run.task_gap()) {
+        (Some(lower), Some(own), Some(gap)) => format!(
+            "; the sum of weight times completion is {:.0} s, {:.1} % above its lower bound of {lower:.0} s",
+            own.weighted_completion,
+            100.0 * gap
+        ),
+        _ => String::new(),
+    };
+    Some(format!(
+        "{}: task by task, which no cluster can run (--execution gangs is what one can){near}\n",
+        run.policy
+    ))
 }
 
 /// Adds a line per policy: the part of all jobs that are done by each time after their arrival.

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::policy::Problem;
-use crate::replay::Event;
+use crate::policy::{Gpu, Problem, TaskRun};
+use crate::replay::{Event, Queued, TaskFacts};
 use crate::ui::simulation::{Cell, Simulated};
 
 /// Takes one of a run's figures; `None` where it has none.
@@ -73,6 +73,10 @@ fn certificate_json(cell: &Cell) -> Value {
 fn policy(run: &Simulated) -> Value {
     let mut entry = Map::from_iter([("policy".to_owned(), json!(run.policy))]);
     entry.extend(figures(run));
+    entry.insert("execution".to_owned(), json!(if run.record.tasks.is_some() { "tasks" } else { "gangs" }));
+    if let Some(facts) = &run.record.tasks {
+        entry.extend(of_tasks(run, facts));
+    }
     entry.insert("decision_s".to_owned(), json!(run.record.decision_time));
     entry.insert("decisions".to_owned(), json!(run.record.decisions));
     if let Some(error) = &run.error {
@@ -84,7 +88,8 @@ fn policy(run: &Simulated) -> Value {
         .jobs
         .iter()
         .zip(&run.record.jobs)
-        .map(|(entry, job)| {
+        .enumerate()
+        .map(|(number, (entry, job))| {
             let mut value = json!({
                 "name": entry.model.name.as_str(),
                 "arrival_s": entry.arrival.0,
@@ -99,12 +104,51 @@ fn policy(run: &Simulated) -> Value {
             if let Some(why) = &job.why {
                 value["reason"] = json!(why);
             }
+            if let Some(facts) = &run.record.tasks {
+                put_rounds(&mut value, facts, number);
+            }
             (entry.place, value)
         })
         .collect();
     jobs.sort_by_key(|(place, _)| *place);
     entry.insert("jobs".to_owned(), jobs.into_iter().map(|(_, job)| job).collect());
     Value::Object(entry)
+}
+
+/// Returns what a policy of single tasks says of all jobs.
+fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
+    let problem = &run.cell.trace.problem;
+    let mut own = Map::new();
+    let mut put = |name: &str, value: Value| drop(own.insert(name.to_owned(), value));
+    if let Some(assign) = facts.assign {
+        let prices = problem.labels.iter().zip(&facts.prices);
+        put("assign", json!(assign));
+        put("lower_bound", json!(facts.lower_bound));
+        put("gap", json!(run.task_gap()));
+        put("prices", prices.map(|(label, price)| (label.clone(), json!(price))).collect());
+    } else {
+        let group = |gpus: &Vec<Gpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
+        put("groups", facts.groups.iter().map(group).collect());
+    }
+    own
+}
+
+/// Adds what a policy of single tasks says of one job.
+fn put_rounds(value: &mut Value, facts: &TaskFacts, number: usize) {
+    if let Some(middles) = facts.middles.get(number) {
+        value["middle_s"] = json!(middles);
+    }
+    if let Some(round) = facts.round_times.get(number) {
+        value["round_s"] = json!(round);
+    }
+}
+
+fn gpu_json(problem: &Problem, gpu: &Gpu) -> Value {
+    json!({
+        "node": problem.nodes[gpu.node].name.as_str(),
+        "type": problem.gpu_types[gpu.gpu_type].as_str(),
+        "index": gpu.index,
+    })
 }
 
 fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
@@ -203,9 +247,9 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
     text
 }
 
-/// Returns the line of an event; `names` are those of the jobs by their places in the file.
+/// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
 #[must_use]
-pub fn event_json(problem: &Problem, names: &[&str], policy: &str, event: &Event) -> Value {
+pub fn event_json((problem, gpus): (&Problem, &[Gpu]), names: &[&str], policy: &str, event: &Event) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {
         line["job"] = json!(names[job]);
@@ -228,6 +272,17 @@ pub fn event_json(problem: &Problem, names: &[&str], policy: &str, event: &Event
     }
     if !event.why.is_empty() {
         line["reason"] = json!(event.why);
+    }
+    if let Some(TaskRun { round, task, gpu, start, computed, synced, .. }) = event.task {
+        line["round"] = json!(round);
+        line["task"] = json!(task);
+        line["gpu"] = gpu_json(problem, &gpus[gpu]);
+        (line["start_s"], line["computed_s"], line["synced_s"]) =
+            (json!(start), json!(computed), json!(synced));
+    }
+    if let Some(Queued { level, epochs_done, predicted_epochs }) = event.queued {
+        line["level"] = json!(level);
+        (line["epochs_done"], line["predicted_epochs"]) = (json!(epochs_done), json!(predicted_epochs));
     }
     line
 }

@@ -91,5 +91,7 @@ mod status_table;
 mod story;
 mod story_lines;
 mod sweep_example;
+mod task_oracle;
+mod task_world;
 mod throughput_names;
 mod training;

@@ -1,7 +1,7 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
 use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched::policy::{Changed, JobModel, Objective, Problem, Standing, TypeModel, WorkerNode};
+use hsched::policy::{Changed, JobModel, Objective, Problem, Rounds, Standing, TypeModel, WorkerNode};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {
@@ -34,6 +34,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         sources: Vec::new(),
         unlisted: Vec::new(),
         remarks: Vec::new(),
+        rounds: Rounds::default(),
         may_use: vec![true; rates.len()],
         needs: RankNeeds::default(),
         standing: Standing::of_epochs(epochs),

@@ -327,7 +327,8 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                     let work = model.standing.work;
                     prop_assert!((own.done - work).abs() < 1e-6 * work, "{} of {work}", own.done);
                 }
-                Kind::Arrived | Kind::Round | Kind::NodeDown | Kind::NodeBack => {}
+                Kind::Arrived | Kind::Round | Kind::Task | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {
+                }
             }
         }
         let mut used: BTreeMap<(usize, usize), u32> = BTreeMap::new();

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cores;
+mod execution;
 mod ground;
 mod output;
 mod sweep;
@@ -17,6 +18,7 @@ use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::simulate::bounds::{add_bounds, is_usual};
+use crate::commands::simulate::execution::ExecutionArgs;
 use crate::commands::simulate::ground::ground;
 pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
@@ -43,8 +45,10 @@ pub(super) struct Args {
     cluster: ClusterArgs,
     /// Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes.
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', required = true,
-          value_parser = PossibleValuesParser::new(policy::names_over_time()))]
+          value_parser = PossibleValuesParser::new(policy::names_over_time().into_iter().chain(["hare", "hlas", "hlas-p"])))]
     policy: Vec<String>,
+    #[command(flatten)]
+    execution: ExecutionArgs,
     /// Decide only at multiples of this.
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     round: Option<Seconds>,
@@ -118,6 +122,14 @@ impl Subcommand for Args {
         if self.certificate && self.format != Format::Json {
             return Err(Failure::new(Exit::Usage, "--certificate adds to the JSON: it needs --format json"));
         }
+        let tasks = self.execution.task_policies(&self.policy);
+        if let (Some(policy), Some(flag)) = (tasks.first(), self.flag_of_gangs()) {
+            let message = format!(
+                "{flag} is for jobs that hold their GPUs, and {} shares out single tasks",
+                policy.name()
+            );
+            return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
+        }
         let trace = Arc::new(ground(context, &self.trace, &self.cluster, &self.speeds)?);
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
@@ -126,7 +138,8 @@ impl Subcommand for Args {
         }
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner = Runner { policies: &self.policy, parameters: self.parameters(), elapsed: &elapsed };
+        let runner =
+            Runner { policies: &self.policy, parameters: self.parameters(), tasks, elapsed: &elapsed };
         let Results { runs, events } = match &self.events {
             Some(path) => {
                 let mut file = EventFile::create(path, &trace);
@@ -158,6 +171,19 @@ impl Args {
                 "{unsaved} of {all} jobs have no key checkpoint: with --queue-wait, policies over time do not stop them"
             ));
         }
+    }
+
+    /// Returns a flag that means nothing where tasks are replayed one by one, if there is any.
+    fn flag_of_gangs(&self) -> Option<&'static str> {
+        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, Axis::Noise(_)));
+        let flags = [
+            (self.round.is_some(), "--round"),
+            (has_noise, "--noise"),
+            (self.queue_wait.is_some(), "--queue-wait"),
+            (self.job_failures.is_some(), "--job-failures"),
+            (self.node_failures.is_some(), "--node-failures"),
+        ];
+        flags.into_iter().find(|(given, _)| *given).map(|(_, flag)| flag)
     }
 
     fn parameters(&self) -> Parameters {

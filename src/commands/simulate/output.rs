@@ -10,6 +10,7 @@ use crate::commands::cli::{json_text, print};
 use crate::commands::simulate::sweep::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::policy::Gpu;
 use crate::replay::{Event, Trace};
 use crate::ui::{
     Cell, Simulated, Terminal, event_json, simulation_csv, simulation_json, simulation_table, sweep_json,
@@ -44,6 +45,7 @@ pub(super) struct EventFile<'a> {
     trace: &'a Trace,
     /// Names of jobs by their places in the file.
     names: Vec<&'a str>,
+    gpus: Vec<Gpu>,
     text: String,
 }
 
@@ -59,11 +61,12 @@ impl<'a> EventFile<'a> {
         for entry in &trace.jobs {
             names[entry.place] = entry.model.name.as_str();
         }
-        Self { path: path.to_owned(), trace, names, text: String::new() }
+        let gpus = Gpu::all(&trace.problem);
+        Self { path: path.to_owned(), trace, names, gpus, text: String::new() }
     }
 
     pub(super) fn add(&mut self, policy: &str, event: &Event) {
-        let line = event_json(&self.trace.problem, &self.names, policy, event);
+        let line = event_json((&self.trace.problem, &self.gpus), &self.names, policy, event);
         self.text.push_str(&line.to_string());
         self.text.push('\n');
     }

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::model::Seconds;
 use crate::policy::{self, Parameters, PolicyError};
-use crate::replay::{Event, Hooks, Options, Record, ReplayError, Trace, replay};
+use crate::replay::{Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks};
 use crate::ui::{Cell, Progress};
 
 /// What is varied, with its values.
@@ -161,6 +161,8 @@ fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Ce
 pub(super) struct Runner<'a> {
     pub policies: &'a [String],
     pub parameters: Parameters,
+    /// The policies that are replayed task by task.
+    pub tasks: Vec<TaskPolicy>,
     /// The time that has passed, in seconds.
     pub elapsed: &'a (dyn Fn() -> f64 + Sync),
 }
@@ -221,6 +223,10 @@ impl Runner<'_> {
         event: &mut dyn FnMut(&Event),
         progress: &dyn Fn(usize),
     ) -> Outcome {
+        if let Some(policy) = self.tasks.iter().find(|policy| policy.name() == name) {
+            let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
+            return Ok(Ok(replay_tasks(&cell.trace, policy, hooks)));
+        }
         let mut policy = policy::find_over_time(name, self.parameters)
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
         let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };

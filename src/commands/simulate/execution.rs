@@ -1,0 +1,83 @@
+//! Flags of the policies that share out single tasks, and whether a simulation does so.
+
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+
+use crate::formats;
+use crate::model::Seconds;
+use crate::policy::Assign;
+use crate::replay::{HlasParameters, TaskPolicy};
+
+/// How jobs of `hare`, `hlas` and `hlas-p` run.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Policies hare, hlas and hlas-p")]
+pub(super) struct ExecutionArgs {
+    /// Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub execution: Execution,
+    /// hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into
+    /// time between earlier tasks (insert).
+    #[arg(long, value_name = "HOW", default_value = "finish",
+          value_parser = PossibleValuesParser::new(Assign::NAMES.map(|(name, _)| name)))]
+    assign: String,
+    /// hlas: number of groups of GPUs [default: one for each GPU].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    groups: Option<u32>,
+    /// hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of
+    /// the median job, then four times twice as much].
+    #[arg(long, value_name = "DURATIONS", value_delimiter = ',', value_parser = service)]
+    thresholds: Option<Vec<Seconds>>,
+    /// hlas: a job that has waited for more than so many times its service since its last round goes to the first level
+    /// [default: never].
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    promote: Option<f64>,
+}
+
+/// What is given to a job at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Execution {
+    /// A GPU for one task.
+    #[default]
+    Tasks,
+    /// All GPUs of the job, for whole epochs.
+    Gangs,
+}
+
+impl ExecutionArgs {
+    /// Returns those of these policies that are replayed task by task.
+    pub(super) fn task_policies(&self, names: &[String]) -> Vec<TaskPolicy> {
+        if self.execution == Execution::Gangs {
+            return Vec::new();
+        }
+        let known = [TaskPolicy::Hare(self.assign()), self.hlas(false), self.hlas(true)];
+        known.into_iter().filter(|policy| names.iter().any(|name| name == policy.name())).collect()
+    }
+
+    fn assign(&self) -> Assign {
+        let named = Assign::NAMES.iter().find(|(name, _)| *name == self.assign);
+        named.map_or_else(Assign::default, |(_, own)| *own)
+    }
+
+    fn hlas(&self, predicts: bool) -> TaskPolicy {
+        let thresholds = |own: &Vec<Seconds>| {
+            let mut own: Vec<f64> = own.iter().map(|threshold| threshold.0).collect();
+            own.sort_by(f64::total_cmp);
+            own
+        };
+        TaskPolicy::Hlas(HlasParameters {
+            predicts,
+            groups: self.groups.and_then(|own| usize::try_from(own).ok()),
+            thresholds: self.thresholds.as_ref().map(thresholds),
+            promote: self.promote,
+        })
+    }
+}
+
+fn service(text: &str) -> Result<Seconds, String> {
+    formats::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let number = formats::parse_number(text).map_err(|error| error.to_string())?;
+    if number > 0.0 { Ok(number) } else { Err("must be above 0".to_owned()) }
+}
