@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::generate::{self, Arrivals, Course, Rules, TraceRecipe};
 use crate::model::{GpuType, Job, Seconds};
-use crate::trace;
+use crate::trace::{self, TraceFile};
 
 /// Generate a random trace for `hsched simulate`, after the rules of published studies
 ///
@@ -130,7 +130,8 @@ impl Args {
 
     /// Moves the arrivals so that the jobs ask for a part of the cluster.
     fn spread(&self, context: &Context, jobs: &mut [Job], load: f64) -> Result<(), Failure> {
-        let now = on_cluster(context, jobs, &self.cluster, &SpeedArgs::of_files())?.load().ok_or_else(|| {
+        let file = TraceFile { now: Seconds(0.0), jobs: jobs.to_vec() };
+        let now = on_cluster(context, &file, &self.cluster, &SpeedArgs::of_files())?.load().ok_or_else(|| {
             let message = "the trace has no load to vary: all its jobs arrive at once, or none can run on this cluster";
             Failure::new(Exit::BadInput, message)
         })?;

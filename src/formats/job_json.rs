@@ -42,6 +42,8 @@ pub fn to_json(job: &Job) -> Value {
     put(&mut map, "sync_scale", (job.sync_scale > 1).then(|| json!(job.sync_scale)));
     put(&mut map, "predicted_epochs", (job.predicted_epochs > 0).then(|| json!(job.predicted_epochs)));
     put(&mut map, "losses", (!job.losses.is_empty()).then(|| json!(job.losses)));
+    put(&mut map, "steps_done", (job.steps_done > 0.0).then(|| json!(job.steps_done)));
+    put(&mut map, "held", (!job.held.is_empty()).then(|| held_json(job)));
     put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
     put(&mut map, "estimate", job.estimate.map(|which| json!(which.name())));
     put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
@@ -49,6 +51,11 @@ pub fn to_json(job: &Job) -> Value {
     put(&mut map, "target", job.target.as_ref().map(target_json));
     put_launch(&mut map, &job.launch);
     Value::Object(map)
+}
+
+fn held_json(job: &Job) -> Value {
+    let own = job.held.iter();
+    own.map(|((node, gpu_type), count)| (format!("{}/{gpu_type}", node.as_str()), json!(count))).collect()
 }
 
 impl Serialize for Job {
@@ -211,6 +218,8 @@ jobs:
     sync_scale: 4
     predicted_epochs: 12
     losses: [2.5, 1.25, 1]
+    steps_done: 12.5
+    held: {gpu01/v100: 2, gpu01/t4: 1}
 "#,
         );
     }

@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 40] = [
+pub const JOB_KEYS: [JobKey; 42] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
@@ -170,6 +170,18 @@ pub const JOB_KEYS: [JobKey; 40] = [
         "list of numbers",
         "",
         "Loss after each epoch, in a trace: the policy hlas-p predicts from those of the epochs that are done. Only hsched simulate uses it.",
+    ),
+    optional(
+        "steps_done",
+        "number",
+        "0",
+        "Steps, each of one global batch, that are done when a trace begins. Only hsched simulate uses it.",
+    ),
+    optional(
+        "held",
+        "map from node/type to whole number",
+        "",
+        "GPUs that the job holds when a trace begins, such as {gpu01/v100: 2}. Only hsched simulate uses it.",
     ),
     optional(
         "target",

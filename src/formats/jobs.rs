@@ -11,7 +11,7 @@ use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
 use super::size::parse_size_or_bytes;
 use super::sweep::Sweeps;
-use crate::model::{Bytes, Estimates, GoalMode, Job, JobName, Precision, Seconds, Target};
+use crate::model::{Bytes, Estimates, GoalMode, GpuType, Job, JobName, NodeName, Precision, Seconds, Target};
 
 /// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
 const COUNT_LIMIT: u64 = 1_000_000_000_000;
@@ -32,33 +32,44 @@ const DEADLINE_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
 /// # Errors
 /// When the text is not YAML or not a job file; all problems are listed.
 pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
-    read_jobs(text, true)
+    read_file(text, |root| read_jobs(root, true))
 }
 
-/// Returns the jobs of a trace: a job file whose jobs may lack a command.
+/// Jobs over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceFile {
+    /// Where the clock begins.
+    pub now: Seconds,
+    pub jobs: Vec<Job>,
+}
+
+/// Returns a trace: a job file whose jobs may lack a command, and which may say where the clock begins (`now`).
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_trace(text: &str) -> Result<Vec<Job>, Problems> {
-    read_jobs(text, false)
+pub fn parse_trace(text: &str) -> Result<TraceFile, Problems> {
+    read_file(text, |root| {
+        let now = root.entries_quietly().into_iter().find(|(key, _)| *key == "now");
+        let now = now.map_or(Some(Seconds(0.0)), |(_, value)| value.duration());
+        Some(TraceFile { jobs: read_jobs(root, false)?, now: now? })
+    })
 }
 
-fn read_jobs(text: &str, runs: bool) -> Result<Vec<Job>, Problems> {
-    read_file(text, |root| {
-        if root.is_list() {
-            root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
-            return None;
-        }
-        let fields = root.fields(&["jobs", "sweep"]);
-        let mut sweeps = Sweeps::of_file(&fields);
-        let list = fields.required("jobs")?;
-        let items = list.items();
-        if items.is_empty() && (list.is_list() || list.is_nothing()) {
-            list.report(ValueError::new("must hold at least one job"));
-        }
-        let mut lines = BTreeMap::new();
-        all(items.iter().flat_map(|item| sweeps.variants(item, |job| read_job(job, runs, &mut lines))))
-    })
+fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
+    if root.is_list() {
+        root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
+        return None;
+    }
+    let known: &[&str] = if runs { &["jobs", "sweep"] } else { &["jobs", "sweep", "now"] };
+    let fields = root.fields(known);
+    let mut sweeps = Sweeps::of_file(&fields);
+    let list = fields.required("jobs")?;
+    let items = list.items();
+    if items.is_empty() && (list.is_list() || list.is_nothing()) {
+        list.report(ValueError::new("must hold at least one job"));
+    }
+    let mut lines = BTreeMap::new();
+    all(items.iter().flat_map(|item| sweeps.variants(item, |job| read_job(job, runs, &mut lines))))
 }
 
 fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
@@ -93,6 +104,10 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
     let sync_scale = fields.or("sync_scale", 1, |value| value.whole(1..=COUNT_LIMIT));
     let predicted_epochs = fields.or("predicted_epochs", 0, |value| value.whole(0..=COUNT_LIMIT));
     let losses = fields.or("losses", Vec::new(), |value| all(value.items().iter().map(Value::number)));
+    let steps_done = fields.or("steps_done", 0.0, |value| {
+        value.ranged(|steps| (0.0..=1e15).contains(&steps).then_some(steps), "from 0 to 1e15")
+    });
+    let held = fields.or("held", BTreeMap::new(), read_held);
     let retries = fields.or("retries", 3, |value| value.whole_u32(0..=1_000_000));
     let launch = launch::read(&fields, runs);
     check_batches(&fields, batch, quantum, min_gpus);
@@ -119,6 +134,8 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
         sync_scale: sync_scale?,
         predicted_epochs: predicted_epochs?,
         losses: losses?,
+        steps_done: steps_done?,
+        held: held?,
         gpu_types: gpu_types?,
         max_batch: max_batch?,
         accumulate: accumulate?,
@@ -204,6 +221,20 @@ fn check_batches(fields: &Fields<'_>, batch: Option<u64>, quantum: Option<u64>, 
             format!("{min_gpus} is more than the {most} ranks among which global_batch can be split");
         value.report(ValueError::new(message));
     }
+}
+
+/// Reads GPUs by node and type: `gpu01/v100: 2`.
+fn read_held(value: &Value<'_>) -> Option<BTreeMap<(NodeName, GpuType), u32>> {
+    let entries = all(value.entries().into_iter().map(|(key, item)| {
+        let place = key
+            .split_once('/')
+            .and_then(|(node, gpu_type)| Some((NodeName::new(node).ok()?, GpuType::new(gpu_type)?)));
+        let wrong = || ValueError::new(format!("{} is not NODE/TYPE, such as gpu01/v100", quoted(key)));
+        let place = item.accept(place.ok_or_else(wrong));
+        let count = item.whole_u32(1..=GPU_LIMIT);
+        Some((place?, count?))
+    }));
+    Some(entries?.into_iter().collect())
 }
 
 fn check_sync_scale(fields: &Fields<'_>, batch: Option<u64>, scale: Option<u64>) {

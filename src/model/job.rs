@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::model::{Bytes, Estimates, GpuType, JobName, Seconds, Speed};
+use crate::model::{Bytes, Estimates, GpuType, JobName, NodeName, Seconds, Speed};
 
 /// A job of the contract's job file, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,10 @@ pub struct Job {
     pub predicted_epochs: u64,
     /// The loss after each epoch, as far as a trace knows it.
     pub losses: Vec<f64>,
+    /// Steps, each of one global batch, that are done when a trace begins; with fractions.
+    pub steps_done: f64,
+    /// GPUs that it holds when a trace begins.
+    pub held: BTreeMap<(NodeName, GpuType), u32>,
     /// Types the job may use; `None` allows every type with a known speed.
     pub gpu_types: Option<BTreeSet<GpuType>>,
     /// Samples that fit one GPU's memory at once, by GPU type.
@@ -82,6 +86,8 @@ impl Job {
             sync_scale: 1,
             predicted_epochs: 0,
             losses: Vec::new(),
+            steps_done: 0.0,
+            held: BTreeMap::new(),
             gpu_types: None,
             max_batch: BTreeMap::new(),
             accumulate: true,

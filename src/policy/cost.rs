@@ -96,8 +96,9 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
         return None;
     }
     let step = step_time(job, bundle)?;
-    let enough =
-        |(&count, model): (&u32, &Option<TypeModel>)| count == 0 || model.is_some_and(|m| enough(job, m, step));
+    let enough = |(&count, model): (&u32, &Option<TypeModel>)| {
+        count == 0 || model.is_some_and(|m| enough(job, m, step))
+    };
     bundle.iter().zip(&job.types).all(enough).then_some(samples / batch * step)
 }
 

@@ -58,8 +58,9 @@ struct Run<'a, 'h> {
     hooks: Hooks<'h>,
     next_arrival: usize,
     wake: Option<Time>,
-    /// The next round, counted.
+    /// The next round, counted from the time 0, and the first one of the replay.
     round: u64,
+    first_round: u64,
     ended: usize,
     /// Decisions without effect while no job runs.
     fruitless: u32,
@@ -82,13 +83,15 @@ pub fn replay(
     let mut world = World::new(trace, options);
     world.record.policy = policy.name();
     let nodes = trace.problem.nodes.len();
+    let round = options.round.map_or(0, |round| rounds_before(trace.now, round));
     let mut run = Run {
         world,
         policy,
         hooks,
         next_arrival: 0,
         wake: None,
-        round: 0,
+        round,
+        first_round: round,
         ended: 0,
         fruitless: 0,
         node_failures: vec![0; nodes],
@@ -116,7 +119,7 @@ impl Run<'_, '_> {
                 if !is_due(self.round_time(round), at) {
                     continue;
                 }
-                if self.world.options.rounds.is_some_and(|rounds| self.round >= rounds) {
+                if self.rounds_are_over() {
                     return Ok("the rounds were over");
                 }
                 self.world.events.push(Event::new(at, Kind::Round));
@@ -136,6 +139,10 @@ impl Run<'_, '_> {
         waits && asked && (self.fruitless >= PATIENCE || (self.wake.is_none() && self.fruitless > 0))
     }
 
+    fn rounds_are_over(&self) -> bool {
+        self.world.options.rounds.is_some_and(|rounds| self.round - self.first_round >= rounds)
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
     fn round_time(&self, round: Seconds) -> Time {
         Time(self.round as f64 * round.0)
@@ -150,7 +157,7 @@ impl Run<'_, '_> {
             Some(round) => {
                 if self.world.is_empty() {
                     // Rounds in which nobody is there are left out, but counted.
-                    while self.world.options.rounds.is_none_or(|rounds| self.round < rounds)
+                    while !self.rounds_are_over()
                         && arrival.is_some_and(|arrival| self.round_time(round).0 < arrival.0)
                     {
                         self.round += 1;
@@ -268,6 +275,13 @@ impl Run<'_, '_> {
             (self.hooks.event)(&event);
         }
     }
+}
+
+/// Returns the number of rounds that begin before a moment.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
+fn rounds_before(now: Time, round: Seconds) -> u64 {
+    let rounds = now.0 / round.0;
+    (rounds - SAME * rounds).ceil() as u64
 }
 
 /// Returns whether a moment has come.

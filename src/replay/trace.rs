@@ -1,7 +1,10 @@
 //! Traces: jobs with the times at which they arrive, on a cluster.
 
-use crate::model::{Job, Seconds, Time};
-use crate::policy::{JobModel, Paces, Problem};
+use thiserror::Error;
+
+use crate::model::{GpuType, Job, JobName, NodeName, Seconds, Time};
+use crate::policy::{JobModel, Paces, Placement, Problem, Sharing, Slot};
+use crate::trace::TraceFile;
 
 /// Jobs that arrive over time, and what they run on.
 #[derive(Clone, Debug)]
@@ -12,6 +15,8 @@ pub struct Trace {
     pub jobs: Vec<Entry>,
     /// How fast each job is at best.
     pub paces: Paces,
+    /// Where the clock begins.
+    pub now: Time,
 }
 
 /// A job of a trace.
@@ -28,23 +33,55 @@ pub struct Entry {
     pub retries: u32,
     /// Its place in the file.
     pub place: usize,
+    /// How far it is when the trace begins; `None` where it has never run.
+    pub begun: Option<Begun>,
+}
+
+/// A job that has run before the trace begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Begun {
+    /// Epochs that it has done, with fractions.
+    pub done: f64,
+    /// What it holds, if anything.
+    pub held: Option<Placement>,
+}
+
+/// Why jobs cannot stand as a trace says.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum NoSuchState {
+    #[error("jobs hold {count} {gpu_type} of {node}, and the cluster has {there} there")]
+    TooMany { node: NodeName, gpu_type: GpuType, count: u32, there: u32 },
+    #[error("job {job} holds GPUs that the cluster does not have, or on which it cannot run")]
+    CannotRun { job: JobName },
+    #[error("job {job} holds GPUs, and arrives only after the trace begins")]
+    NotThere { job: JobName },
+    #[error("job {job} has done {done} of its {steps} steps: nothing is left")]
+    Done { job: JobName, done: f64, steps: f64 },
 }
 
 impl Trace {
-    /// Returns the trace of the jobs of a problem, none of which holds GPUs; `jobs` are those of its file.
-    #[must_use]
-    pub fn new(mut problem: Problem, jobs: &[Job]) -> Self {
+    /// Returns the trace of the jobs of a problem, none of which holds GPUs in it; `file` has them in the same order.
+    ///
+    /// # Errors
+    /// When jobs cannot hold the GPUs or have done the steps that the file says.
+    pub fn new(mut problem: Problem, file: &TraceFile) -> Result<Self, NoSuchState> {
+        let now = Time(file.now.0);
+        let begun: Vec<Option<Begun>> = (0..file.jobs.len())
+            .map(|job| begun(&problem, job, &file.jobs[job], now))
+            .collect::<Result<_, _>>()?;
+        check_held(&problem, &begun)?;
         let models = std::mem::take(&mut problem.jobs);
-        let entry = |(place, (model, job)): (usize, (JobModel, &Job))| Entry {
+        let entry = |(place, ((model, job), begun)): (usize, ((JobModel, &Job), Option<Begun>))| Entry {
             model,
             arrival: Time(job.arrival.0),
             restart_cost: job.launch.checkpoint.restart_cost,
             saves: job.launch.checkpoint.is_given(),
             retries: job.retries,
             place,
+            begun,
         };
-        let jobs = models.into_iter().zip(jobs).enumerate().map(entry).collect();
-        Self::of_entries(problem, jobs)
+        let jobs = models.into_iter().zip(&file.jobs).zip(begun).enumerate().map(entry).collect();
+        Ok(Self { now, ..Self::of_entries(problem, jobs) })
     }
 
     /// Returns the trace of these jobs on the GPUs of a problem without jobs.
@@ -52,7 +89,13 @@ impl Trace {
     pub fn of_entries(problem: Problem, mut jobs: Vec<Entry>) -> Self {
         jobs.sort_by(|a, b| a.arrival.0.total_cmp(&b.arrival.0).then(a.place.cmp(&b.place)));
         let paces = Paces::new(&problem, jobs.iter().map(|entry| &entry.model));
-        Self { problem, jobs, paces }
+        Self { problem, jobs, paces, now: Time(0.0) }
+    }
+
+    /// Returns whether nothing has happened before it begins.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.now.0 <= 0.0 && self.jobs.iter().all(|entry| entry.begun.is_none())
     }
 
     /// Returns the cluster with all jobs, each with its arrival.
@@ -124,4 +167,49 @@ impl Trace {
         }
         (0..types).filter(|&ty| wins[ty] > 0).min_by_key(|&ty| (std::cmp::Reverse(wins[ty]), ty))
     }
+}
+
+/// Returns how far a job is when the trace begins.
+fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Option<Begun>, NoSuchState> {
+    if job.steps_done <= 0.0 && job.held.is_empty() {
+        return Ok(None);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
+    let (epochs, steps) = (job.epochs as f64, job.samples_per_epoch.div_ceil(job.global_batch) as f64);
+    if job.steps_done >= steps * epochs {
+        return Err(NoSuchState::Done { job: job.name.clone(), done: job.steps_done, steps: steps * epochs });
+    }
+    if job.arrival.0 > now.0 {
+        return Err(NoSuchState::NotThere { job: job.name.clone() });
+    }
+    let slot = |((node, gpu_type), count): (&(NodeName, GpuType), &u32)| {
+        let node = problem.nodes.iter().position(|own| own.name == *node)?;
+        Some(Slot { node, gpu_type: problem.type_on(node, gpu_type)?, count: *count })
+    };
+    let slots: Option<Vec<Slot>> = job.held.iter().map(slot).collect();
+    let held = match slots {
+        Some(slots) if slots.is_empty() => None,
+        slots => {
+            let placement =
+                slots.and_then(|slots| Placement::new(problem, number, &slots, Sharing::Balanced));
+            Some(placement.ok_or_else(|| NoSuchState::CannotRun { job: job.name.clone() })?)
+        }
+    };
+    Ok(Some(Begun { done: job.steps_done / steps, held }))
+}
+
+fn check_held(problem: &Problem, begun: &[Option<Begun>]) -> Result<(), NoSuchState> {
+    let mut taken = std::collections::BTreeMap::<(usize, usize), u32>::new();
+    let placements = begun.iter().flatten().filter_map(|own| own.held.as_ref());
+    for slot in placements.flat_map(|placement| &placement.slots) {
+        *taken.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
+    }
+    for ((node, gpu_type), count) in taken {
+        let (own, there) = (&problem.nodes[node], problem.nodes[node].gpus[gpu_type]);
+        if count > there {
+            let (node, gpu_type) = (own.name.clone(), problem.gpu_types[gpu_type].clone());
+            return Err(NoSuchState::TooMany { node, gpu_type, count, there });
+        }
+    }
+    Ok(())
 }

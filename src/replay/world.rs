@@ -64,7 +64,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             trace,
             options,
-            now: Time(0.0),
+            now: trace.now,
             taken: Taken::of(&problem),
             queue: Queue::default(),
             record: Record {
@@ -146,7 +146,8 @@ impl<'a> World<'a> {
             ..entry.model.standing.clone()
         };
         let model = JobModel { standing, ..entry.model.clone() };
-        let present = Present::new(job, work, estimate);
+        let mut present = Present::new(job, work, estimate);
+        present.done = entry.begun.as_ref().map_or(0.0, |begun| begun.done);
         let number = if let Some(Reverse(number)) = self.vacant.pop() {
             self.problem.jobs[number] = model;
             self.present[number] = Some(present);
@@ -160,6 +161,14 @@ impl<'a> World<'a> {
         self.count += 1;
         self.record.most_present = self.record.most_present.max(self.count);
         self.events.push(Event::of_job(self.now, Kind::Arrived, entry.place));
+        if let Some(begun) = &entry.begun {
+            self.problem.jobs[number].standing.started = Some(entry.arrival);
+            self.record.jobs[job].started = Some(entry.arrival);
+            self.settle(number);
+            if let Some(placement) = &begun.held {
+                self.hold(number, placement.slots.clone(), placement.epoch.total(), self.now);
+            }
+        }
     }
 
     /// Brings a job's progress up to now.
@@ -183,15 +192,19 @@ impl<'a> World<'a> {
 
     /// A job gets these GPUs; one that has exactly them goes on.
     pub(super) fn place(&mut self, number: usize, placement: Placement, why: String) {
+        let epoch = placement.epoch.total();
         let standing = &self.problem.jobs[number].standing;
         let before = standing.holds.first();
-        let is_same = before.is_some_and(|hold| {
+        let same = before.filter(|hold| {
             let mut slots = (hold.slots.clone(), placement.slots.clone());
             slots.0.sort_unstable();
             slots.1.sort_unstable();
-            slots.0 == slots.1 && hold.epoch == placement.epoch.total()
+            slots.0 == slots.1
         });
-        if is_same {
+        if let Some(hold) = same {
+            if hold.epoch != epoch {
+                self.share_anew(number, epoch);
+            }
             return;
         }
         let was_running = before.is_some();
@@ -206,7 +219,6 @@ impl<'a> World<'a> {
             self.give_up(number, why);
             return;
         }
-        let epoch = placement.epoch.total();
         let model = &mut self.problem.jobs[number];
         let first = model.standing.started.is_none();
         let wait = if was_running { self.options.queue_wait.0 } else { 0.0 };
@@ -220,31 +232,53 @@ impl<'a> World<'a> {
             model.standing.moves += 1;
             self.record.jobs[own.job].moves += 1;
         }
-        self.generations += 1;
-        own.generation = self.generations;
-        let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
-        let slots = placement.slots;
-        self.taken.take(model, &slots);
-        let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
-        let due = Due::End { job: number, generation: own.generation };
-        self.queue.push(busy_until.after(Seconds((own.work - own.done) * epoch)), due);
-        if let Some(mean) = self.options.incidents.job_failures {
-            let place = self.trace.jobs[own.job].place;
-            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, model.standing.moves);
-            let due = Due::Failure { job: number, generation: own.generation };
-            self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
-        }
         let place = self.trace.jobs[own.job].place;
         let kind = if was_running { Kind::Moved } else { Kind::Started };
         self.events.push(Event {
-            slots: slots.clone(),
+            slots: placement.slots.clone(),
             restart: (restart.0 > 0.0).then_some(restart),
             why,
             ..Event::of_job(self.now, kind, place)
         });
+        self.hold(number, placement.slots, epoch, busy_until);
+    }
+
+    /// A job without GPUs holds these from now on, and trains from `busy_until` on.
+    fn hold(&mut self, number: usize, slots: Vec<Slot>, epoch: f64, busy_until: Time) {
+        let model = &mut self.problem.jobs[number];
+        self.taken.take(model, &slots);
+        let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
+        let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
         model.standing.holds = vec![Hold { slots, since: self.now, epoch, stage }];
         self.running += 1;
         self.count_gpus(i64::from(gpus));
+        self.foresee(number, epoch, busy_until);
+    }
+
+    /// A job keeps its GPUs and shares its batch over them in another way, which costs no restart.
+    fn share_anew(&mut self, number: usize, other: f64) {
+        self.settle(number);
+        let Some(hold) = self.problem.jobs[number].standing.holds.first_mut() else { return };
+        let Stage::Running { epoch, busy_until, .. } = &mut hold.stage else { return };
+        (hold.epoch, *epoch) = (other, other);
+        let from = Time(busy_until.0.max(self.now.0));
+        self.foresee(number, other, from);
+    }
+
+    /// Puts into the queue when a job will end, or fail; what was due before is void.
+    fn foresee(&mut self, number: usize, epoch: f64, from: Time) {
+        let Some(own) = &mut self.present[number] else { return };
+        self.generations += 1;
+        own.generation = self.generations;
+        let due = Due::End { job: number, generation: own.generation };
+        self.queue.push(from.after(Seconds((own.work - own.done) * epoch)), due);
+        if let Some(mean) = self.options.incidents.job_failures {
+            let place = self.trace.jobs[own.job].place;
+            let moves = self.problem.jobs[number].standing.moves;
+            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
+            let due = Due::Failure { job: number, generation: own.generation };
+            self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
+        }
         self.changes.other.insert(number);
     }
 

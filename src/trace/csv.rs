@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::formats;
-use crate::model::Job;
+use crate::formats::jobs::TraceFile;
 use crate::trace::TraceError;
 
 /// Returns whether a text is CSV: its first line has a column for names.
@@ -16,7 +16,7 @@ pub(super) fn is_csv(text: &str) -> bool {
     header.split(',').any(|cell| cell.trim().trim_matches('"') == "name") && !header.contains(['{', ':'])
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Job>, TraceError> {
+pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let wrong = |error: &csv::Error| TraceError::Csv {
         line: error.position().map_or(1, csv::Position::line),
@@ -101,7 +101,7 @@ b,1h30m,,1000,5,100,1MB,,,,,
 
     #[test]
     fn columns_are_the_keys_of_jobs() {
-        let jobs = parse(FILE).expect("two jobs");
+        let jobs = parse(FILE).expect("two jobs").jobs;
         let (first, second) = (&jobs[0], &jobs[1]);
         assert_eq!((first.name.as_str(), first.arrival, first.gpus), ("17", Seconds(90.0), Some(4)));
         assert_eq!((first.min_gpus, first.max_gpus, first.throughput.len()), (4, Some(4), 2));

@@ -8,8 +8,8 @@ pub mod table;
 
 use thiserror::Error;
 
+pub use crate::formats::jobs::TraceFile;
 use crate::formats::{self, Problems};
-use crate::model::Job;
 
 pub use self::gavel::{GavelSpeeds, gavel};
 pub use self::recorded::{Recorded, alibaba, jobs as recorded_jobs, philly, usable};
@@ -29,11 +29,11 @@ pub enum TraceError {
     Other(String),
 }
 
-/// Returns the jobs of a trace: a job file (YAML or JSON), or CSV with the keys of jobs as columns.
+/// Returns a trace: a job file (YAML or JSON), or CSV with the keys of jobs as columns.
 ///
 /// # Errors
 /// When the text is none of these, with all problems.
-pub fn parse(text: &str) -> Result<Vec<Job>, TraceError> {
+pub fn parse(text: &str) -> Result<TraceFile, TraceError> {
     if csv::is_csv(text) {
         return csv::parse(text);
     }

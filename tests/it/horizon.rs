@@ -38,6 +38,7 @@ fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
         restart_cost: Some(Seconds(restart)),
         saves: true,
         retries: 0,
+        begun: None,
         place,
     };
     let jobs = std::mem::take(&mut empty.jobs).into_iter().enumerate().map(entry).collect();

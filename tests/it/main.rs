@@ -50,6 +50,7 @@ mod explored;
 mod horizon;
 mod layers;
 mod micro_policies;
+mod mid_run;
 mod modules;
 
 mod offered;

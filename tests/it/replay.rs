@@ -22,6 +22,7 @@ fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
         restart_cost: None,
         saves: true,
         retries: 3,
+        begun: None,
         place,
     };
     Trace::of_entries(problem, jobs.into_iter().enumerate().map(entry).collect())

@@ -38,8 +38,11 @@ pub(super) fn add_bounds(cells: &mut [Cell]) {
     }
 }
 
-/// Returns the bound of a trace; `None` where a job can never run. It ends after a number of steps, so it is always the same.
+/// Returns the bound of a trace; `None` where a job can never run, or has run before the trace begins. It ends after a number of steps, so it is always the same.
 fn bound(trace: &Trace, progress: &Progress) -> Option<TraceBound> {
+    if !trace.is_whole() {
+        return None;
+    }
     let most = (MOST_WORK / trace.jobs.len().max(1)).max(FEWEST_STEPS);
     let steps = AtomicUsize::new(0);
     trace_bound(&trace.whole(), &|| {

@@ -8,10 +8,10 @@ use crate::app::offer::keep_partitions;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, Holdings, Job};
+use crate::model::{Cluster, Holdings};
 use crate::policy::{Grounds, Problem};
 use crate::replay::Trace;
-use crate::trace;
+use crate::trace::{self, TraceFile};
 
 /// Returns the trace of a file on a cluster.
 ///
@@ -24,7 +24,7 @@ pub(super) fn ground(
     speeds: &SpeedArgs,
 ) -> Result<Trace, Failure> {
     let text = input::text(path)?;
-    let jobs = trace::parse(&text).map_err(|error| {
+    let file = trace::parse(&text).map_err(|error| {
         let name = input::name(path);
         let message = match error {
             trace::TraceError::Problems(problems) => problems.in_file(&name),
@@ -36,7 +36,7 @@ pub(super) fn ground(
             None => failure,
         }
     })?;
-    on_cluster(context, &jobs, cluster, speeds)
+    on_cluster(context, &file, cluster, speeds)
 }
 
 /// Returns what to do with a file that is no trace, but one of those that are often taken for one.
@@ -56,13 +56,14 @@ fn mistaken(text: &str) -> Option<&'static str> {
 /// Returns the trace of these jobs on a cluster.
 ///
 /// # Errors
-/// When the cluster's file or a setting is wrong, or Slurm does not answer.
+/// When the cluster's file or a setting is wrong, jobs cannot stand as the trace says, or Slurm does not answer.
 pub(in crate::commands) fn on_cluster(
     context: &Context,
-    jobs: &[Job],
+    file: &TraceFile,
     cluster: &ClusterArgs,
     speeds: &SpeedArgs,
 ) -> Result<Trace, Failure> {
+    let jobs = &file.jobs;
     let Seen { mut cluster, mut notes } = input::cluster(context, cluster)?;
     vacate(&mut cluster);
     let access = keep_partitions(&mut cluster, jobs, context, &mut notes)?;
@@ -79,7 +80,7 @@ pub(in crate::commands) fn on_cluster(
     for note in notes {
         context.terminal.say(&note);
     }
-    Ok(Trace::new(problem, jobs))
+    Trace::new(problem, file).map_err(|error| Failure::from_error(Exit::BadInput, &error))
 }
 
 /// In a simulation nobody else is on the cluster.

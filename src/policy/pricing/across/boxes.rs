@@ -1,8 +1,8 @@
 //! Branch and bound over boxes of counts: bound, look, divide.
 
+use crate::policy::TypeModel;
 use crate::policy::pricing::across::relaxation::Relaxed;
 use crate::policy::pricing::across::{Across, Goal, Search, most_rate, quantum};
-use crate::policy::TypeModel;
 
 /// The part of a box that is looked at: ranks, and seconds of a step.
 #[derive(Clone, Copy, Debug)]
