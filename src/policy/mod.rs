@@ -46,6 +46,7 @@ mod steps;
 mod taken;
 mod tasks;
 mod trace_bound;
+mod turns;
 mod verify;
 
 pub use self::advice::{Advice, advice};
@@ -59,8 +60,8 @@ pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::floor::Repacking;
 pub use self::grounds::Grounds;
-pub use self::hare::{Assign, Order, order, schedule};
-pub use self::hlas::{Groups, Ladder, Predictor, grouped};
+pub use self::hare::{Assign, Hare, Order, order, schedule};
+pub use self::hlas::{Grouping, Groups, Hlas, HlasParameters, Ladder, Predictor, grouping, round_time};
 pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;

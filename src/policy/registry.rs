@@ -8,10 +8,13 @@ use crate::policy::optimal::Optimal;
 use crate::policy::optimus::Optimus;
 use crate::policy::resets::Resets;
 use crate::policy::rest::Rest;
-use crate::policy::{Horizon, HorizonParameters, Placer, Policy, Repacking, Replan, Replanning, Shared};
+use crate::policy::{
+    Hare, Hlas, HlasParameters, Horizon, HorizonParameters, Placer, Policy, Repacking, Replan, Replanning,
+    Shared,
+};
 
 /// What users may tune.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
     pub jps: JpsParameters,
     pub optimal: OptimalParameters,
@@ -19,12 +22,14 @@ pub struct Parameters {
     pub replanning: Replanning,
     /// Of the policies that [`find_over_time`] knows, as far as they move running jobs.
     pub repacking: Repacking,
+    /// Of `hlas` and `hlas-p`.
+    pub hlas: HlasParameters,
     /// Whether those of [`find_over_time`] keep to the rules of a cluster that strangers use, too, as they do in `watch`.
     pub shared: bool,
 }
 
-/// The policy over time that [`find`] knows.
-const WATCHED: &str = "horizon";
+/// The policies over time that [`find`] knows.
+const WATCHED: [&str; 4] = ["horizon", "hare", "hlas", "hlas-p"];
 
 /// What users may tune of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,11 +59,11 @@ impl Default for JpsParameters {
 /// Returns the policy of that name for a cluster that strangers use, too.
 #[must_use]
 pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
-    if name == WATCHED {
+    if WATCHED.contains(&name) {
         return find_over_time(name, Parameters { shared: true, ..parameters });
     }
-    let placer = placer(name, parameters)?;
-    Some(Box::new(Replan::new(placer, parameters.replanning)))
+    let replanning = parameters.replanning;
+    Some(Box::new(Replan::new(placer(name, parameters)?, replanning)))
 }
 
 /// Returns the policy of that name as `simulate` runs it: one that decides over time, or a placer that places all jobs anew
@@ -86,17 +91,18 @@ pub fn names() -> Vec<&'static str> {
     placers(Parameters::default()).iter().map(|placer| placer.name()).collect()
 }
 
-/// Returns the names of all policies that [`find`] knows: those that place jobs at one moment, and one over time.
+/// Returns the names of all policies that [`find`] knows: those that place jobs at one moment, and some over time.
 #[must_use]
 pub fn names_watched() -> Vec<&'static str> {
-    names().into_iter().chain([WATCHED]).collect()
+    names().into_iter().chain(WATCHED).collect()
 }
 
 fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
-    let Parameters { repacking, replanning, shared, .. } = parameters;
+    let Parameters { repacking, replanning, shared, hlas, .. } = parameters.clone();
     let horizon = Horizon::new(HorizonParameters { repacking, preempts: !shared });
-    let fixed = fixed::policies(repacking).into_iter();
-    let own = std::iter::once(Box::new(horizon) as Box<dyn Policy>).chain(fixed);
+    let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..hlas.clone() }));
+    let free: [Box<dyn Policy>; 4] = [Box::new(horizon), Box::<Hare>::default(), hlas(false), hlas(true)];
+    let own = free.into_iter().chain(fixed::policies(repacking));
     let placers = placers(parameters).into_iter();
     if shared {
         let own = own.map(|policy| Box::new(Shared::new(policy, &replanning)) as Box<dyn Policy>);

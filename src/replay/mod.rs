@@ -19,5 +19,5 @@ pub use self::event::{Event, Kind, Queued};
 pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
-pub use self::tasks::{HlasParameters, TaskPolicy, replay_tasks};
+pub use self::tasks::{TaskPolicy, replay_tasks};
 pub use self::trace::{Entry, Trace};

@@ -102,7 +102,7 @@ fn jps_over_the_whole_range_is_has() {
             jps: JpsParameters { alpha: 0.0, samples: 1000, ..JpsParameters::default() },
             ..Parameters::default()
         };
-        let (_, sampled) = plan(&problem, "jps", all);
+        let (_, sampled) = plan(&problem, "jps", all.clone());
         let (_, whole) = plan(&problem, "has", all);
         near(sampled.mean_jct, whole.mean_jct);
     }

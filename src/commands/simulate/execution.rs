@@ -5,8 +5,8 @@ use clap::builder::PossibleValuesParser;
 
 use crate::formats;
 use crate::model::Seconds;
-use crate::policy::Assign;
-use crate::replay::{HlasParameters, TaskPolicy};
+use crate::policy::{Assign, Grouping, HlasParameters};
+use crate::replay::TaskPolicy;
 
 /// How jobs of `hare`, `hlas` and `hlas-p` run.
 #[derive(Debug, clap::Args)]
@@ -20,9 +20,10 @@ pub(super) struct ExecutionArgs {
     #[arg(long, value_name = "HOW", default_value = "finish",
           value_parser = PossibleValuesParser::new(Assign::NAMES.map(|(name, _)| name)))]
     assign: String,
-    /// hlas: number of groups of GPUs [default: one for each GPU].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    groups: Option<u32>,
+    /// hlas: which GPUs are given out together: gpus (each alone), nodes (those of a node), or the number of groups, which
+    /// are made as equal as possible.
+    #[arg(long, value_name = "GROUPS", default_value = "gpus", value_parser = grouping)]
+    groups: Grouping,
     /// hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of
     /// the median job, then four times twice as much].
     #[arg(long, value_name = "DURATIONS", value_delimiter = ',', value_parser = service)]
@@ -49,7 +50,8 @@ impl ExecutionArgs {
         if self.execution == Execution::Gangs {
             return Vec::new();
         }
-        let known = [TaskPolicy::Hare(self.assign()), self.hlas(false), self.hlas(true)];
+        let hlas = |predicts| TaskPolicy::Hlas(HlasParameters { predicts, ..self.hlas() });
+        let known = [TaskPolicy::Hare(self.assign()), hlas(false), hlas(true)];
         known.into_iter().filter(|policy| names.iter().any(|name| name == policy.name())).collect()
     }
 
@@ -58,18 +60,30 @@ impl ExecutionArgs {
         named.map_or_else(Assign::default, |(_, own)| *own)
     }
 
-    fn hlas(&self, predicts: bool) -> TaskPolicy {
+    /// Returns the parameters of `hlas`.
+    pub(super) fn hlas(&self) -> HlasParameters {
         let thresholds = |own: &Vec<Seconds>| {
             let mut own: Vec<f64> = own.iter().map(|threshold| threshold.0).collect();
             own.sort_by(f64::total_cmp);
             own
         };
-        TaskPolicy::Hlas(HlasParameters {
-            predicts,
-            groups: self.groups.and_then(|own| usize::try_from(own).ok()),
+        HlasParameters {
+            predicts: false,
+            grouping: self.groups,
             thresholds: self.thresholds.as_ref().map(thresholds),
             promote: self.promote,
-        })
+        }
+    }
+}
+
+fn grouping(text: &str) -> Result<Grouping, String> {
+    match text {
+        "gpus" => Ok(Grouping::Gpus),
+        "nodes" => Ok(Grouping::Nodes),
+        _ => match text.parse() {
+            Ok(number) if number > 0 => Ok(Grouping::Number(number)),
+            _ => Err("must be gpus, nodes or a number of groups, at least 1".to_owned()),
+        },
     }
 }
 

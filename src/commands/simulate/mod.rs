@@ -45,7 +45,7 @@ pub(super) struct Args {
     cluster: ClusterArgs,
     /// Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes.
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', required = true,
-          value_parser = PossibleValuesParser::new(policy::names_over_time().into_iter().chain(["hare", "hlas", "hlas-p"])))]
+          value_parser = PossibleValuesParser::new(policy::names_over_time()))]
     policy: Vec<String>,
     #[command(flatten)]
     execution: ExecutionArgs,
@@ -191,6 +191,7 @@ impl Args {
         Parameters {
             repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
             shared: self.queue_wait.is_some(),
+            hlas: self.execution.hlas(),
             replanning: Replanning {
                 moves: Moves::Auto { margin: Moves::USUAL_MARGIN },
                 ..Replanning::default()

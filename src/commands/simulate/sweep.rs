@@ -227,7 +227,7 @@ impl Runner<'_> {
             let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
             return Ok(Ok(replay_tasks(&cell.trace, policy, hooks)));
         }
-        let mut policy = policy::find_over_time(name, self.parameters)
+        let mut policy = policy::find_over_time(name, self.parameters.clone())
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
         let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
         match replay(&cell.trace, &cell.options, policy.as_mut(), hooks) {

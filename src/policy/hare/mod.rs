@@ -3,9 +3,11 @@
 //!
 //! The paper's first step, a mixed-integer quadratic program, is solved by prices and one sort here (`order`).
 
+mod gangs;
 mod gaps;
 mod list;
 mod order;
 
+pub use self::gangs::Hare;
 pub use self::list::{Assign, schedule};
 pub use self::order::{Order, order};

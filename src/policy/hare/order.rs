@@ -62,6 +62,25 @@ pub fn order(tasks: &Tasks) -> Order {
     Order { rounds: sorted(&middles), lower_bound: f64::max(alone, shared), prices, middles }
 }
 
+/// Returns when the middle of each job's first round is due, of jobs that have all arrived at 0; `None` for one that can run
+/// nowhere.
+pub(super) fn first_middles(tasks: &Tasks) -> Vec<Option<f64>> {
+    let prices = prices(tasks);
+    let mut works: Vec<Option<Work>> = tasks.jobs.iter().map(|job| Work::new(job, &prices)).collect();
+    rank(&tasks.jobs, &mut works);
+    let mut in_order: Vec<usize> = (0..works.len()).filter(|job| works[*job].is_some()).collect();
+    in_order.sort_by_key(|job| works[*job].as_ref().map(|work| work.rank));
+    let mut middles = vec![None; works.len()];
+    let mut before = 0.0;
+    for job in in_order {
+        let (Some(work), Some(fastest)) = (&works[job], tasks.jobs[job].fastest()) else { continue };
+        middles[job] =
+            Some(f64::max(before + work.whole / count(tasks.jobs[job].rounds) / 2.0, fastest / 2.0));
+        before += work.whole;
+    }
+    middles
+}
+
 /// Returns the price of a GPU by type: how fast jobs are on it, on average over those that can run, each compared with its
 /// fastest type.
 fn prices(tasks: &Tasks) -> Vec<f64> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::policy::hlas::parameters::Grouping;
 use crate::policy::tasks::{TaskJob, Tasks};
 
 /// Groups of GPUs by their places in [`Tasks::gpus`], each in the order of GPUs.
@@ -19,10 +20,32 @@ type Counts = Vec<u32>;
 /// What groups are compared by: the rates of jobs on GPUs by type, each kind of job once.
 struct Kinds(Vec<Vec<f64>>);
 
+/// Returns the groups of these GPUs.
+#[must_use]
+pub fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
+    let nodes: BTreeSet<usize> = tasks.gpus.iter().map(|gpu| gpu.node).collect();
+    let of_node = |node: &usize| (0..tasks.gpus.len()).filter(|gpu| tasks.gpus[*gpu].node == *node).collect();
+    match grouping {
+        Grouping::Gpus => grouped(tasks, tasks.gpus.len()),
+        Grouping::Nodes => nodes.iter().map(of_node).collect(),
+        Grouping::Number(number) => grouped(tasks, number),
+    }
+}
+
+/// Returns how long a round of a job takes an average group, in seconds; `None` where it can run nowhere.
+#[must_use]
+pub fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
+    job.fastest()?;
+    let rates = job.rates();
+    let sum: f64 = groups.iter().flatten().map(|gpu| rates[tasks.gpus[*gpu].gpu_type]).sum();
+    #[expect(clippy::cast_precision_loss, reason = "tasks and groups are far below 2^52")]
+    let (scale, count) = (job.scale as f64, groups.len() as f64);
+    Some(scale / (sum / count))
+}
+
 /// Returns `number` groups, or one for each GPU if there are fewer: the worst job's difference between its fastest and its
 /// slowest group, compared with its mean group, is least.
-#[must_use]
-pub fn grouped(tasks: &Tasks, number: usize) -> Groups {
+fn grouped(tasks: &Tasks, number: usize) -> Groups {
     let number = number.clamp(1, tasks.gpus.len().max(1));
     let parts = if number == tasks.gpus.len() {
         let one = |(ty, count): (usize, &u32)| vec![single(tasks.counts.len(), ty); *count as usize];

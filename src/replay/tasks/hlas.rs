@@ -4,10 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::model::Time;
-use crate::policy::{Groups, Ladder, Predictor, Rounds, TaskJob, TaskRun, Tasks, grouped};
+use crate::policy::{
+    Groups, HlasParameters, Ladder, Predictor, Rounds, TaskRun, Tasks, grouping, round_time,
+};
 use crate::replay::event::{Event, Kind, Queued};
 use crate::replay::figures::TaskFacts;
-use crate::replay::tasks::{Course, HlasParameters, named};
+use crate::replay::tasks::{Course, named};
 
 /// Times that differ by less are one, in seconds.
 const SAME: f64 = 1e-9;
@@ -56,7 +58,7 @@ struct World<'a> {
 
 /// Returns the course of all jobs; `keys` are what they say of their rounds.
 pub(super) fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> Course {
-    let groups = grouped(tasks, parameters.groups.unwrap_or(tasks.gpus.len()));
+    let groups = grouping(tasks, parameters.grouping);
     let round_times: Vec<Option<f64>> =
         tasks.jobs.iter().map(|job| round_time(tasks, &groups, job)).collect();
     let usual = || Ladder::usual_thresholds(round_times.iter().copied().flatten().collect());
@@ -83,16 +85,6 @@ pub(super) fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters)
         ..TaskFacts::default()
     };
     Course { runs: world.runs, queued: world.queued, facts, decisions: world.decisions }
-}
-
-/// Returns how long a round of a job takes an average group; `None` where it can run nowhere.
-fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
-    job.fastest()?;
-    let rates = job.rates();
-    let sum: f64 = groups.iter().flatten().map(|gpu| rates[tasks.gpus[*gpu].gpu_type]).sum();
-    #[expect(clippy::cast_precision_loss, reason = "tasks and groups are far below 2^52")]
-    let (scale, count) = (job.scale as f64, groups.len() as f64);
-    Some(scale / (sum / count))
 }
 
 impl World<'_> {

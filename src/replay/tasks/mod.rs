@@ -5,7 +5,7 @@ mod hlas;
 mod offline;
 
 use crate::model::Time;
-use crate::policy::{Assign, Gpu, TaskRun, Tasks};
+use crate::policy::{Assign, Gpu, HlasParameters, TaskRun, Tasks};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::{JobRecord, Record, TaskFacts};
 use crate::replay::run::Hooks;
@@ -21,27 +21,13 @@ pub enum TaskPolicy {
     Hlas(HlasParameters),
 }
 
-/// What users may tune of `hlas` and `hlas-p`; they differ by `predicts`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HlasParameters {
-    /// Whether predicted epochs count.
-    pub predicts: bool,
-    /// How many groups there are; `None` is one for each GPU.
-    pub groups: Option<usize>,
-    /// Service in seconds of an average group, rising, at which a job goes one level down; `None` for the usual ones.
-    pub thresholds: Option<Vec<f64>>,
-    /// A job that has waited for so many times its service since its last round goes to the first level.
-    pub promote: Option<f64>,
-}
-
 impl TaskPolicy {
     /// Returns its name on the command line.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Hare(_) => "hare",
-            Self::Hlas(HlasParameters { predicts: false, .. }) => "hlas",
-            Self::Hlas(HlasParameters { predicts: true, .. }) => "hlas-p",
+            Self::Hlas(parameters) => parameters.name(),
         }
     }
 }
