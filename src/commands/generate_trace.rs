@@ -22,7 +22,8 @@ use crate::trace::{self, TraceFile};
 ///
 /// gavel: the kinds of jobs in a table of Gavel's, all alike; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1, 0.15 and 0.05; 10^U(1.5, 3) minutes
 /// on a V100, one job in five 10^U(3, 4). paper: the models of the TPDS 2024 paper, 10 to 400 epochs, 1, 2 or 5 GPUs. heavy-tails:
-/// 1 minute to 30 days, where P(longer than x) is about x^-0.5, and 1 to 16 GPUs. The same options and seed give the same trace.
+/// 1 minute to 30 days, where P(longer than x) is about x^-0.5, and 1 to 16 GPUs. hare: eight models on K80, M60, T4
+/// and V100, 5 to 50 epochs of 1 to 8 tasks (`sync_scale`), weights from 1 to 5. The same options and seed give the same trace.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Rules by which jobs are made.
@@ -78,6 +79,8 @@ enum RuleName {
     Paper,
     /// Heavy tails.
     HeavyTails,
+    /// Those of Hare and HLAS.
+    Hare,
 }
 
 impl Subcommand for Args {
@@ -95,6 +98,7 @@ impl Subcommand for Args {
                 Rules::Gavel { speeds, single: self.single_gpu }
             }
             RuleName::Paper => Rules::Paper { sync: self.sync.when() },
+            RuleName::Hare => Rules::Hare,
             RuleName::HeavyTails => Rules::HeavyTails { types: self.types.0.clone() },
         };
         let recipe =

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod gpu_speed;
+mod hare_jobs;
 mod jobs;
 mod random;
 mod recipe;

@@ -6,13 +6,15 @@ use crate::policy::hare::order::first_middles;
 use crate::policy::tasks::{TIE, TaskJob, Tasks};
 use crate::policy::turns::{Turns, held, in_words, placed, slots, whole_left};
 use crate::policy::{
-    Basis, Budget, Decision, Gpu, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot,
+    Basis, Budget, Decision, Gpu, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage,
 };
 
 /// The policy.
 #[derive(Default)]
 pub struct Hare {
     turns: Turns,
+    /// When the first of the turns is over that begin in the decision under way.
+    begun_until: Option<f64>,
 }
 
 /// The version of its memory's words; turns of another one are forgotten.
@@ -25,7 +27,7 @@ const NAME: &str = "hare";
 struct Card {
     gpu: Gpu,
     free: f64,
-    /// The job that holds it now and may go on there.
+    /// The job that holds it now.
     holder: Option<usize>,
 }
 
@@ -33,6 +35,8 @@ struct Card {
 struct Turn {
     start: f64,
     end: f64,
+    /// When the job is done if it goes on there.
+    done: f64,
     epochs: f64,
     /// GPUs by type.
     counts: Vec<u32>,
@@ -56,23 +60,27 @@ impl Policy for Hare {
         };
         let tasks = Tasks::new(problem, jobs.iter().map(left));
         let middles = first_middles(&tasks);
-        let mut order: Vec<(f64, usize)> = Vec::new();
+        let mut order: Vec<(f64, usize, bool)> = Vec::new();
         for (place, &job) in jobs.iter().enumerate() {
             let end = self.turns.over_at(problem, job);
-            claim(&mut cards, problem, job, end.map_or(now, |end| end.0), end.is_none());
-            if let (None, Some(middle)) = (end, middles[place]) {
-                order.push((middle, place));
-            }
+            claim(&mut cards, problem, job, end.map_or(now, |end| end.0));
+            order.extend(middles[place].map(|middle| (middle, place, end.is_some())));
         }
+        let turns_end = cards.iter().map(|card| card.free).filter(|free| *free > now).min_by(f64::total_cmp);
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut changes = Vec::new();
-        for (_, place) in order {
+        for (_, place, goes_on) in order {
+            if goes_on {
+                // Nobody who comes after it gets these GPUs when its turn is over.
+                keep_to_the_end(&mut cards, problem, jobs[place]);
+                continue;
+            }
             let decision = self.next_turn(problem, &mut cards, jobs[place], &tasks.jobs[place]);
             changes.extend(decision.map(|decision| (jobs[place], decision)));
         }
         // Who makes room comes first.
         changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
-        let wake = cards.iter().map(|card| card.free).filter(|free| *free > now).min_by(f64::total_cmp);
+        let wake = turns_end.into_iter().chain(self.begun_until.take()).min_by(f64::total_cmp);
         Ok(Plan { changes, wake: wake.map(Time), ..Plan::default() })
     }
 
@@ -104,7 +112,8 @@ impl Hare {
         };
         let chosen = choose(cards, job, &turn);
         for &card in &chosen {
-            cards[card].free = turn.end;
+            // Whoever comes after it gets these GPUs when it is done: it goes on where it is.
+            cards[card].free = turn.done;
         }
         if turn.start > now {
             let wait = in_words(turn.start - now);
@@ -119,6 +128,7 @@ impl Hare {
             return Some(Decision::Defer { why });
         };
         self.turns.begin(problem, job, turn.epochs);
+        self.begun_until = Some(self.begun_until.map_or(turn.end, |other| other.min(turn.end)));
         (!is_held(problem, job, &placement)).then(|| Decision::Place {
             placements: vec![placement],
             queued: false,
@@ -149,8 +159,8 @@ fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
     gpus.map(|gpu| Card { gpu, free: problem.now.0, holder: None }).collect()
 }
 
-/// Marks the GPUs that a job holds; `goes_on` where it may be given them again.
-fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64, goes_on: bool) {
+/// Marks the GPUs that a job holds, until then.
+fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
     for slot in held(problem, job) {
         let own = |card: &&mut Card| {
             (card.gpu.node, card.gpu.gpu_type) == (slot.node, slot.gpu_type)
@@ -158,8 +168,20 @@ fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64, goes_on: 
                 && card.free <= problem.now.0
         };
         for card in cards.iter_mut().filter(own).take(slot.count as usize) {
-            (card.free, card.holder) = (free, goes_on.then_some(job));
+            (card.free, card.holder) = (free, Some(job));
         }
+    }
+}
+
+/// Marks the GPUs of a running job as its own until it is done.
+fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
+    let epoch = problem.jobs[job].standing.running().map(|hold| match hold.stage {
+        Stage::Running { epoch, .. } => epoch,
+        _ => hold.epoch,
+    });
+    let left = whole_left(&problem.jobs[job].standing, problem.now) * epoch.fold(0.0, f64::max);
+    for card in cards.iter_mut().filter(|card| card.holder == Some(job)) {
+        card.free = card.free.max(problem.now.0 + left);
     }
 }
 
@@ -187,7 +209,8 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
         let restart = if is_first || stays { 0.0 } else { model.standing.restart_cost.0 };
         let end = start + restart + epochs * (long + tasks.sync);
         if best.as_ref().is_none_or(|best| end < best.end * (1.0 - TIE)) {
-            best = Some(Turn { start, end, epochs, counts });
+            let rest = (whole_left(&model.standing, now) - epochs).max(0.0) * (long + tasks.sync);
+            best = Some(Turn { start, end, done: end + rest, epochs, counts });
         }
     }
     best
