@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::model::Time;
+use crate::model::{Seconds, Time};
 use crate::policy::dual::Bound;
-use crate::policy::{Placement, Problem, Verdict};
+use crate::policy::{HadarRound, Placement, Problem, Verdict};
 
 /// What decides over time: who holds which GPUs from now on.
 pub trait Policy {
@@ -15,6 +15,16 @@ pub trait Policy {
     /// Returns the parameters that make it decide otherwise, in words; policies of one name and one text decide alike.
     fn parameters(&self) -> String {
         String::new()
+    }
+
+    /// Returns the length of the rounds in which it decides, where it is made for rounds.
+    fn round(&self) -> Option<Seconds> {
+        None
+    }
+
+    /// Returns whether it plans with the time of a restart for first starts, too, so that a replay of it has to spend it.
+    fn starts_cost(&self) -> bool {
+        false
     }
 
     /// Returns whether its searches go on for as long as they may, so that a caller should end them.
@@ -112,6 +122,8 @@ pub struct Plan {
     pub stopped: bool,
     /// What no plan for the placed jobs undercuts, where the policy proves something.
     pub bound: Option<Bound>,
+    /// What a round of `hadar` was like.
+    pub round: Option<Box<HadarRound>>,
 }
 
 /// What shall become of one job.

@@ -9,8 +9,8 @@ use crate::policy::optimus::Optimus;
 use crate::policy::resets::Resets;
 use crate::policy::rest::Rest;
 use crate::policy::{
-    Hare, Hlas, HlasParameters, Horizon, HorizonParameters, Placer, Policy, Repacking, Replan, Replanning,
-    Shared,
+    Hadar, HadarParameters, Hare, Hlas, HlasParameters, Horizon, HorizonParameters, Placer, Policy,
+    Repacking, Replan, Replanning, Shared,
 };
 
 /// What users may tune.
@@ -24,12 +24,13 @@ pub struct Parameters {
     pub repacking: Repacking,
     /// Of `hlas` and `hlas-p`.
     pub hlas: HlasParameters,
+    pub hadar: HadarParameters,
     /// Whether those of [`find_over_time`] keep to the rules of a cluster that strangers use, too, as they do in `watch`.
     pub shared: bool,
 }
 
 /// The policies over time that [`find`] knows.
-const WATCHED: [&str; 4] = ["horizon", "hare", "hlas", "hlas-p"];
+const WATCHED: [&str; 5] = ["horizon", "hare", "hlas", "hlas-p", "hadar"];
 
 /// What users may tune of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,10 +99,12 @@ pub fn names_watched() -> Vec<&'static str> {
 }
 
 fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
-    let Parameters { repacking, replanning, shared, hlas, .. } = parameters.clone();
+    let Parameters { repacking, replanning, shared, hlas, hadar, .. } = parameters.clone();
     let horizon = Horizon::new(HorizonParameters { repacking, preempts: !shared });
     let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..hlas.clone() }));
-    let free: [Box<dyn Policy>; 4] = [Box::new(horizon), Box::<Hare>::default(), hlas(false), hlas(true)];
+    let hadar = Box::new(Hadar::new(hadar));
+    let free: [Box<dyn Policy>; 5] =
+        [Box::new(horizon), Box::<Hare>::default(), hlas(false), hlas(true), hadar];
     let own = free.into_iter().chain(fixed::policies(repacking));
     let placers = placers(parameters).into_iter();
     if shared {

@@ -120,6 +120,12 @@ impl Standing {
     /// Returns the epochs still to be done, with fractions: never less than a small part of all.
     #[must_use]
     pub fn left(&self, now: Time) -> f64 {
+        self.unfinished(now).max(LEAST_LEFT * self.work)
+    }
+
+    /// Returns the epochs still to be done if what is known of the job is exact, with fractions.
+    #[must_use]
+    pub fn unfinished(&self, now: Time) -> f64 {
         let done = |hold: &Hold| match hold.stage {
             Stage::Running { epoch, busy_until, .. } if epoch > 0.0 => {
                 now.since(Time(self.as_of.0.max(busy_until.0))).0 / epoch
@@ -127,7 +133,7 @@ impl Standing {
             _ => 0.0,
         };
         let done: f64 = self.holds.iter().map(done).sum();
-        (self.work_left - done).max(LEAST_LEFT * self.work)
+        self.work_left - done
     }
 
     /// Returns the GPU-seconds that it has held.

@@ -1,7 +1,7 @@
 //! What happens in a replay, for whoever wants to follow it.
 
 use crate::model::{Seconds, Time};
-use crate::policy::{Slot, TaskRun};
+use crate::policy::{HadarRound, Slot, TaskRun};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Event {
     pub task: Option<TaskRun>,
     /// How a job queues.
     pub queued: Option<Queued>,
+    /// What a round of `hadar` was like, its jobs by their places in the trace's file.
+    pub round: Option<Box<HadarRound>>,
 }
 
 /// How a job enters the queues of `hlas`.
@@ -93,6 +95,7 @@ impl Event {
             why: String::new(),
             task: None,
             queued: None,
+            round: None,
         }
     }
 }

@@ -82,6 +82,7 @@ pub fn replay(
 ) -> Result<Record, ReplayError> {
     let mut world = World::new(trace, options);
     world.record.policy = policy.name();
+    world.starts_cost = policy.starts_cost();
     let nodes = trace.problem.nodes.len();
     let round = options.round.map_or(0, |round| rounds_before(trace.now, round));
     let mut run = Run {
@@ -236,6 +237,9 @@ impl Run<'_, '_> {
             let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
             PolicyError::BreaksRules { policy: self.policy.name(), violations: violations.join("; ") }
         })?;
+        if let Some(round) = plan.round.take() {
+            self.world.tell_round(round);
+        }
         let now = self.world.now.0;
         self.wake = plan.wake.map(|wake| Time(wake.0.max(now + LEAST_WAIT)));
         self.carry_out(plan)?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::model::{Seconds, Time};
 use crate::policy::{
-    Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits, WorkerNode,
+    Changed, HadarRound, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits, WorkerNode,
 };
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
@@ -21,6 +21,8 @@ pub(super) struct World<'a> {
     pub options: &'a Options,
     pub now: Time,
     pub problem: Problem,
+    /// Whether a first start takes as long as a restart.
+    pub starts_cost: bool,
     pub taken: Taken,
     pub queue: Queue,
     pub record: Record,
@@ -65,6 +67,7 @@ impl<'a> World<'a> {
             trace,
             options,
             now: trace.now,
+            starts_cost: false,
             taken: Taken::of(&problem),
             queue: Queue::default(),
             record: Record {
@@ -127,6 +130,17 @@ impl<'a> World<'a> {
             let list = |set: BTreeSet<usize>| set.into_iter().collect();
             Changed::Since { came: list(came), left: list(left), other: list(other) }
         };
+    }
+
+    /// A round was decided: the event of it says how.
+    pub(super) fn tell_round(&mut self, mut round: Box<HadarRound>) {
+        for bid in &mut round.jobs {
+            let own = self.present[bid.job].as_ref();
+            bid.job = own.map_or(usize::MAX, |own| self.trace.jobs[own.job].place);
+        }
+        if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == Kind::Round) {
+            event.round = Some(round);
+        }
     }
 
     /// A job of the trace arrives.
@@ -222,7 +236,7 @@ impl<'a> World<'a> {
         let model = &mut self.problem.jobs[number];
         let first = model.standing.started.is_none();
         let wait = if was_running { self.options.queue_wait.0 } else { 0.0 };
-        let restart = if first { 0.0 } else { model.standing.restart_cost.0 };
+        let restart = if first && !self.starts_cost { 0.0 } else { model.standing.restart_cost.0 };
         let restart = Seconds(restart + wait);
         let busy_until = self.now.after(restart);
         if first {

@@ -47,6 +47,7 @@ mod engine_rules;
 mod engine_states;
 mod explain;
 mod explored;
+mod hadar;
 mod horizon;
 mod layers;
 mod micro_policies;

@@ -4,6 +4,7 @@ mod bounds;
 mod cores;
 mod execution;
 mod ground;
+mod hadar;
 mod output;
 mod sweep;
 
@@ -21,6 +22,7 @@ use crate::commands::simulate::bounds::{add_bounds, is_usual};
 use crate::commands::simulate::execution::ExecutionArgs;
 use crate::commands::simulate::ground::ground;
 pub(super) use crate::commands::simulate::ground::on_cluster;
+use crate::commands::simulate::hadar::HadarArgs;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
 use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
 use crate::error::Failure;
@@ -49,7 +51,9 @@ pub(super) struct Args {
     policy: Vec<String>,
     #[command(flatten)]
     execution: ExecutionArgs,
-    /// Decide only at multiples of this.
+    #[command(flatten)]
+    hadar: HadarArgs,
+    /// Decide only at multiples of this [default: at every change; hadar: 6m].
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     round: Option<Seconds>,
     /// End after so many rounds.
@@ -192,6 +196,7 @@ impl Args {
             repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
             shared: self.queue_wait.is_some(),
             hlas: self.execution.hlas(),
+            hadar: self.hadar.parameters(self.round),
             replanning: Replanning {
                 moves: Moves::Auto { margin: Moves::USUAL_MARGIN },
                 ..Replanning::default()

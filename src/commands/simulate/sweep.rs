@@ -230,7 +230,9 @@ impl Runner<'_> {
         let mut policy = policy::find_over_time(name, self.parameters.clone())
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
         let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
-        match replay(&cell.trace, &cell.options, policy.as_mut(), hooks) {
+        let round = cell.options.round.or_else(|| policy.round());
+        let options = Options { round, ..cell.options.clone() };
+        match replay(&cell.trace, &options, policy.as_mut(), hooks) {
             Ok(record) => Ok(Ok(record)),
             // A problem too large for one policy says nothing of the others.
             Err(ReplayError::Policy(error @ PolicyError::TooLarge { .. })) => Ok(Err(error.to_string())),

@@ -1,0 +1,71 @@
+//! The GPUs of a cluster as cells: those of one type on one node.
+
+use crate::policy::Problem;
+
+/// GPUs of one type on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub node: usize,
+    pub gpu_type: usize,
+    pub count: u32,
+}
+
+/// All cells in node order, then by type, and the links between them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cells {
+    pub cells: Vec<Cell>,
+    /// Bytes per second inside each node, and between nodes.
+    inside: Vec<f64>,
+    network: f64,
+}
+
+/// GPUs of some cells: the cell's number and how many, by cell.
+pub(super) type Parts = Vec<(usize, u32)>;
+
+impl Cells {
+    /// Returns the cells of GPUs by node and type.
+    pub(super) fn new(problem: &Problem, sizes: &[Vec<u32>]) -> Self {
+        let inside = problem.nodes.iter().map(|node| node.intra_node.bytes_per_second()).collect();
+        Self::of(sizes, inside, problem.network.bytes_per_second())
+    }
+
+    /// Returns the cells of GPUs by node and type, with the rates inside each node and between nodes in bytes per second.
+    pub(super) fn of(sizes: &[Vec<u32>], inside: Vec<f64>, network: f64) -> Self {
+        let of_node = |(node, gpus): (usize, &Vec<u32>)| {
+            let own = gpus.iter().enumerate().filter(|(_, count)| **count > 0);
+            own.map(|(gpu_type, &count)| Cell { node, gpu_type, count }).collect::<Vec<_>>()
+        };
+        Self { cells: sizes.iter().enumerate().flat_map(of_node).collect(), inside, network }
+    }
+
+    /// Returns all GPUs.
+    pub(super) fn total(&self) -> u32 {
+        self.cells.iter().map(|cell| cell.count).sum()
+    }
+
+    /// Returns the number of nodes of some GPUs.
+    pub(super) fn nodes(&self, parts: &Parts) -> usize {
+        let nodes = parts.iter().map(|(cell, _)| self.cells[*cell].node);
+        let (mut count, mut last) = (0, usize::MAX);
+        for node in nodes {
+            count += usize::from(node != last);
+            last = node;
+        }
+        count
+    }
+
+    /// Returns the slowest link of a ring over some GPUs, in bytes per second.
+    pub(super) fn ring(&self, parts: &Parts) -> f64 {
+        let mut rate = if self.nodes(parts) > 1 { self.network } else { f64::INFINITY };
+        let mut rest = parts.as_slice();
+        while let Some(&(first, _)) = rest.first() {
+            let node = self.cells[first].node;
+            let own = rest.iter().take_while(|(cell, _)| self.cells[*cell].node == node).count();
+            if rest[..own].iter().map(|(_, count)| count).sum::<u32>() >= 2 {
+                rate = rate.min(self.inside[node]);
+            }
+            rest = &rest[own..];
+        }
+        rate
+    }
+}

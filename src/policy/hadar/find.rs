@@ -1,0 +1,181 @@
+//! The allocation of most payoff for one job, where some GPUs are taken.
+
+use std::cmp::Ordering;
+
+use crate::policy::Sharing;
+use crate::policy::hadar::cells::{Cells, Parts};
+use crate::policy::hadar::job::{HadarJob, HadarParameters};
+use crate::policy::hadar::prices::{BidTerms, Prices};
+
+/// A round as all jobs see it.
+pub(super) struct Market<'a> {
+    pub cells: &'a Cells,
+    pub prices: &'a Prices,
+    pub parameters: &'a HadarParameters,
+    pub now: f64,
+}
+
+/// GPUs for a job, and what it gains.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Allocation {
+    pub parts: Parts,
+    pub terms: BidTerms,
+    nodes: usize,
+    /// Σ X of the GPUs.
+    power: f64,
+}
+
+/// Rounds to twelve digits: sums of floats that differ by less are the same.
+pub(super) fn digits(number: f64) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return number;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
+    let scale = 10_f64.powi(11 - number.abs().log10().floor() as i32);
+    (number * scale).round() / scale
+}
+
+impl Market<'_> {
+    /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
+    ///
+    /// The finish depends on the slowest GPU alone where the batch is split equally: so for every speed, the allocations
+    /// that cost least are looked at, on one node, on few nodes and anywhere.
+    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
+        let free: Vec<(usize, u32, f64)> = (0..taken.len())
+            .filter_map(|cell| {
+                let own = &self.cells.cells[cell];
+                let rate = job.rates[own.gpu_type]?;
+                (own.count > taken[cell]).then(|| (cell, own.count - taken[cell], rate))
+            })
+            .collect();
+        if free.iter().map(|(_, count, _)| count).sum::<u32>() < job.gpus {
+            return None;
+        }
+        let mut best: Option<Allocation> = None;
+        let mut offer = |parts: Parts| {
+            let own = self.terms(job, taken, parts);
+            if best.as_ref().is_none_or(|best| own.beats(best)) {
+                best = Some(own);
+            }
+        };
+        let mut speeds: Vec<f64> = free.iter().map(|(_, _, rate)| *rate).collect();
+        speeds.sort_by(|a, b| b.total_cmp(a));
+        speeds.dedup();
+        for speed in speeds {
+            let at_least: Vec<_> = free.iter().copied().filter(|(_, _, rate)| *rate >= speed).collect();
+            let exactly: Vec<_> = free.iter().copied().filter(|(_, _, rate)| *rate == speed).collect();
+            let same = at_least.len() == exactly.len();
+            self.within(job, taken, at_least, &mut offer);
+            if !same {
+                self.within(job, taken, exactly, &mut offer);
+            }
+        }
+        let is_free = |&(cell, count): &(usize, u32)| self.cells.cells[cell].count - taken[cell] >= count;
+        if job.held.iter().map(|(_, count)| count).sum::<u32>() == job.gpus
+            && job
+                .held
+                .iter()
+                .all(|part| is_free(part) && job.rates[self.cells.cells[part.0].gpu_type].is_some())
+        {
+            offer(job.held.clone());
+        }
+        best
+    }
+
+    /// Offers GPUs of some cells: of each node alone, of the fewest nodes, and the first of all.
+    fn within(
+        &self,
+        job: &HadarJob,
+        taken: &[u32],
+        mut cells: Vec<(usize, u32, f64)>,
+        offer: &mut dyn FnMut(Parts),
+    ) {
+        let price = |cell: usize| self.prices.of(cell, taken[cell]);
+        cells.sort_by(|a, b| {
+            let by_price = price(a.0).total_cmp(&price(b.0));
+            let by_type = a.2.total_cmp(&b.2);
+            let first = match self.parameters.sharing {
+                Sharing::Equal => by_price.then(by_type),
+                Sharing::Balanced => by_type.reverse().then(by_price),
+            };
+            first.then(a.0.cmp(&b.0))
+        });
+        if cells.iter().map(|(_, count, _)| count).sum::<u32>() < job.gpus {
+            return;
+        }
+        offer(first(cells.iter(), job.gpus));
+        let node = |cell: usize| self.cells.cells[cell].node;
+        let mut nodes: Vec<(u32, usize)> = Vec::new();
+        for &(cell, count, _) in &cells {
+            match nodes.iter_mut().find(|(_, own)| *own == node(cell)) {
+                Some((room, _)) => *room += count,
+                None => nodes.push((count, node(cell))),
+            }
+        }
+        nodes.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let of = |own: usize| cells.iter().filter(move |(cell, _, _)| self.cells.cells[*cell].node == own);
+        for &(_, own) in nodes.iter().take_while(|(room, _)| *room >= job.gpus) {
+            offer(first(of(own), job.gpus));
+        }
+        if nodes[0].0 < job.gpus {
+            offer(first(nodes.iter().flat_map(|&(_, own)| of(own)), job.gpus));
+        }
+    }
+
+    /// Returns what an allocation brings.
+    fn terms(&self, job: &HadarJob, taken: &[u32], parts: Parts) -> Allocation {
+        let speed = job.speed(self.cells, &parts, self.parameters.sharing);
+        let restart = if parts == job.held { 0.0 } else { job.restart };
+        let jct = self.now + restart + job.left / speed - job.arrival;
+        let utility = job.worth(jct, self.parameters);
+        let cost: f64 =
+            parts.iter().map(|&(cell, count)| self.prices.of(cell, taken[cell]) * f64::from(count)).sum();
+        let rate = |cell: usize| job.rates[self.cells.cells[cell].gpu_type].unwrap_or(0.0);
+        let power = parts.iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum();
+        let nodes = self.cells.nodes(&parts);
+        Allocation {
+            parts,
+            terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost },
+            nodes,
+            power,
+        }
+    }
+}
+
+/// Returns the first GPUs of some cells.
+fn first<'a>(cells: impl Iterator<Item = &'a (usize, u32, f64)>, mut gpus: u32) -> Parts {
+    let mut parts = Parts::new();
+    for &(cell, count, _) in cells {
+        let own = count.min(gpus);
+        gpus -= own;
+        parts.push((cell, own));
+        if gpus == 0 {
+            break;
+        }
+    }
+    parts.sort_unstable();
+    parts
+}
+
+impl Allocation {
+    /// Most payoff, fewer nodes, the slowest GPUs, most GPUs in the earliest cell.
+    pub(super) fn beats(&self, other: &Self) -> bool {
+        let payoff = |own: &Self| digits(own.terms.payoff);
+        let order = payoff(self)
+            .total_cmp(&payoff(other))
+            .then(other.nodes.cmp(&self.nodes))
+            .then(digits(other.power).total_cmp(&digits(self.power)));
+        order.then_with(|| earliest(&self.parts, &other.parts)) == Ordering::Greater
+    }
+}
+
+/// Compares GPUs cell by cell: greater is what has more in the first cell in which they differ.
+fn earliest(a: &Parts, b: &Parts) -> Ordering {
+    for (a, b) in a.iter().zip(b) {
+        let order = b.0.cmp(&a.0).then(a.1.cmp(&b.1));
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}

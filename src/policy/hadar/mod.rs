@@ -1,0 +1,16 @@
+//! `hadar`: rounds in which jobs buy GPUs at prices that rise as GPUs are taken, and pay with the worth of finishing sooner.
+//!
+//! After paper 001, as corrected: of all subsets of jobs and one allocation for each, the one of most payoff.
+
+mod cells;
+mod find;
+mod job;
+mod layers;
+#[cfg(test)]
+mod oracle_tests;
+mod policy;
+mod prices;
+
+pub use self::job::{HadarParameters, Utility, Worth};
+pub use self::policy::Hadar;
+pub use self::prices::{Bid, HadarRound};

@@ -1,0 +1,134 @@
+//! `find` against all allocations of tiny clusters, counted in another way.
+
+use std::collections::BTreeSet;
+
+use crate::model::Seconds;
+use crate::policy::hadar::cells::{Cells, Parts};
+use crate::policy::hadar::find::Market;
+use crate::policy::hadar::job::{HadarJob, HadarParameters, Utility, Worth};
+use crate::policy::hadar::prices::Prices;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+const INSIDE: f64 = 300e9 / 8.0;
+const NETWORK: f64 = 10e9 / 8.0;
+const ROUND: f64 = 360.0;
+const NOW: f64 = 1000.0;
+
+fn pick(random: &mut Pcg64, below: u32) -> u32 {
+    random.random_range(0..below)
+}
+
+fn cells(random: &mut Pcg64) -> Cells {
+    let nodes = 1 + pick(random, 3) as usize;
+    let sizes: Vec<Vec<u32>> = (0..nodes).map(|_| (0..3).map(|_| pick(random, 3)).collect()).collect();
+    Cells::of(&sizes, vec![INSIDE; nodes], NETWORK)
+}
+
+fn job(random: &mut Pcg64, number: usize, cells: &Cells) -> Option<HadarJob> {
+    let there: BTreeSet<usize> = cells.cells.iter().map(|cell| cell.gpu_type).collect();
+    let rates: Vec<Option<f64>> = (0..3)
+        .map(|ty| {
+            let rate = f64::from(1 + pick(random, 4));
+            (there.contains(&ty) && pick(random, 5) > 0).then_some(rate)
+        })
+        .collect();
+    let known = || rates.iter().copied().flatten();
+    let (fastest, slowest) = (known().max_by(f64::total_cmp)?, known().min_by(f64::total_cmp)?);
+    let steps = f64::from(100 + pick(random, 5000));
+    let gpus = 1 + pick(random, 4);
+    let bytes = if pick(random, 2) == 0 { 0.0 } else { f64::from(pick(random, 400)) * 1e6 };
+    Some(HadarJob {
+        number,
+        gpus,
+        arrival: f64::from(pick(random, 1000)),
+        steps,
+        left: steps * (0.1 + 0.9 * random.random::<f64>()),
+        rates,
+        held: Parts::new(),
+        restart: 10.0,
+        ring_bytes: if gpus > 1 { bytes } else { 0.0 },
+        fastest,
+        slowest,
+    })
+}
+
+/// Returns the greatest payoff of all allocations.
+fn best_of_all(market: &Market<'_>, job: &HadarJob, taken: &[u32]) -> Option<f64> {
+    let mut best: Option<f64> = None;
+    let mut counts = vec![0_u32; taken.len()];
+    loop {
+        if counts.iter().sum::<u32>() == job.gpus
+            && let Some(payoff) = payoff(market, job, taken, &counts)
+        {
+            best = Some(best.map_or(payoff, |best| best.max(payoff)));
+        }
+        let Some(cell) =
+            (0..counts.len()).find(|&cell| counts[cell] < market.cells.cells[cell].count - taken[cell])
+        else {
+            return best;
+        };
+        counts[cell] += 1;
+        counts[..cell].fill(0);
+    }
+}
+
+fn payoff(market: &Market<'_>, job: &HadarJob, taken: &[u32], counts: &[u32]) -> Option<f64> {
+    let mut slowest = f64::INFINITY;
+    let mut cost = 0.0;
+    let mut on_node = [0_u32; 3];
+    for (cell, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let own = market.cells.cells[cell];
+        slowest = slowest.min(job.rates[own.gpu_type]?);
+        cost += market.prices.of(cell, taken[cell]) * f64::from(count);
+        on_node[own.node] += count;
+    }
+    let spread = on_node.iter().filter(|count| **count > 0).count() > 1;
+    let ring = if spread { NETWORK.min(INSIDE) } else { INSIDE };
+    let step = 1.0 / (f64::from(job.gpus) * slowest) + if job.gpus > 1 { job.ring_bytes / ring } else { 0.0 };
+    let held: u32 = job.held.iter().map(|&(cell, count)| count.min(counts[cell])).sum();
+    let restart = if held == job.gpus { 0.0 } else { job.restart };
+    let jct = NOW + restart + job.left * step - job.arrival;
+    let alone = job.steps / (f64::from(job.gpus) * job.fastest);
+    let numerator = if market.parameters.utility == Utility::Throughput { job.steps } else { alone };
+    let worth = match market.parameters.worth {
+        Worth::Finish => numerator / jct,
+        Worth::Delay => numerator / jct - numerator / (jct + ROUND),
+    };
+    Some(worth - cost)
+}
+
+#[test]
+fn no_allocation_pays_more_than_the_one_that_is_found() {
+    let mut random = Pcg64::seed_from_u64(7);
+    let mut compared = 0;
+    while compared < 1000 {
+        let cells = cells(&mut random);
+        let jobs: Vec<HadarJob> = (0..3).filter_map(|number| job(&mut random, number, &cells)).collect();
+        let Some(mut own) = jobs.first().cloned() else { continue };
+        let utility = if pick(&mut random, 2) == 0 { Utility::Throughput } else { Utility::Normalised };
+        let worth = if pick(&mut random, 2) == 0 { Worth::Finish } else { Worth::Delay };
+        let parameters =
+            HadarParameters { utility, worth, round: Seconds(ROUND), ..HadarParameters::default() };
+        let prices = Prices::new(&cells, &jobs, NOW, &parameters);
+        let market = Market { cells: &cells, prices: &prices, parameters: &parameters, now: NOW };
+        let taken: Vec<u32> = cells.cells.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
+        if pick(&mut random, 3) == 0
+            && let Some(found) = market.find(&own, &vec![0; taken.len()])
+        {
+            own.held = found.parts;
+        }
+        let known = best_of_all(&market, &own, &taken);
+        let found = market.find(&own, &taken).map(|found| found.terms.payoff);
+        match (found, known) {
+            (Some(found), Some(known)) => {
+                assert!(
+                    (found - known).abs() <= 1e-9 * known.abs().max(1e-3),
+                    "{found} for {known}: {own:?}"
+                );
+                compared += 1;
+            }
+            (found, known) => assert_eq!(found, known, "{own:?}"),
+        }
+    }
+}
