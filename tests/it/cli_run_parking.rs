@@ -120,7 +120,7 @@ fn says(text: &str, what: &str) {
 
 #[test]
 fn a_parked_job_goes_on_in_the_same_process() {
-    let mut story = Story::new(&gated("long", 40, ""));
+    let mut story = Story::new(&gated("long", 60, "PACE: 0.2"));
     for name in ["one", "two"] {
         story.add(name, &gated(name, 2, ""));
         let before = story.bench.saved("long").len();
@@ -130,7 +130,7 @@ fn a_parked_job_goes_on_in_the_same_process() {
     says(&text, "parked after epoch");
     says(&text, "goes on where it was parked");
     assert_eq!(story.pids("long").len(), 1, "{text}");
-    for (name, epochs) in [("long", 40), ("one", 2), ("two", 2)] {
+    for (name, epochs) in [("long", 60), ("one", 2), ("two", 2)] {
         story.bench.did_each_epoch_once(name, epochs);
     }
     // Its last word is found where its last submission is, and where its output begins.
@@ -144,7 +144,7 @@ fn a_parked_job_goes_on_in_the_same_process() {
 
 #[test]
 fn a_job_moves_to_the_hosts_memory_where_another_may_not_fit_beside_it() {
-    let memory = r#"FULL: 1, MEMORY: '{"device": 17179869184, "held": 8, "peak": 8}'"#;
+    let memory = r#"PACE: 0.2, FULL: 1, MEMORY: '{"device": 17179869184, "held": 8, "peak": 8}'"#;
     let mut story = Story::new(&gated("long", 40, memory));
     story.add("short", &gated("short", 2, "FULL: 1"));
     let text = story.end(0);
@@ -157,7 +157,7 @@ fn a_job_moves_to_the_hosts_memory_where_another_may_not_fit_beside_it() {
 
 #[test]
 fn a_job_ends_and_starts_again_where_no_memory_holds_it() {
-    let memory = r#"FULL: 1, MEMORY: '{"device": 2305843009213693952, "held": 1152921504606846976}'"#;
+    let memory = r#"PACE: 0.2, FULL: 1, MEMORY: '{"device": 2305843009213693952, "held": 1152921504606846976}'"#;
     let mut story = Story::new(&gated("long", 40, memory));
     story.add("short", &gated("short", 2, "FULL: 1"));
     let text = story.end(0);
@@ -168,7 +168,7 @@ fn a_job_ends_and_starts_again_where_no_memory_holds_it() {
 
 #[test]
 fn a_program_that_cannot_be_parked_saves_and_starts_again() {
-    let plain = gated("long", 40, "").replace("[python3, gated.py]", "[bash, train.sh]");
+    let plain = gated("long", 40, "PACE: 0.2").replace("[python3, gated.py]", "[bash, train.sh]");
     let mut story = Story::new(&plain);
     fs::write(story.bench.sandbox.work("train.sh"), TRAIN).expect("a file");
     story.add("short", &gated("short", 2, ""));
@@ -200,7 +200,7 @@ fn a_parked_job_that_is_cancelled_ends_at_once() {
 
 #[test]
 fn a_parked_job_whose_process_dies_starts_again_and_loses_no_retry() {
-    let mut story = Story::new(&gated("long", 40, "").replace("max_gpus", "retries: 0, max_gpus"));
+    let mut story = Story::new(&gated("long", 40, "PACE: 0.2").replace("max_gpus", "retries: 0, max_gpus"));
     story.add("short", &gated("short", 5, "PACE: 0.2"));
     kill(Pid::from_raw(story.pids("long")[0]), Signal::SIGKILL).expect("is there");
     let text = story.end(0);
@@ -211,7 +211,7 @@ fn a_parked_job_whose_process_dies_starts_again_and_loses_no_retry() {
 #[test]
 fn all_who_are_parked_have_saved_when_hsched_is_asked_to_end() {
     for (signal, code) in [(Signal::SIGTERM, 85), (Signal::SIGKILL, 137)] {
-        let mut story = Story::new(&gated("long", 40, "").replace("max_gpus", "retries: 0, max_gpus"));
+        let mut story = Story::new(&gated("long", 40, "PACE: 0.2").replace("max_gpus", "retries: 0, max_gpus"));
         story.add("short", &gated("short", 5, "PACE: 0.2"));
         let session = story.session.take().expect("runs");
         session.signal(signal);
@@ -296,7 +296,7 @@ hsched.leave()
             .replace("global_batch: 10", "global_batch: 8")
             .replace("cpu: 1000", "cpu: 100")
     };
-    let bench = Bench::new(&[entry("long", 60)]);
+    let bench = Bench::new(&[entry("long", 120)]);
     fs::write(bench.sandbox.work("train.py"), train).expect("a file");
     let session = bench.start(&RUN.replace("cpu:1", "cpu:2"));
     bench.await_that("an epoch", || !bench.saved("long").is_empty());
@@ -307,7 +307,7 @@ hsched.leave()
     says(&ran.stdout, "goes on where it was parked");
     let starts = fs::read_to_string(bench.sandbox.work("checkpoints/long/starts")).expect("a file");
     assert_eq!(starts, "x");
-    bench.did_each_epoch_once("long", 60);
+    bench.did_each_epoch_once("long", 120);
     bench.did_each_epoch_once("short", 2);
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
