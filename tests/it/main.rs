@@ -94,3 +94,4 @@ mod story_lines;
 mod sweep_example;
 mod throughput_names;
 mod training;
+mod worlds;
