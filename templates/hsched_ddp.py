@@ -20,6 +20,7 @@ import multiprocessing.util
 import os
 import random
 import re
+import resource
 import select
 import signal
 import sys
@@ -102,7 +103,8 @@ class Rank:
         """Appends a JSON line to this rank's report, if there is one. Numbers that are not finite become null."""
         if self.report_file:
             text = json.dumps(_finite(dict(line))) + "\n"
-            with open(self.report_file, "a") as file:
+            moved = self.gate.reports if self.gate else ""
+            with open(os.path.join(moved, os.path.basename(self.report_file)) if moved else self.report_file, "a") as file:
                 file.write(text)  # one write: a reader sees the whole line or none
 
 
@@ -227,6 +229,8 @@ class Gate:
 
     def __init__(self, path: str, rank: int, limit_s: float) -> None:
         self.path, self.limit_s, self.number = path, limit_s, 0
+        self.parks = False  # whether this program waits where it is asked to
+        self.reports = ""  # the folder for this rank's reports, where it is not that of the start any more
         self._own = "%s.%d" % (path, rank)
         self._bell: Optional[int] = None
         with contextlib.suppress(OSError):  # a file system without pipes: the file is looked at once a second
@@ -241,12 +245,13 @@ class Gate:
                 wish = json.load(file)
         except FileNotFoundError:
             return 0, "go"
+        self.reports = str(wish.get("reports") or self.reports)
         return int(wish["number"]), str(wish["want"])
 
     def say(self, state: str) -> None:
         """Acknowledges the last wish that this rank has read, and rings for hsched."""
         with open(self._own + ".tmp", "w") as file:
-            json.dump({"number": self.number, "state": state, "pid": os.getpid()}, file)
+            json.dump({"number": self.number, "state": state, "pid": os.getpid(), "parks": self.parks, "memory": _memory()}, file)
         os.replace(self._own + ".tmp", self._own)
         with contextlib.suppress(OSError):  # nobody listens
             bell = os.open(self.path + ".bell", os.O_WRONLY | os.O_NONBLOCK)
@@ -278,6 +283,14 @@ class Gate:
                 time.sleep(pause)
             elif select.select([self._bell], [], [], pause)[0]:
                 os.read(self._bell, 4096)
+
+
+def _memory() -> Dict[str, int]:
+    """Returns the bytes that this process has taken at most of its host and, of its device, all that there are, what it holds, and the most."""
+    own = {"host": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        own.update(device=torch.cuda.mem_get_info()[1], held=torch.cuda.memory_reserved(), peak=torch.cuda.max_memory_reserved())
+    return own
 
 
 class BatchSampler:
@@ -562,6 +575,9 @@ class Training:
         Rank 0 reports last, when all is written: its line says that the epoch is done.
         """
         gate = self.me.gate
+        if gate and self.epoch < self.me.epochs:
+            gate.parks = True
+            gate.say("running")
         while self.epoch < self.me.epochs:
             self.loss, self.counted, self._samples, self.metrics = 0.0, 0.0, 0, {}
             begin = time.monotonic()
@@ -601,6 +617,8 @@ class Training:
                 moved.take(own for module in self._modules for own in (*module.buffers(), *(p.grad for p in module.parameters() if p.grad is not None)))
             elif state == "parked":
                 moved.put_back()
+                if self.me.device.type == "cuda":
+                    torch.cuda.empty_cache()  # what no tensor needs between epochs
 
         leaving = self.me.gate.hold(_PARKED, enter)
         if self._sum([float(leaving)]) > 0:

@@ -71,6 +71,15 @@ impl PolicyName {
 
     /// Those that decide again and again on a live cluster.
     pub(crate) const WATCHED: Self = Self { names: policy::names_watched };
+
+    /// Those that `hsched run` takes, which are all.
+    pub(crate) const RUN: Self = Self { names: policy::names_over_time };
+
+    /// Says why a policy that decides over time is not for one moment.
+    fn refusal(name: &str) -> String {
+        let watch = if policy::names_watched().contains(&name) { "hsched watch, " } else { "" };
+        format!("policy {name} decides over time: it is for {watch}hsched run and hsched simulate")
+    }
 }
 
 impl TypedValueParser for PolicyName {
@@ -86,11 +95,8 @@ impl TypedValueParser for PolicyName {
         let simulated = policy::names_over_time();
         let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
         if let Some(name) = over_time {
-            let is_watched = policy::names_watched().contains(name);
-            let watch = if is_watched { "hsched watch, " } else { "" };
-            let message =
-                format!("policy {name} decides over time: it is for {watch}hsched run and hsched simulate\n");
-            return Err(command.clone().error(ErrorKind::ValueValidation, message));
+            let message = Self::refusal(name);
+            return Err(command.clone().error(ErrorKind::ValueValidation, format!("{message}\n")));
         }
         PossibleValuesParser::new(names).parse_ref(command, argument, value)
     }
@@ -104,10 +110,11 @@ impl PolicyArgs {
     /// Returns a policy by its name, with these parameters; `replanning` holds where it plans again and again.
     ///
     /// # Errors
-    /// Never for a name that the command line takes.
+    /// When the policy decides over time, and not here.
     pub(crate) fn find(&self, name: &str, replanning: Replanning) -> Result<Box<dyn Policy>, Failure> {
         let parameters = Parameters { replanning, ..self.tuning.parameters() };
-        policy::find(name, parameters).ok_or_else(|| unregistered(name))
+        let found = policy::find(name, parameters);
+        found.ok_or_else(|| Failure::new(Exit::Usage, PolicyName::refusal(name)))
     }
 
     /// Returns the flags that say it, without those that have their usual values: `--policy jps --alpha 0.5`.

@@ -19,6 +19,8 @@ pub(super) struct Args {
     mark: PathBuf,
     /// In seconds.
     farewell: u64,
+    #[arg(action = clap::ArgAction::Set)]
+    is_held: bool,
 }
 
 impl Subcommand for Args {
@@ -31,8 +33,8 @@ impl Subcommand for Args {
 impl Args {
     /// Starts the script and returns how it ended, once nothing of it is left.
     pub(super) fn guard(&self) -> ExitCode {
-        let Self { script, workdir, mark, farewell } = self.clone();
-        match guard(&Order { script, workdir, mark, farewell: Duration::from_secs(farewell) }) {
+        let Self { script, workdir, mark, farewell, is_held } = self.clone();
+        match guard(&Order { script, workdir, mark, farewell: Duration::from_secs(farewell), is_held }) {
             Ok(status) => ExitCode::from(status),
             Err(error) => {
                 // Standard error is the job's output.

@@ -10,6 +10,7 @@ use crate::app::answered::Answered;
 use crate::app::context::{Context, Format};
 use crate::app::folders::note_shared_checkpoints;
 use crate::app::planning::Planned;
+use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
@@ -22,6 +23,7 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::model::{Job, JobName};
 use crate::plan_file::PlanFile;
+use crate::policy;
 use crate::settings::Flag;
 
 /// Write a job script for each placed job and submit it with sbatch
@@ -33,6 +35,10 @@ use crate::settings::Flag;
 /// A job that waits, failed or was cancelled resumes after the last epoch reported, unless its model,
 /// `samples_per_epoch` or `global_batch` changed. A job that completed starts over.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("policy", |policy| policy
+    .value_parser(PolicyName::RUN)
+    .default_value_if("together", "true", policy::names_over_time()[0])
+    .help(format!("Policy that places the jobs. All but optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also decide over time [default with --together: {}]", policy::names_over_time()[0]))))]
 pub(super) struct Args {
     /// Plan (JSON) or job file (YAML); - reads standard input.
     #[arg(value_name = "PLAN|JOBS")]
@@ -78,7 +84,8 @@ impl Subcommand for Args {
         if self.together.together {
             let run = self.run_id(context)?;
             let submission = (self.input.as_path(), run.as_str(), &self.sbatch[..]);
-            return self.together.submit(context, submission, (self.dry_run, self.format));
+            let policy = self.planning.policy.words();
+            return self.together.submit(context, submission, &policy, (self.dry_run, self.format));
         }
         let text = input::text(&self.input)?;
         let (planned, planned_by) = if PlanFile::recognises(&text) {

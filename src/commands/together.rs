@@ -58,14 +58,16 @@ struct Submission<'a> {
     /// The state directory of these jobs.
     root: PathBuf,
     sbatch: &'a [String],
+    policy: &'a str,
 }
 
 impl TogetherArgs {
-    /// Submits the jobs of a file; `run` is the id of the allocation.
+    /// Submits the jobs of a file; `run` is the id of the allocation, `policy` the flags for its hsched run.
     pub(super) fn submit(
         &self,
         context: &Context,
         (path, run, sbatch): (&Path, &str, &[String]),
+        policy: &str,
         (dry_run, format): (bool, Format),
     ) -> Result<Exit, Failure> {
         let jobs = input::jobs(&input::text(path)?, path)?;
@@ -74,7 +76,7 @@ impl TogetherArgs {
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         let root = state::root(context)?.join("together").join(run);
-        let submission = Submission { args: self, context, jobs, root, sbatch };
+        let submission = Submission { args: self, context, jobs, root, sbatch, policy };
         let text = submission.text()?;
         if dry_run {
             return print(context, &text).map(|()| Exit::Done);
@@ -117,7 +119,7 @@ impl Submission<'_> {
             state: utf8(&self.root)?,
             script: utf8(&self.script())?,
             program: utf8(&program)?,
-            arguments: Vec::new(),
+            arguments: self.policy.split(' ').map(str::to_owned).collect(),
         };
         together.render().map_err(|error| Failure::from_error(Exit::Internal, &error))
     }

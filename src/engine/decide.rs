@@ -5,7 +5,7 @@ use crate::engine::fingerprint::fingerprint;
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Planner, Question, Rules, State, Then};
+use crate::engine::{Action, Phase, Planner, Question, Rules, State, Then, Tracked};
 use crate::model::{Cluster, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
@@ -72,6 +72,14 @@ pub(super) fn decide(
                 state.decided = None;
             }
             actions.extend(own);
+            // Not all policies say of each job why it has to wait.
+            let unplanned = |tracked: &Tracked| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == Tracked::NOT_PLANNED);
+            for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].standing.is_ready()) {
+                let tracked = view.tracked_mut(state, job);
+                if unplanned(tracked) {
+                    actions.extend(wait_for(tracked, "other jobs come first", at));
+                }
+            }
             (questions, plan.plan().notes.clone())
         }
         Err(error) => {

@@ -71,6 +71,10 @@ impl Tracked {
                 self.wait(ended, None, &format!("{end}{from}"));
             }
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
+            (None, End::Failed { exit: 126 | 127, signal: 0 }) if self.epochs_done == 0 => {
+                let reason = format!("{end}: its command was not found or cannot be run");
+                self.finish(ended, Outcome::Failed { reason });
+            }
             (None, end) => {
                 let why = self.past.last().map_or_else(String::new, |past| self.ending(past));
                 let given_up = if matches!(end, End::Failed { .. } | End::OutOfMemory) {

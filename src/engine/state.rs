@@ -119,12 +119,15 @@ impl State {
 }
 
 impl Tracked {
+    /// Why a job waits of which nothing was decided yet.
+    pub(super) const NOT_PLANNED: &str = "not planned yet";
+
     /// Returns a job that was just added and waits.
     #[must_use]
     pub fn new(job: Job, at: Time) -> Self {
         Self {
             job,
-            phase: Phase::Waiting { not_before: None, reason: "not planned yet".into() },
+            phase: Phase::Waiting { not_before: None, reason: Self::NOT_PLANNED.into() },
             epochs_done: 0,
             failures: 0,
             fruitless: 0,

@@ -25,16 +25,18 @@ pub struct Device {
 #[derive(Clone, Debug)]
 pub struct Devices {
     nodes: Vec<(Node, Vec<Device>)>,
-    /// The devices of each submission, and the CPUs and memory that it takes, by node.
-    taken: BTreeMap<SubmissionKey, BTreeMap<NodeName, Taken>>,
+    /// What each submission has.
+    taken: BTreeMap<SubmissionKey, Lease>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Taken {
-    /// Places in the node's list of devices.
-    devices: Vec<usize>,
-    cpus: u64,
-    memory: u64,
+/// A device by its node and its place in the node's list.
+pub(super) type Place = (NodeName, usize);
+
+/// What a submission has: a device for each rank, in the ranks' order, and what each takes beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    pub(super) places: Vec<Place>,
+    pub(super) needs: RankNeeds,
 }
 
 /// The most devices that anyone may imagine.
@@ -126,22 +128,21 @@ impl Devices {
     #[must_use]
     pub fn cluster(&self) -> Cluster {
         let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
-        for (name, taken) in self.taken.values().flatten() {
-            let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
-            let node = &mut nodes[place];
-            for &device in &taken.devices {
-                let gpu_type = &self.nodes[place].1[device].gpu_type;
+        for lease in self.taken.values() {
+            for (name, device) in &lease.places {
+                let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
+                let (node, gpu_type) = (&mut nodes[place], &self.nodes[place].1[*device].gpu_type);
                 if let Some(stock) = node.gpus.iter_mut().find(|stock| stock.gpu_type == *gpu_type) {
                     stock.used += 1;
                 }
+                let add = |usage: &mut Option<Usage>, own: u64| {
+                    if let Some(usage) = usage {
+                        usage.used = (usage.used + own).min(usage.total);
+                    }
+                };
+                add(&mut node.cpus, lease.needs.cpus);
+                add(&mut node.memory, lease.needs.memory);
             }
-            let add = |usage: &mut Option<Usage>, own: u64| {
-                if let Some(usage) = usage {
-                    usage.used = (usage.used + own).min(usage.total);
-                }
-            };
-            add(&mut node.cpus, taken.cpus);
-            add(&mut node.memory, taken.memory);
         }
         for node in &mut nodes {
             let used: u32 = node.gpus.iter().map(|stock| stock.used).sum();
@@ -152,32 +153,67 @@ impl Devices {
         Cluster { nodes, ..Cluster::default() }
     }
 
-    /// Gives a submission a device for each of its ranks; returns them for its script, a line for each node, or `None`
-    /// where they are not free.
-    pub fn take(&mut self, of: &SubmissionKey, ranks: &[PlacedRank], needs: RankNeeds) -> Option<String> {
-        let mut own: BTreeMap<NodeName, Taken> = BTreeMap::new();
+    /// Returns a free device for each of some ranks, or `None` where there are not as many; those first on which the fewest
+    /// wait, as `crowd` says.
+    pub fn find(
+        &self,
+        ranks: &[PlacedRank],
+        needs: RankNeeds,
+        crowd: impl Fn(&NodeName, usize) -> usize,
+    ) -> Option<Lease> {
+        let mut lease = Lease { places: Vec::new(), needs };
         for rank in ranks {
             let (node, devices) = self.nodes.iter().find(|(node, _)| node.name == rank.node)?;
-            let is_free = |place: &usize| {
-                let of_others = self.taken.values().filter_map(|taken| taken.get(&node.name));
-                devices[*place].gpu_type == rank.gpu_type
-                    && of_others.chain(own.get(&node.name)).all(|taken| !taken.devices.contains(place))
+            let is_usable = |device: &usize| {
+                let place = (node.name.clone(), *device);
+                devices[*device].gpu_type == rank.gpu_type
+                    && self.taken.values().chain([&lease]).all(|own| !own.places.contains(&place))
             };
-            let place = (0..devices.len()).find(is_free)?;
-            let taken = own.entry(node.name.clone()).or_default();
-            taken.devices.push(place);
-            (taken.cpus, taken.memory) = (taken.cpus + needs.cpus, taken.memory + needs.memory);
+            let usable = (0..devices.len()).filter(is_usable);
+            let device = usable.min_by_key(|device| (crowd(&node.name, *device), *device))?;
+            lease.places.push((node.name.clone(), device));
         }
-        let mut lease = String::new();
-        for (name, taken) in &own {
-            let (_, devices) = self.nodes.iter().find(|(node, _)| node.name == *name)?;
-            let names: Vec<&str> = taken.devices.iter().map(|&place| devices[place].name.as_str()).collect();
-            let names =
-                if names.iter().all(|name| name.is_empty()) { String::new() } else { names.join(",") };
-            let _ = writeln!(lease, "{name} {names}");
-        }
-        self.taken.insert(of.clone(), own);
         Some(lease)
+    }
+
+    /// Returns whether nobody has a device of a lease.
+    #[must_use]
+    pub fn is_free(&self, lease: &Lease) -> bool {
+        self.taken.values().all(|own| own.places.iter().all(|place| !lease.places.contains(place)))
+    }
+
+    /// Gives a submission what is free.
+    pub fn take(&mut self, of: &SubmissionKey, lease: Lease) {
+        self.taken.insert(of.clone(), lease);
+    }
+
+    /// Returns what a submission has.
+    #[must_use]
+    pub fn lease(&self, of: &SubmissionKey) -> Option<&Lease> {
+        self.taken.get(of)
+    }
+
+    /// Returns a lease for a script: a line for each node.
+    #[must_use]
+    pub fn words(&self, lease: &Lease) -> String {
+        let mut own: BTreeMap<&NodeName, Vec<&str>> = BTreeMap::new();
+        for (name, device) in &lease.places {
+            let devices = self.nodes.iter().find(|(node, _)| node.name == *name).map(|(_, devices)| devices);
+            own.entry(name).or_default().push(devices.map_or("", |devices| devices[*device].name.as_str()));
+        }
+        let mut words = String::new();
+        for (name, devices) in own {
+            let imagined = devices.iter().all(|device| device.is_empty());
+            let _ = writeln!(words, "{name} {}", if imagined { String::new() } else { devices.join(",") });
+        }
+        words
+    }
+
+    /// Returns the memory of a node that no submission has, where it is known.
+    #[must_use]
+    pub fn free_memory(&self, node: &NodeName) -> Option<u64> {
+        let nodes = self.cluster().nodes;
+        nodes.into_iter().find(|own| own.name == *node)?.memory.map(|memory| memory.total - memory.used)
     }
 
     /// Takes the devices of a submission back.
@@ -220,6 +256,14 @@ mod tests {
         types.iter().enumerate().map(rank).collect()
     }
 
+    /// Gives a job devices for ranks on these types; returns the words for its script.
+    fn take(devices: &mut Devices, job: &str, types: &[&str]) -> Option<String> {
+        let lease = devices.find(&ranks(types), RankNeeds { cpus: 4, memory: 1 }, |_, _| 0)?;
+        let words = devices.words(&lease);
+        devices.take(&key(job), lease);
+        Some(words)
+    }
+
     #[test]
     fn lists_of_devices_are_read() {
         let check = |text: &str, expected: &[(&str, u32)]| {
@@ -253,24 +297,34 @@ mod tests {
         let mut devices = Devices::found(&Facts { host: "box".into(), gpus, ..Facts::default() });
         let types: Vec<String> = devices.gpu_types().iter().map(ToString::to_string).collect();
         assert_eq!(types, ["a100_mig_1g.5gb", "tesla_t4", "tesla_v100"]);
-        let no_needs = RankNeeds { cpus: 0, memory: 0 };
-        let lease = devices.take(&key("a"), &ranks(&["tesla_v100", "tesla_t4"]), no_needs);
-        assert_eq!(lease.as_deref(), Some("box GPU-2,GPU-1\n"));
-        assert_eq!(devices.take(&key("b"), &ranks(&["tesla_t4"]), no_needs), None);
+        assert_eq!(
+            take(&mut devices, "a", &["tesla_v100", "tesla_t4"]).as_deref(),
+            Some("box GPU-2,GPU-1\n")
+        );
+        assert_eq!(take(&mut devices, "b", &["tesla_t4"]), None);
         devices.give_back(&key("a"));
-        assert_eq!(devices.take(&key("b"), &ranks(&["tesla_t4"]), no_needs).as_deref(), Some("box GPU-1\n"));
+        assert_eq!(take(&mut devices, "b", &["tesla_t4"]).as_deref(), Some("box GPU-1\n"));
     }
 
     #[test]
     fn what_is_taken_is_in_use_and_imagined_devices_have_no_name() {
         let facts = Facts { host: "box".into(), cpus: 2, memory: 1 << 30, ..Facts::default() };
         let mut devices = Devices::imagined(&Devices::parse("v100:2,t4:1").expect("a list"), &facts);
-        let lease = devices.take(&key("a"), &ranks(&["v100", "t4"]), RankNeeds { cpus: 4, memory: 1 });
-        assert_eq!(lease.as_deref(), Some("box \n"));
+        assert_eq!(take(&mut devices, "a", &["v100", "t4"]).as_deref(), Some("box \n"));
         let cluster = devices.cluster();
         let used: Vec<(u32, u32)> = cluster.nodes[0].gpus.iter().map(|own| (own.total, own.used)).collect();
         assert_eq!(used, [(2, 1), (1, 1)]);
         assert_eq!((cluster.nodes[0].cpus, cluster.nodes[0].memory), (None, None));
         assert_eq!(cluster.nodes[0].state, NodeState::parse("mixed"));
+    }
+
+    #[test]
+    fn devices_on_which_fewer_wait_come_first() {
+        let facts = Facts { host: "box".into(), ..Facts::default() };
+        let devices = Devices::imagined(&Devices::parse("t4:3").expect("a list"), &facts);
+        let crowd = |_: &NodeName, device: usize| [2, 0, 1][device];
+        let lease = devices.find(&ranks(&["t4", "t4"]), RankNeeds::default(), crowd).expect("are free");
+        let places: Vec<usize> = lease.places.iter().map(|(_, device)| *device).collect();
+        assert_eq!(places, [1, 2]);
     }
 }

@@ -26,6 +26,8 @@ use crate::local::processes::Process;
 /// What hsched tells a guard, a byte each; the end of its words is the end of hsched.
 pub(super) const STOP: u8 = b's';
 pub(super) const KILL: u8 = b'k';
+/// To a guard that holds the script back.
+pub(super) const GO: u8 = b'g';
 
 /// What a guard is to start, and where.
 #[derive(Clone, Debug)]
@@ -38,16 +40,21 @@ pub struct Order {
     /// What its processes get after SIGTERM when they are to end at once: `srun` takes a moment to end its tasks on other
     /// nodes.
     pub farewell: Duration,
+    /// Whether the script waits until hsched says so.
+    pub is_held: bool,
 }
 
 impl Order {
     /// Returns the words of a command line that say it.
-    pub(super) fn words(&self) -> [OsString; 4] {
+    pub(super) fn words(&self) -> [OsString; 5] {
         let [script, workdir, mark] =
             [&self.script, &self.workdir, &self.mark].map(|path| path.clone().into_os_string());
-        [script, workdir, mark, self.farewell.as_secs().to_string().into()]
+        [script, workdir, mark, self.farewell.as_secs().to_string().into(), self.is_held.to_string().into()]
     }
 }
+
+/// What a script leaves that saved and may go on.
+const SAVED: u8 = 85;
 
 /// How long between two looks at what was killed, in milliseconds, where no end is heard of.
 const PAUSE_MS: u16 = 50;
@@ -71,8 +78,13 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     let own = Process::find(Pid::this().as_raw()).ok_or_else(|| io::Error::other("/proc is not there"))?;
     mark(&order.mark, &own.mark())?;
     let stdin = io::stdin();
-    if !is_quiet(&stdin)? {
-        return Ok(128 + 9);
+    let mut is_held = order.is_held;
+    while let Some(word) = early_word(&stdin, &signals, is_held)? {
+        match word {
+            GO => is_held = false,
+            STOP => return Ok(SAVED),
+            _ => return Ok(128 + 9),
+        }
     }
     let script = start(order, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
@@ -174,10 +186,22 @@ fn rest(signals: &SignalFd) {
     while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|status| status != WaitStatus::StillAlive) {}
 }
 
-/// Returns whether hsched has said nothing yet, and is there.
-fn is_quiet(stdin: &io::Stdin) -> io::Result<bool> {
-    let mut asked = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    Ok(poll(&mut asked, PollTimeout::ZERO)? == 0)
+/// Returns a word that was said before the start, waiting for one where the script is held; `KILL` where hsched is gone or a
+/// signal came.
+fn early_word(stdin: &io::Stdin, signals: &SignalFd, is_held: bool) -> io::Result<Option<u8>> {
+    let most = if is_held { PollTimeout::NONE } else { PollTimeout::ZERO };
+    let mut waiting =
+        [PollFd::new(stdin.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut waiting, most) {
+        Ok(0) => return Ok(None),
+        Ok(_) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut word = [KILL];
+    if waiting[0].revents().is_some_and(|events| !events.is_empty()) {
+        read(stdin, &mut word)?;
+    }
+    Ok(Some(word[0]))
 }
 
 /// Writes the mark as a whole.

@@ -2,9 +2,13 @@
 //! starts a job's ranks under a guard, which ends with everything below it when hsched does. It decides nothing.
 
 mod devices;
+mod gate;
 mod guard;
+mod memory;
+mod parking;
 mod processes;
 mod running;
+mod switching;
 mod wake;
 mod world;
 

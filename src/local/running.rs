@@ -1,10 +1,11 @@
-//! A submission at work: its guard, and what was asked of it.
+//! A submission at work: its processes with their guard, and what was asked of them.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "this room starts the ranks, and opens the file that they write to"
 )]
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,25 +16,68 @@ use std::thread;
 use nix::sys::inotify::WatchDescriptor;
 
 use crate::engine::{End, Gpus, SubmissionKey};
-use crate::local::guard::{KILL, Order, STOP};
+use crate::local::gate::Gate;
+use crate::local::guard::{GO, KILL, Order, STOP};
 use crate::local::wake::Wake;
-use crate::model::{JobId, Time};
+use crate::model::{JobId, Seconds, Time};
 
 /// The name of the hidden subcommand that is a guard.
 const GUARD: &str = "guard";
 
+/// The lines of a script that differ from run to run and not by what is done.
+const OF_RUN: [&str; 6] =
+    ["#SBATCH", "hs_run=", "hs_plan=", "hs_epochs_done=", "hs_report_dir=", "hs_helper_dir="];
+
+/// Processes with the guard that watches over them.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    /// The submission that they were started for: when they are parked, another one of the job takes them over.
+    pub origin: SubmissionKey,
+    pub job_id: JobId,
+    pub gate: Gate,
+    /// What they do, as [`work`] has it.
+    pub work: String,
+    pub watch: Option<WatchDescriptor>,
+    words: Option<ChildStdin>,
+}
+
 /// A submission that was started.
 #[derive(Debug)]
 pub(super) struct Running {
+    /// Its processes, until they have ended or are parked.
+    pub guarded: Option<Guarded>,
     pub job_id: JobId,
     pub since: Time,
     pub gpus: Gpus,
+    pub step: Step,
+    /// The epochs that were done before it.
+    pub epochs: u64,
+    /// How long the last of them took, where it was parked after that.
+    pub epoch: Option<Seconds>,
     /// Whether it was killed because somebody wanted that.
     pub is_killed: bool,
     /// How it ended, and when.
     pub ended: Option<(End, Time)>,
+    /// Of the folder with its reports, where that is not the one of its gate.
     pub watch: Option<WatchDescriptor>,
-    words: Option<ChildStdin>,
+}
+
+/// How far a submission has come.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// It does nothing until these have given way.
+    Held {
+        after: BTreeSet<SubmissionKey>,
+    },
+    /// It was parked, and was told to go on.
+    GoingOn,
+    AtWork,
+    /// It was asked to wait at the end of its epoch, for which it has some time.
+    Parking {
+        until: Time,
+    },
+    /// It was asked to save and end.
+    Asked,
 }
 
 /// What a guard gets beside its order.
@@ -45,16 +89,16 @@ pub(super) struct Surroundings<'a> {
     pub variables: &'a [(&'static str, String)],
 }
 
-impl Running {
+impl Guarded {
     /// Starts a guard; its end is told to `tell`.
     ///
     /// # Errors
     /// When the output cannot be opened or the system starts no process.
     pub(super) fn start(
-        of: &SubmissionKey,
+        origin: &SubmissionKey,
         order: &Order,
         surroundings: &Surroundings<'_>,
-        (since, gpus): (Time, Gpus),
+        (gate, work): (Gate, String),
         tell: Sender<Wake>,
     ) -> io::Result<Self> {
         let output = OpenOptions::new().create(true).append(true).open(surroundings.output)?;
@@ -66,7 +110,7 @@ impl Running {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()?;
-        let (job_id, words, own) = (JobId(guard.id()), guard.stdin.take(), of.clone());
+        let (job_id, words, own) = (JobId(guard.id()), guard.stdin.take(), origin.clone());
         let wait = move || {
             if let Ok(status) = guard.wait() {
                 // Nobody listens any more when hsched ends.
@@ -74,23 +118,30 @@ impl Running {
             }
         };
         thread::Builder::new().name("guard".into()).spawn(wait)?;
-        Ok(Self { job_id, since, gpus, is_killed: false, ended: None, watch: None, words })
+        Ok(Self { origin: origin.clone(), job_id, gate, work, watch: None, words })
     }
 
-    /// Asks it to save and end.
+    /// Has a guard start that was held.
     ///
     /// # Errors
-    /// When its guard has ended.
+    /// When the guard has ended.
+    pub(super) fn go(&mut self) -> io::Result<()> {
+        self.say(GO)
+    }
+
+    /// Asks the processes to save and end.
+    ///
+    /// # Errors
+    /// When their guard has ended.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         self.say(STOP)
     }
 
-    /// Ends it with all its processes.
+    /// Ends all processes.
     ///
     /// # Errors
-    /// When its guard has ended.
+    /// When their guard has ended.
     pub(super) fn kill(&mut self) -> io::Result<()> {
-        self.is_killed = true;
         self.say(KILL)
     }
 
@@ -98,12 +149,50 @@ impl Running {
         let Some(words) = &mut self.words else { return Err(io::ErrorKind::BrokenPipe.into()) };
         words.write_all(&[word])
     }
+}
+
+impl Running {
+    /// Returns the processes of a submission that is to run.
+    pub(super) fn new(guarded: Guarded, since: Time, gpus: Gpus, (epochs, step): (u64, Step)) -> Self {
+        let job_id = guarded.job_id;
+        Self {
+            guarded: Some(guarded),
+            job_id,
+            since,
+            gpus,
+            step,
+            epochs,
+            epoch: None,
+            is_killed: false,
+            ended: None,
+            watch: None,
+        }
+    }
+
+    /// Returns whether these processes were started for a submission.
+    pub(super) fn is_of(&self, origin: &SubmissionKey) -> bool {
+        self.guarded.as_ref().is_some_and(|own| own.origin == *origin)
+    }
+
+    /// Asks it to save and end; one that has ended is heard of soon.
+    pub(super) fn stop(&mut self) {
+        self.step = Step::Asked;
+        let _ = self.guarded.as_mut().map(Guarded::stop);
+    }
+
+    /// Ends it with all its processes.
+    pub(super) fn kill(&mut self) {
+        self.is_killed = true;
+        let _ = self.guarded.as_mut().map(Guarded::kill);
+    }
 
     /// Returns how a submission ended by the status of its guard; `closing` says that hsched wanted all to end.
     pub(super) fn end(&self, status: ExitStatus, closing: bool) -> End {
         match status.code() {
             Some(0) => End::Completed,
             Some(85) if closing => End::Interrupted,
+            // It waited for as long as it may just when it was to go on.
+            Some(85) if self.step == Step::GoingOn => End::Interrupted,
             _ if self.is_killed => {
                 if closing {
                     End::Interrupted
@@ -116,5 +205,28 @@ impl Running {
             // Its guard was killed, and by nobody here.
             None => End::Failed { exit: 0, signal: 9 },
         }
+    }
+}
+
+/// Returns what a script does, whatever run it is of: who waits goes on for another run where that is the same.
+pub(super) fn work(script: &str) -> String {
+    let of_work = |line: &&str| !OF_RUN.iter().any(|own| line.starts_with(own));
+    script.lines().filter(of_work).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_of_two_runs_do_the_same_where_all_else_is_equal() {
+        let script = |run: &str, batch: u32| {
+            format!(
+                "#!/bin/bash\n#SBATCH --comment={run}\nhs_run={run}\nhs_plan={run}\nhs_epochs_done={batch}\n\
+                 hs_report_dir=/s/{run}/report/a\nhs_helper_dir=/s/{run}\nhs_ranks=(\n  '0 0 {batch}'\n)\n"
+            )
+        };
+        assert_eq!(work(&script("r1", 8)), work(&script("r2", 8)));
+        assert_ne!(work(&script("r1", 8)), work(&script("r1", 9)));
     }
 }

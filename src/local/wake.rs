@@ -12,6 +12,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
 use crate::clock::Clock;
 use crate::engine::SubmissionKey;
+use crate::local::gate::GATE;
 
 /// Something has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum Wake {
     Ended(SubmissionKey, ExitStatus),
     /// A rank has reported.
     Reported,
+    /// A rank has said where it stands.
+    Gated,
     /// Somebody has left a wish.
     Wished,
     /// A signal has come.
@@ -49,13 +52,11 @@ impl Waker {
         let listen = move || {
             while let Ok(events) = own.read_events() {
                 for event in events {
-                    let is_report = || {
-                        let name = event.name.as_ref().and_then(|name| name.to_str()).unwrap_or_default();
-                        name.starts_with("rank-")
-                    };
+                    let name = event.name.as_ref().and_then(|name| name.to_str()).unwrap_or_default();
                     let wake = match event.wd {
                         wd if wd == wishes => Wake::Wished,
-                        _ if is_report() => Wake::Reported,
+                        _ if name.starts_with("rank-") => Wake::Reported,
+                        _ if is_word(name) => Wake::Gated,
                         _ => continue,
                     };
                     if tell.send(wake).is_err() {
@@ -74,9 +75,10 @@ impl Waker {
         self.sender.clone()
     }
 
-    /// Listens for reports in a folder; the watch ends with the folder.
+    /// Listens for reports and the words of ranks in a folder; the watch ends with the folder.
     pub(super) fn watch(&self, folder: &Path) -> Option<WatchDescriptor> {
-        self.files.add_watch(folder, AddWatchFlags::IN_MODIFY).ok()
+        // Words get their name when they are whole.
+        self.files.add_watch(folder, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_MOVED_TO).ok()
     }
 
     /// Listens no more for what [`Self::watch`] gave.
@@ -97,16 +99,27 @@ impl Waker {
         first.into_iter().chain(self.receiver.try_iter()).collect()
     }
 
-    /// Waits for so long, or until something else than a report comes; returns what came.
+    /// Waits for so long, or until something comes that is not `calm`; returns what came.
     #[must_use]
-    pub fn wait_for_others(&self, most: Duration, clock: &dyn Clock) -> Vec<Wake> {
+    pub fn wait_for_others(
+        &self,
+        most: Duration,
+        clock: &dyn Clock,
+        calm: impl Fn(&Wake) -> bool,
+    ) -> Vec<Wake> {
         let begun = clock.elapsed();
         let mut all = Vec::new();
-        while all.iter().all(|wake| *wake == Wake::Reported) {
+        while all.iter().all(&calm) {
             let Some(left) = most.checked_sub(clock.elapsed().saturating_sub(begun)) else { break };
             all.extend(self.receiver.recv_timeout(left));
         }
         all.extend(self.receiver.try_iter());
         all
     }
+}
+
+/// Returns whether a file of this name has the word of a rank.
+fn is_word(name: &str) -> bool {
+    let rank = name.strip_prefix(GATE).and_then(|rest| rest.strip_prefix('.'));
+    rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
 }

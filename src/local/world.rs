@@ -1,9 +1,12 @@
 //! This machine, or an allocation, as a world: what runs on its devices, and requests to the guards.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
+
+use nix::sys::inotify::WatchDescriptor;
 
 use crate::clock::Clock;
 use crate::engine::{
@@ -11,12 +14,14 @@ use crate::engine::{
     named_ranks,
 };
 use crate::live::{LiveError, Prepared, Reported, Site, left_word, reported};
-use crate::local::devices::Devices;
+use crate::local::devices::{Devices, Lease};
+use crate::local::gate::Gate;
 use crate::local::guard::Order;
+use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
-use crate::local::running::{Running, Surroundings};
+use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
-use crate::model::{Cluster, JobId, JobName, Seconds, Time};
+use crate::model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
 use crate::render::Launcher;
 use crate::store::{StateDir, report_folder, reports, run_folder};
 
@@ -37,14 +42,17 @@ const FAREWELL: Duration = Duration::from_secs(20);
 pub struct LocalWorld<'a> {
     clock: &'a dyn Clock,
     directory: &'a StateDir,
-    site: LocalSite,
-    devices: Devices,
-    waker: &'a Waker,
-    running: BTreeMap<SubmissionKey, Running>,
+    pub(super) site: LocalSite,
+    pub(super) devices: Devices,
+    pub(super) waker: &'a Waker,
+    pub(super) running: BTreeMap<SubmissionKey, Running>,
+    pub(super) parking: Parking,
+    /// What people should know of switches, in order.
+    pub(super) said: Vec<Said>,
     /// The run that was prepared last, by its id.
     prepared: Option<(String, Prepared)>,
     /// Whether hsched is about to end, and all that runs with it.
-    is_closing: bool,
+    pub(super) is_closing: bool,
 }
 
 impl<'a> LocalWorld<'a> {
@@ -63,6 +71,8 @@ impl<'a> LocalWorld<'a> {
             devices,
             waker,
             running: BTreeMap::new(),
+            parking: Parking::default(),
+            said: Vec::new(),
             prepared: None,
             is_closing: false,
         }
@@ -76,18 +86,37 @@ impl<'a> LocalWorld<'a> {
         Time(seconds)
     }
 
-    /// Takes in that the guard of a submission has ended.
-    pub fn ended(&mut self, of: &SubmissionKey, status: ExitStatus) {
-        let (now, mark) = (self.now(), self.mark(of));
-        let Some(own) = self.running.get_mut(of) else { return };
+    /// Takes in that a guard has ended; `origin` is the submission that it was started for.
+    pub fn ended(&mut self, origin: &SubmissionKey, status: ExitStatus) {
+        let now = self.now();
         if status.code().is_none() {
-            end_leftovers(&mark);
+            end_leftovers(&self.mark(origin));
         }
-        own.ended = Some((own.end(status, self.is_closing), now));
-        if let Some(watch) = own.watch.take() {
+        if let Some(parked) = self.parking.leave(origin) {
+            self.leave(parked.guarded.watch);
+            return;
+        }
+        let Some((of, own)) = self.running.iter_mut().find(|(_, own)| own.is_of(origin)) else { return };
+        let of = of.clone();
+        let mut end = own.end(status, self.is_closing);
+        let watches = [own.guarded.take().and_then(|own| own.watch), own.watch.take()];
+        if matches!(end, End::Failed { .. })
+            && let Some(lease) = self.devices.lease(&of)
+            && self.parking.is_to_blame(&of.job, lease)
+        {
+            let why = "it may have lacked the memory of parked jobs; will start again without them";
+            self.said.push((of.job.clone(), why.to_owned()));
+            end = End::Interrupted;
+        }
+        own.ended = Some((end, now));
+        self.devices.give_back(&of);
+        watches.into_iter().for_each(|watch| self.leave(watch));
+    }
+
+    fn leave(&self, watch: Option<WatchDescriptor>) {
+        if let Some(watch) = watch {
             self.waker.leave(watch);
         }
-        self.devices.give_back(of);
     }
 
     /// Returns how many submissions are at work.
@@ -96,24 +125,32 @@ impl<'a> LocalWorld<'a> {
         self.running.values().filter(|own| own.ended.is_none()).count()
     }
 
+    /// Returns how many have processes: those at work, and those that are parked.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.at_work() + self.parking.len()
+    }
+
     /// Asks all that runs to save and end, for good: whatever ends from now on is interrupted, unless it is done.
     pub fn close(&mut self) {
         self.is_closing = true;
-        for own in self.running.values_mut().filter(|own| own.ended.is_none()) {
-            // One whose guard has ended is heard of soon.
-            let _ = own.stop();
-        }
+        self.running.values_mut().filter(|own| own.ended.is_none()).for_each(Running::stop);
+        self.parking.end_all(self.now());
     }
 
     /// Ends all that runs at once.
     pub fn kill(&mut self) {
         self.is_closing = true;
-        for own in self.running.values_mut().filter(|own| own.ended.is_none()) {
-            let _ = own.kill();
-        }
+        self.running.values_mut().filter(|own| own.ended.is_none()).for_each(Running::kill);
+        self.parking.kill();
     }
 
-    fn mark(&self, of: &SubmissionKey) -> PathBuf {
+    /// Returns what people should know of switches since the last call.
+    pub fn said(&mut self) -> Vec<Said> {
+        std::mem::take(&mut self.said)
+    }
+
+    pub(super) fn mark(&self, of: &SubmissionKey) -> PathBuf {
         mark(&self.site.site.state, of)
     }
 
@@ -129,46 +166,70 @@ impl<'a> LocalWorld<'a> {
         left_behind(&self.site.site.state, job, attempt, at)
     }
 
-    /// Starts a submission of the run that was prepared.
+    /// Starts a submission of the run that was prepared, or lets the training go on that is parked for it.
     fn start(&mut self, run: &Run, intent: &Intent) -> Result<JobId, Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
+        let failed = |message: String| Answer::Unreachable { message };
         let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
-        let script = prepared.and_then(|(_, own)| Some((own.path(&of), own.script(&of)?)));
+        let script = prepared.and_then(|(_, own)| Some((own.path(&of), own.script(&of)?.clone())));
         let Some((path, script)) = script else {
             return Err(Answer::Refused { message: "its script was not written".into() });
         };
-        if let Err(message) = &script.text {
-            return Err(Answer::Refused { message: message.clone() });
-        }
-        let output = script.workdir.join(format!("{}.out", of.name()));
-        let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
-        let order = Order { script: path, workdir: script.workdir.clone(), mark: self.mark(&of), farewell };
-        let failed = |message: String| Answer::Unreachable { message };
+        let text = script.text.map_err(|message| Answer::Refused { message })?;
         let folder = self.directory.make_report_folder(&of.run, &of.name());
         let folder = folder.map_err(|error| failed(error.in_one_line()))?;
-        let (ranks, since) = (named_ranks(&run.problem, &intent.placement), self.now());
+        let output = script.workdir.join(format!("{}.out", of.name()));
+        let (ranks, work) = (named_ranks(&run.problem, &intent.placement), work(&text));
+        let gpus = Gpus::of(&ranks);
+        let epochs = run.epochs_done[intent.job];
+        let parked = self.parking.find(&of, &work, epochs);
+        let parked =
+            parked.filter(|own| self.devices.is_free(&own.lease)).map(|own| own.guarded.origin.clone());
+        if let Some(origin) = parked {
+            return self.adopt(&of, &origin, gpus, &output).map_err(|error| failed(error.to_string()));
+        }
         let needs = self.site.site.defaults.rank_needs(job);
-        let Some(lease) = self.devices.take(&of, &ranks, needs) else {
+        let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
+        let Some(lease) = self.devices.find(&ranks, needs, crowd) else {
             return Err(Answer::Deferred { message: "its devices are still in use".into() });
         };
+        let after = self.make_room(&of, &lease, false);
+        let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
+        let (mark, is_held) = (self.mark(&of), !after.is_empty());
+        let order = Order { script: path, workdir: script.workdir.clone(), mark, farewell, is_held };
+        let gate = Gate::new(&folder, ranks.len());
         let threads = self.site.threads.filter(|_| job.launch.cpus_per_gpu.is_none());
-        let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
-        let variables: Vec<(&str, String)> = threads.into_iter().chain([("HSCHED_LEASE", lease)]).collect();
+        let variables = self.variables(threads, &lease, &gate);
         let surroundings =
             Surroundings { program: &self.site.program, output: &output, variables: &variables };
         let watch = self.waker.watch(&folder);
-        match Running::start(&of, &order, &surroundings, (since, Gpus::of(&ranks)), self.waker.sender()) {
-            Ok(mut own) => {
-                own.watch = watch;
-                let job_id = own.job_id;
-                self.running.insert(of, own);
-                Ok(job_id)
+        let guarded = Guarded::start(&of, &order, &surroundings, (gate, work), self.waker.sender());
+        let mut guarded = guarded.map_err(|error| {
+            let message = format!("cannot start it or open {}: {error}", output.display());
+            // The same will be said the next time; anything else may pass.
+            match error.kind() {
+                io::ErrorKind::NotFound
+                | io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::IsADirectory => Answer::Refused { message },
+                _ => failed(message),
             }
-            Err(error) => {
-                self.devices.give_back(&of);
-                Err(failed(format!("cannot start it or open {}: {error}", output.display())))
-            }
-        }
+        })?;
+        guarded.watch = watch;
+        let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
+        self.devices.take(&of, lease);
+        self.running.insert(of, Running::new(guarded, self.now(), gpus, (epochs, step)));
+        Ok(job_id)
+    }
+
+    /// Returns what a submission's processes get from their environment alone.
+    fn variables(&self, threads: Option<u64>, lease: &Lease, gate: &Gate) -> Vec<(&'static str, String)> {
+        let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
+        // A path that is no text is none that a variable can have.
+        let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
+        let lease = ("HSCHED_LEASE", self.devices.words(lease));
+        threads.into_iter().chain(gate).chain([lease]).collect()
     }
 }
 
@@ -180,6 +241,10 @@ impl<'a> LocalWorld<'a> {
 pub fn aftermath(root: &Path, state: &State, at: Time) -> Result<Observation, LiveError> {
     let mut sightings = Vec::new();
     for tracked in &state.jobs {
+        // Its processes may have been parked.
+        if let Some(past) = tracked.past.last() {
+            end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
+        }
         for own in tracked.phase.submissions() {
             end_leftovers(&mark(root, &own.attempt.key(&tracked.job.name)));
             sightings.push(left_behind(root, &tracked.job.name, &own.attempt, at)?);
@@ -214,6 +279,8 @@ impl World for LocalWorld<'_> {
 
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let at = self.now();
+        self.parking.end_done(state, at);
+        self.switch(at);
         let mut sightings = Vec::new();
         for tracked in &state.jobs {
             for own in tracked.phase.submissions() {
@@ -243,16 +310,13 @@ impl World for LocalWorld<'_> {
     }
 
     fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
-        // One that has ended is seen to have at the next look.
-        if let Some(own) = self.running.get_mut(of) {
-            let _ = own.stop();
-        }
+        self.park_or_stop(of);
         Answer::Stopped
     }
 
     fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
         if let Some(own) = self.running.get_mut(of) {
-            let _ = own.kill();
+            own.kill();
         }
         Answer::Killed
     }

@@ -65,6 +65,16 @@ pub fn own_slurm_job() -> Option<u32> {
     std::env::var("SLURM_JOB_ID").ok()?.trim().parse().ok()
 }
 
+/// Returns what the variables of the Slurm job say that this process runs in, where Slurm itself does not answer: its number
+/// of nodes, and when it ends, in seconds since 1970.
+#[must_use]
+pub fn own_slurm_job_facts() -> (Option<u32>, Option<f64>) {
+    let value = |name: &str| std::env::var(name).ok();
+    let nodes = value("SLURM_JOB_NUM_NODES").or_else(|| value("SLURM_NNODES"));
+    let end = value("SLURM_JOB_END_TIME").and_then(|end| end.trim().parse().ok());
+    (nodes.and_then(|nodes| nodes.trim().parse().ok()), end)
+}
+
 /// Returns whether the variable TERM says that the terminal understands no control sequences.
 #[must_use]
 pub fn is_dumb_terminal() -> bool {

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde::Deserialize;
 
@@ -169,6 +171,28 @@ pub fn begin(folder: &Path) -> io::Result<Option<u64>> {
     Ok(text.lines().find_map(|line| line.parse().ok()))
 }
 
+/// Returns when rank 0 has written its report last, where it has.
+#[must_use]
+pub fn written(folder: &Path) -> Option<Time> {
+    let at = fs::metadata(folder.join("rank-0.jsonl")).ok()?.modified().ok()?;
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(Time(since.as_secs_f64()))
+}
+
+/// Lets the processes of a submission go on for another one, with a folder of its own: where its output `begins`, and that
+/// their script's last word is still written into the folder `before`.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
+    fs::write(folder.join("begins"), format!("{begins}\n"))?;
+    let last = fs::canonicalize(before)?.join("ends");
+    match symlink(last, folder.join("ends")) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -248,5 +272,17 @@ mod tests {
         assert_eq!(read(Some(7)), Some((JobId(7), 85)));
         assert_eq!(read(Some(1)), None);
         assert_eq!(read(None), Some((JobId(7), 85)));
+    }
+
+    #[test]
+    fn the_last_word_of_processes_is_that_of_the_submission_that_they_went_on_for() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let [before, after] = ["a", "b"].map(|name| folder.path().join(name));
+        [&before, &after].into_iter().for_each(|own| fs::create_dir(own).expect("a folder"));
+        take_over(&before, &after, 12).expect("writes");
+        assert_eq!((begin(&after).expect("reads"), word(&after, None).expect("reads")), (Some(12), None));
+        fs::write(before.join("ends"), "7 0\n").expect("writes");
+        assert_eq!(word(&after, Some(JobId(7))).expect("reads"), Some((JobId(7), 0)));
+        assert_eq!(written(&after), None);
     }
 }

@@ -19,6 +19,10 @@ pub struct Story {
     /// The jobs of which was said that they wait.
     waits: BTreeSet<JobName>,
     speeds: Learnt,
+    /// What the world has said since the last lines.
+    switches: Vec<(JobName, String)>,
+    /// Whether jobs are processes of this machine or of an allocation.
+    is_local: bool,
 }
 
 /// One line of a story.
@@ -53,6 +57,8 @@ pub enum Topic {
     NodeDown,
     NodeBack,
     Stop,
+    /// How devices go from one job to another under `hsched run`.
+    Switch,
     Cancel,
     Wait,
     Speed,
@@ -76,6 +82,7 @@ impl Topic {
             Self::NodeDown => "node_down",
             Self::NodeBack => "node_back",
             Self::Stop => "stop",
+            Self::Switch => "switch",
             Self::Cancel => "cancel",
             Self::Wait => "wait",
             Self::Speed => "speed",
@@ -114,12 +121,23 @@ impl StoryLine {
 }
 
 impl Story {
+    /// Returns the story of a world without a queue.
+    #[must_use]
+    pub fn local() -> Self {
+        Self { is_local: true, ..Self::default() }
+    }
+
     /// Takes in what a turn of the engine tells.
     pub fn hear(&mut self, told: Update<'_>) {
         match told {
             Update::Event(event) => self.events.push(event.clone()),
             Update::Action(action) => self.actions.push(action.clone()),
         }
+    }
+
+    /// Takes in how a job gives up its devices, or gets them back.
+    pub fn switch(&mut self, job: JobName, text: String) {
+        self.switches.push((job, text));
     }
 
     /// Returns the lines of what was heard since the last call; `state` is what has come of it.
@@ -139,6 +157,12 @@ impl Story {
             lines.extend(self.action(action, state, &events));
         }
         lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state)));
+        for (job, text) in self.switches.drain(..) {
+            add_switch(&mut lines, &job, text);
+        }
+        if self.is_local {
+            lines.iter_mut().for_each(speak_of_processes);
+        }
         shorten_waits(&mut lines);
         for line in &lines {
             if let (Some(job), Topic::Submission) = (&line.job, line.topic) {
@@ -199,6 +223,31 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
         } else if reason.is_stuck {
             lines.push(line(job, Topic::Queue, format!("pending: {}{stuck}", reason.text)));
         }
+    }
+}
+
+/// Says of a process what is said of jobs in Slurm's queue.
+fn speak_of_processes(line: &mut StoryLine) {
+    let said = [
+        ("submitted as job ", "started as process "),
+        ("refused by Slurm: ", "cannot be started: "),
+        ("Slurm does not accept it now, will retry: ", "cannot be started now, will retry: "),
+        ("could not be submitted: ", "could not be started, will retry: "),
+        ("gave up: refused by Slurm: ", "gave up: cannot be started: "),
+    ];
+    if let Some((slurm, own)) = said.iter().find(|(slurm, _)| line.text.starts_with(slurm)) {
+        line.text = format!("{own}{}", &line.text[slurm.len()..]);
+    }
+}
+
+/// Adds how a job gave up its devices, or got them back, to the line that says so; where there is none, it is one of its own.
+fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String) {
+    let own = |own: &&mut StoryLine| {
+        own.job.as_ref() == Some(job) && matches!(own.topic, Topic::Saved | Topic::Submission)
+    };
+    match lines.iter_mut().rev().find(own) {
+        Some(line) => line.text = format!("{}; {text}", line.text),
+        None => lines.push(line(job, Topic::Switch, text)),
     }
 }
 

@@ -33,24 +33,26 @@ fn desk_at<'a>(cluster: &'a Cluster, name: &str) -> Desk<'a> {
     desk
 }
 
+/// Returns a file with one job of the training.
 fn job(name: &str, epochs: u32, more: &str) -> String {
     format!(
-        "  - {{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 40, model_size: 0, \
+        "jobs:\n  - {{name: {name}, samples_per_epoch: 100, epochs: {epochs}, global_batch: 40, model_size: 0, \
          throughput: {{v100: 100, t4: 50}}, checkpoint: {{grace: 2s, restart_cost: 1s}}, env: {{PACE: 0.5}}, \
          command: [bash, train.sh], {more}}}\n"
     )
 }
 
 /// What there is of an allocation.
-struct Together<'a> {
-    desk: Desk<'a>,
-    state: PathBuf,
+pub struct Together<'a> {
+    pub desk: Desk<'a>,
+    /// The state directory.
+    pub state: PathBuf,
 }
 
 impl<'a> Together<'a> {
     /// Submits jobs for one allocation of both nodes.
-    fn submit(desk: Desk<'a>, jobs: &[String], time: &str) -> Self {
-        desk.write("jobs.yaml", &format!("jobs:\n{}", jobs.concat()));
+    pub fn submit(desk: Desk<'a>, jobs: &str, time: &str) -> Self {
+        desk.write("jobs.yaml", jobs);
         let words = ["--together", "jobs.yaml", "--gpus", "v100:2,t4:2", "--nodes", "2", "--time", time];
         let done = desk.hsched(&[&["submit", "--format", "json"], &words[..]].concat());
         assert_eq!(done.code, Some(0), "{}", done.stderr);
@@ -59,15 +61,15 @@ impl<'a> Together<'a> {
         Self { desk, state }
     }
 
-    fn hsched(&self, arguments: &[&str]) -> String {
+    pub fn hsched(&self, arguments: &[&str]) -> String {
         let mut command = self.desk.program(env!("CARGO_BIN_EXE_hsched"));
         command.args(arguments).env("HSCHED_STATE_DIR", &self.state);
         let output = command.output().expect("runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Returns the state of each job, by name.
-    fn job(&self, name: &str) -> (String, u64) {
+    /// Returns the state of a job and the epochs that it has done.
+    pub fn job(&self, name: &str) -> (String, u64) {
         let status: Value =
             serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
         let jobs = status["jobs"].as_array().expect("a list");
@@ -81,7 +83,7 @@ impl<'a> Together<'a> {
         text.unwrap_or_default().lines().map(|line| line.parse().expect("a number")).collect()
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(self.desk.folder.join("hsched-run.out")).unwrap_or_default()
     }
 }
@@ -91,7 +93,7 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
     let Some(desk) = desk("step") else { return };
     let seen = "env >seen.$RANK; exec bash train.sh";
     let wide = job("wide", 1000, "min_gpus: 8").replace("[bash, train.sh]", &format!("{seen:?}"));
-    let own = Together::submit(desk, &[wide], "5m");
+    let own = Together::submit(desk, &wide, "5m");
     wait_for("an epoch", || (!own.saved("wide").is_empty()).then_some(()));
     let mut places = Vec::new();
     for rank in 0..8 {
@@ -144,42 +146,12 @@ fn hsched_of(job: &str) -> i32 {
     pids.into_iter().find(|pid| is_run(*pid)).expect("hsched runs")
 }
 
-/// Twelve jobs in an allocation that is too short by half: six are added later, one fails, one is cancelled, one moves. All
-/// others complete in later allocations, and each epoch is done once.
-#[test]
-#[ignore = "takes minutes: tests/long runs it"]
-fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
-    let Some(desk) = desk("night") else { return };
-    let long = |n: u32| job(&format!("j{n}"), 40, "max_gpus: 2");
-    let mut first: Vec<String> = (0..4).map(long).collect();
-    first.push(job("bad", 5, "retries: 0").replace("[bash, train.sh]", "exit 3"));
-    first.push(job("gone", 1000, "max_gpus: 1"));
-    let own = Together::submit(desk, &first, "1m");
-    wait_for("an epoch", || (!own.saved("gone").is_empty()).then_some(()));
-    let later: Vec<String> = (4..10).map(long).collect();
-    own.desk.write("more.yaml", &format!("jobs:\n{}", later.concat()));
-    own.hsched(&["add", "more.yaml"]);
-    own.hsched(&["cancel", "gone"]);
-    let ended = wait_within(Duration::from_secs(600), || {
-        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
-    });
-    assert!(ended.is_some(), "{}", own.log());
-    let log = own.log();
-    assert!(log.contains("the allocation is about to end"), "{log}");
-    for n in 0..10 {
-        let name = format!("j{n}");
-        assert_eq!(own.job(&name), ("completed".into(), 40), "{name}: {log}");
-        assert_eq!(own.saved(&name), (1..=40).collect::<Vec<_>>(), "{name}");
-    }
-    assert_eq!((own.job("bad").0, own.job("gone").0), ("failed".into(), "cancelled".into()));
-}
-
 /// Slurm ends the allocation with its node and puts it back into the queue: the jobs go on when the node is back.
 #[test]
 #[ignore = "takes a minute: tests/long runs it"]
 fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
     let Ok(cluster) = two_nodes("3/3/1") else { return };
-    let own = Together::submit(desk_at(&cluster, "lost"), &[job("wide", 30, "min_gpus: 8")], "10m");
+    let own = Together::submit(desk_at(&cluster, "lost"), &job("wide", 30, "min_gpus: 8"), "10m");
     wait_for("two epochs", || (own.saved("wide").len() >= 2).then_some(()));
     cluster.node("kill", "w2");
     let lost = || own.desk.ask("squeue", &["--noheader", "--format=%T"]).contains("PENDING").then_some(());

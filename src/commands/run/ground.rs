@@ -7,7 +7,7 @@ use crate::local::{Device, Devices};
 use crate::model::{GpuType, JobId, Node, NodeName, Time, Usage};
 use crate::probe;
 use crate::render::Launcher;
-use crate::settings::own_slurm_job;
+use crate::settings::{own_slurm_job, own_slurm_job_facts};
 use crate::slurm::allocation::{self, AllocatedNode};
 
 /// The devices for jobs, and how ranks are started on them.
@@ -52,7 +52,11 @@ impl Ground {
     }
 
     fn allocation(context: &Context, job: JobId) -> Result<Self, Failure> {
-        let allocation = allocation::parse(&context.ask(&allocation::command(job))?);
+        let text = match context.ask(&allocation::command(job)) {
+            Ok(text) => text,
+            Err(failure) => return Self::unanswered(context, failure),
+        };
+        let allocation = allocation::parse(&text);
         let nodes: Vec<(Node, Vec<Device>)> = allocation.nodes.iter().filter_map(node).collect();
         let devices = Devices::new(nodes);
         if devices.count() == 0 {
@@ -67,6 +71,18 @@ impl Ground {
             end: allocation.end.map(Time),
             is_remote: true,
         })
+    }
+
+    /// Returns the GPUs of this machine for a job of one node of which Slurm tells nothing: ranks are processes then, as steps
+    /// need Slurm's answer.
+    fn unanswered(context: &Context, failure: Failure) -> Result<Self, Failure> {
+        let (nodes, end) = own_slurm_job_facts();
+        if nodes != Some(1) {
+            return Err(failure.hint("in a job of one node hsched run needs no answer of Slurm"));
+        }
+        let ground = Self { end: end.map(Time), ..Self::machine(context, None)? };
+        context.note(&format!("{}; using the GPUs that this node shows", failure.message));
+        Ok(ground)
     }
 
     /// Returns how many CPUs a rank gets at most where its job does not say: as many as there are for each device of the

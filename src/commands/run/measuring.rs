@@ -100,7 +100,9 @@ impl Session<'_> {
             }
             let at = turn.seen.at;
             let next = self.due(state, at).or(Some(at.after(Seconds(LIMIT.0 / 10.0))));
-            if let Woken::Ending(signal) = self.wait(hands, earliest([next, self.next_look(at)])) {
+            if let Woken::Ending(signal) =
+                self.wait(hands, earliest([next, self.next_look(at, &hands.world)]))
+            {
                 return Ok(Some(signal));
             }
         }

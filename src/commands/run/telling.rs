@@ -29,7 +29,7 @@ pub(super) struct Telling<'a> {
 impl<'a> Telling<'a> {
     pub(super) fn new(context: &'a Context, format: Format) -> Self {
         let board = Board::new(context.terminal, format == Format::Table);
-        Self { context, format, story: RefCell::default(), noted: RefCell::default(), board }
+        Self { context, format, story: RefCell::new(Story::local()), noted: RefCell::default(), board }
     }
 
     /// Says where the jobs stand at the end; returns the exit code for the jobs that ended since it had `begun`.
@@ -85,6 +85,12 @@ impl<'a> Telling<'a> {
     /// Takes in what a turn tells, for the next lines.
     pub(super) fn hear(&self, told: Update<'_>) {
         self.story.borrow_mut().hear(told);
+    }
+
+    /// Takes in how jobs give up their devices and get them back, for the next lines.
+    pub(super) fn hear_switches(&self, said: Vec<(JobName, String)>) {
+        let mut story = self.story.borrow_mut();
+        said.into_iter().for_each(|(job, text)| story.switch(job, text));
     }
 
     /// Says something about the session itself, with the time.

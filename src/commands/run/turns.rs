@@ -72,6 +72,9 @@ const AGAIN: Seconds = Seconds(2.0);
 /// How often is looked for what other machines write.
 const LOOK: Seconds = Seconds(5.0);
 
+/// How often while jobs give up their devices to others.
+const LOOK_SWITCHING: Seconds = Seconds(0.2);
+
 /// How long before the end of the allocation all is over: Slurm's clock has no seconds, and the next one must be asked for.
 const BEFORE_END: Seconds = Seconds(30.0);
 
@@ -139,6 +142,7 @@ impl<'a> Session<'a> {
         loop {
             let turned = self.turn_or_trouble(hands, &mut trouble)?;
             if hands.state.is_over() {
+                self.clear(hands);
                 return self.telling.finish(&hands.state, begun);
             }
             // What was asked for is there at once.
@@ -147,11 +151,12 @@ impl<'a> Session<'a> {
             }
             let last = self.last_moment(&hands.state);
             let again = trouble.is_some().then(|| turned.at.after(AGAIN));
-            let due = self.due(&hands.state, turned.at);
+            let due = earliest([self.due(&hands.state, turned.at), hands.world.due()]);
             if due.is_none() && trouble.is_none() && hands.world.at_work() == 0 {
+                self.clear(hands);
                 return self.telling.give_up(&hands.state);
             }
-            let due = earliest([due, self.next_look(turned.at), last, again]);
+            let due = earliest([due, self.next_look(turned.at, &hands.world), last, again]);
             let ending = match self.wait(hands, due) {
                 Woken::Ending(signal) => Some(signal),
                 Woken::Turn => last.filter(|last| hands.world.now() >= *last).map(|_| 0),
@@ -201,8 +206,20 @@ impl<'a> Session<'a> {
     }
 
     /// Returns when is looked for what other machines have written, where they do; the last time was at `at`.
-    pub(super) fn next_look(&self, at: Time) -> Option<Time> {
-        self.ground.is_remote.then(|| at.after(LOOK))
+    pub(super) fn next_look(&self, at: Time, world: &LocalWorld<'_>) -> Option<Time> {
+        self.ground.is_remote.then(|| at.after(if world.is_switching() { LOOK_SWITCHING } else { LOOK }))
+    }
+
+    /// Ends all processes that are parked, and waits for their end.
+    fn clear(&self, hands: &mut Hands<'_, '_>) {
+        hands.world.close();
+        while hands.world.left() > 0 {
+            let due = hands.world.due();
+            let is_asked = matches!(self.wait(hands, due), Woken::Ending(_));
+            if is_asked || due.is_some_and(|due| hands.world.now() >= due) {
+                hands.world.kill();
+            }
+        }
     }
 
     /// Returns when all jobs must be asked to save, for the allocation to end after they have.
@@ -216,15 +233,17 @@ impl<'a> Session<'a> {
         let now = hands.world.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
         let mut woken = self.waker.wait(due.map(until));
-        if !woken.is_empty() && woken.iter().all(|wake| *wake == Wake::Reported) {
-            woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock));
+        let is_switching = hands.world.is_switching();
+        let calm = |wake: &Wake| *wake == Wake::Reported || *wake == Wake::Gated && !is_switching;
+        if !woken.is_empty() && woken.iter().all(calm) {
+            woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock, calm));
         }
         let mut ending = None;
         for wake in woken {
             match wake {
                 Wake::Ended(of, status) => hands.world.ended(&of, status),
                 Wake::Signal(signal) => ending = Some(signal),
-                Wake::Reported | Wake::Wished => {}
+                Wake::Reported | Wake::Gated | Wake::Wished => {}
             }
         }
         ending.map_or(Woken::Turn, Woken::Ending)
@@ -240,6 +259,7 @@ impl<'a> Session<'a> {
             engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
         })?;
         notes.extend(turn.iter().flat_map(Turn::notes).cloned());
+        self.telling.hear_switches(hands.world.said());
         self.telling.print(&notes, &hands.state);
         let turn = turn.map_err(|error| live_failure(&error))?;
         self.directory.looked(turn.seen.at);
@@ -293,7 +313,7 @@ impl<'a> Session<'a> {
         hands.world.close();
         let deadline = hands.world.now().after(Seconds(self.longest_grace(&hands.state).0 + MARGIN.0));
         let mut is_killed = false;
-        while hands.world.at_work() > 0 {
+        while hands.world.left() > 0 {
             let due = (!is_killed).then_some(deadline);
             let again = matches!(self.wait(hands, due), Woken::Ending(_));
             if !is_killed && (again || hands.world.now() >= deadline) {

@@ -1,0 +1,102 @@
+//! Whether parked trainings keep their memory while another job has their devices.
+
+use crate::local::gate::Memory;
+
+/// What the driver and the libraries take of a device for each process, whatever it computes, in bytes.
+const CONTEXT: u64 = 1 << 30;
+
+/// What a parked training has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Nothing.
+    Keep,
+    /// To move what it has on its devices to the host's memory.
+    Offload,
+    /// To end; its checkpoint is on disk.
+    End,
+}
+
+/// The most memory that a job was seen to take, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Peak {
+    /// Of the host, all ranks together.
+    pub host: u64,
+    /// Of its device, the rank with the most; `None` where it computes on none.
+    pub device: Option<u64>,
+}
+
+/// One device with what waits on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// All of its memory, in bytes; `None` where nobody waits there who computes on a device.
+    pub total: Option<u64>,
+    /// What each of those who wait holds of it.
+    pub held: Vec<u64>,
+}
+
+impl Peak {
+    pub(super) fn of(ranks: &[Memory]) -> Self {
+        let device = ranks.iter().filter(|own| own.device.is_some()).map(|own| own.peak).max();
+        Self { host: ranks.iter().map(|own| own.host).sum(), device }
+    }
+}
+
+/// Returns what those do who wait on the devices of a job that is to start. `need` is the most that one of its ranks takes
+/// of a device, where it is known; `spare` the memory that the host has beside the job, where it is known.
+///
+/// They keep their memory only where the job is known to fit beside it.
+pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> Way {
+    let fits = |need: u64, shared: &Shared, held: u64| {
+        let contexts = CONTEXT * (1 + shared.held.len() as u64);
+        shared.total.is_none_or(|total| need + contexts + held <= total)
+    };
+    let keeps = |own: &Shared| need.is_some_and(|need| fits(need, own, own.held.iter().sum()));
+    if devices.iter().all(|own| own.total.is_none() || keeps(own)) {
+        return Way::Keep;
+    }
+    let all: u64 = devices.iter().flat_map(|own| &own.held).sum();
+    let has_room = spare.is_none_or(|spare| i64::try_from(all).is_ok_and(|all| all <= spare));
+    let fits_then = need.is_none_or(|need| devices.iter().all(|own| fits(need, own, 0)));
+    if has_room && fits_then { Way::Offload } else { Way::End }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn who_fits_is_kept_who_may_not_is_moved_and_who_cannot_be_ends() {
+        let check = |held: &[u64], need: Option<u64>, spare: Option<i64>, expected: Way| {
+            let held: Vec<u64> = held.iter().map(|own| own * GIB).collect();
+            let devices = [Shared { total: Some(16 * GIB), held }, Shared::default()];
+            let need = need.map(|need| need * GIB);
+            let spare = spare.map(|spare| spare << 30);
+            assert_eq!(way(&devices, need, spare), expected, "{devices:?} {need:?} {spare:?}");
+        };
+        check(&[4], Some(10), Some(0), Way::Keep);
+        check(&[4, 1], Some(10), Some(8), Way::Offload);
+        check(&[4, 1], Some(10), None, Way::Offload);
+        // Nobody knows what it needs.
+        check(&[1], None, Some(8), Way::Offload);
+        check(&[4], None, Some(3), Way::End);
+        check(&[4], None, Some(-1), Way::End);
+        // Not even beside what processes have that hold nothing.
+        check(&[4], Some(15), Some(100), Way::End);
+    }
+
+    #[test]
+    fn trainings_without_devices_share_none() {
+        let shared = Shared { total: None, held: vec![0, 0] };
+        assert_eq!(way(&[shared], None, Some(0)), Way::Keep);
+    }
+
+    #[test]
+    fn the_most_that_was_taken_is_known_by_rank() {
+        let rank = |host, device, peak| Memory { host, device, held: 0, peak };
+        let peak = Peak::of(&[rank(1, Some(8), 3), rank(2, Some(8), 4)]);
+        assert_eq!(peak, Peak { host: 3, device: Some(4) });
+        assert_eq!(Peak::of(&[rank(1, None, 0)]).device, None);
+    }
+}

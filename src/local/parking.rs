@@ -1,0 +1,262 @@
+//! The trainings that are parked: their processes wait for the devices that others have meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::{State, SubmissionKey};
+use crate::local::devices::{Lease, Place};
+use crate::local::gate::{Memory, Stand, Want, Word};
+use crate::local::memory::{Peak, Shared, Way, way};
+use crate::local::running::Guarded;
+use crate::model::{JobName, NodeName, Seconds, Time};
+
+/// How long processes that wait may take to end, in seconds.
+const TO_END: Seconds = Seconds(10.0);
+
+/// A parked training.
+#[derive(Debug)]
+pub(super) struct Parked {
+    pub guarded: Guarded,
+    pub lease: Lease,
+    /// The epochs that it had done.
+    pub epochs: u64,
+    /// How long the last one took, where that is known.
+    pub epoch: Option<Seconds>,
+    memory: Vec<Memory>,
+    hold: Hold,
+}
+
+/// What a parked training has of its devices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Hold {
+    Kept,
+    /// It was asked to move what it has there to the host.
+    Moving,
+    Moved,
+    /// It was asked to end, for which it has some time.
+    Ending {
+        until: Time,
+    },
+}
+
+/// All that are parked, by the submission that their processes were started for.
+#[derive(Debug, Default)]
+pub(super) struct Parking {
+    parked: BTreeMap<SubmissionKey, Parked>,
+    peaks: BTreeMap<JobName, Peak>,
+    /// Those that have failed beside others on their devices: they get devices without.
+    alone: BTreeSet<JobName>,
+}
+
+/// What is to happen to those that wait, for people.
+pub(super) type Said = (JobName, String);
+
+impl Parked {
+    /// Returns a training all of whose ranks have said that they wait.
+    pub(super) fn new(guarded: Guarded, lease: Lease, done: (u64, Option<Seconds>), words: &[Word]) -> Self {
+        let (epochs, epoch) = done;
+        let memory = words.iter().map(|word| word.memory).collect();
+        let is_moved = words.iter().any(|word| word.state == Stand::Offloaded);
+        let hold = if is_moved { Hold::Moved } else { Hold::Kept };
+        Self { guarded, lease, epochs, epoch, memory, hold }
+    }
+
+    /// Returns whether its values are in the host's memory.
+    pub(super) fn is_moved(&self) -> bool {
+        matches!(self.hold, Hold::Moving | Hold::Moved)
+    }
+
+    fn job(&self) -> &JobName {
+        &self.guarded.origin.job
+    }
+
+    fn end(&mut self, now: Time) {
+        if matches!(self.hold, Hold::Ending { .. }) {
+            return;
+        }
+        self.hold = Hold::Ending { until: now.after(TO_END) };
+        if self.guarded.gate.end().is_err() {
+            let _ = self.guarded.kill();
+        }
+    }
+
+    /// Returns the bytes that are held of a device.
+    fn held(&self, place: &Place) -> Option<&Memory> {
+        let rank = self.lease.places.iter().position(|own| own == place)?;
+        self.memory.get(rank)
+    }
+}
+
+impl Parking {
+    pub(super) fn enter(&mut self, parked: Parked) {
+        self.peaks.insert(parked.job().clone(), Peak::of(&parked.memory));
+        self.parked.insert(parked.guarded.origin.clone(), parked);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// Returns which training of a submission's job can go on for it: one that does the same and has done as much.
+    pub(super) fn find(&self, of: &SubmissionKey, work: &str, epochs: u64) -> Option<&Parked> {
+        let is_it = |own: &&Parked| {
+            is_of(&own.guarded.origin, of)
+                && own.guarded.work == work
+                && own.epochs == epochs
+                && !matches!(own.hold, Hold::Ending { .. })
+        };
+        self.parked.values().find(is_it)
+    }
+
+    /// Takes out one that goes on, or whose processes have ended.
+    pub(super) fn leave(&mut self, origin: &SubmissionKey) -> Option<Parked> {
+        self.parked.remove(origin)
+    }
+
+    /// Returns how many wait on a device.
+    pub(super) fn crowd(&self, node: &NodeName, device: usize) -> usize {
+        let waits =
+            |own: &&Parked| own.lease.places.iter().any(|(name, place)| name == node && *place == device);
+        self.parked.values().filter(waits).count()
+    }
+
+    /// Returns the memory of a node's host that those who wait have said to need.
+    pub(super) fn needs_on(&self, node: &NodeName) -> u64 {
+        let needs = |own: &Parked| {
+            let ranks = own.lease.places.iter().filter(|(name, _)| name == node).count() as u64;
+            ranks * own.lease.needs.memory
+        };
+        self.parked.values().map(needs).sum()
+    }
+
+    /// Returns the host's memory that a job takes that is started: what it took before, or else as much as any.
+    pub(super) fn estimate(&self, job: &JobName) -> u64 {
+        let most = || self.peaks.values().map(|peak| peak.host).max();
+        self.peaks.get(job).map(|peak| peak.host).or_else(most).unwrap_or(0)
+    }
+
+    /// Makes room for a submission on devices: others that wait there keep their memory, move it, or end. Returns those to
+    /// wait for, and what is to be said. `spare` is the host's memory that is left beside it, where that is known.
+    pub(super) fn make_room(
+        &mut self,
+        (of, lease): (&SubmissionKey, &Lease),
+        spare: Option<i64>,
+        now: Time,
+    ) -> (BTreeSet<SubmissionKey>, Vec<Said>) {
+        let way = self.way(of, lease, spare);
+        let (mut after, mut said) = (BTreeSet::new(), Vec::new());
+        for (origin, parked) in &mut self.parked {
+            let shares = parked.lease.places.iter().any(|place| lease.places.contains(place));
+            let is_short = spare.is_some_and(|spare| spare < 0);
+            // What it does is not what waits, or the devices are not.
+            let is_replaced = is_of(origin, of);
+            if is_replaced || is_short || shares && way == Way::End {
+                if !matches!(parked.hold, Hold::Ending { .. }) {
+                    let why = if is_replaced {
+                        "its parked processes end: they do not fit what it is to do now".to_owned()
+                    } else {
+                        format!(
+                            "no longer parked: {} needs the memory; will start again from its checkpoint",
+                            of.job
+                        )
+                    };
+                    said.push((parked.job().clone(), why));
+                }
+                parked.end(now);
+            } else if shares && way == Way::Offload && parked.hold == Hold::Kept {
+                parked.hold = Hold::Moving;
+                said.push((
+                    parked.job().clone(),
+                    format!("moves to the host's memory: {} gets the GPU", of.job),
+                ));
+                if parked.guarded.gate.say(Want::Offload).is_err() {
+                    parked.end(now);
+                }
+            }
+            if (shares || is_replaced || is_short) && !matches!(parked.hold, Hold::Kept | Hold::Moved) {
+                after.insert(origin.clone());
+            }
+        }
+        (after, said)
+    }
+
+    fn way(&self, of: &SubmissionKey, lease: &Lease, spare: Option<i64>) -> Way {
+        if self.alone.contains(&of.job) {
+            return Way::End;
+        }
+        let shared = |place: &Place| {
+            let there: Vec<(&Parked, &Memory)> =
+                self.parked.values().filter_map(|parked| Some((parked, parked.held(place)?))).collect();
+            let total = there.iter().filter_map(|(_, memory)| memory.device).max();
+            let held =
+                |(parked, memory): &(&Parked, &Memory)| if parked.is_moved() { 0 } else { memory.held };
+            Shared { total, held: there.iter().map(held).collect() }
+        };
+        let devices: Vec<Shared> = lease.places.iter().map(shared).collect();
+        way(&devices, self.peaks.get(&of.job).and_then(|peak| peak.device), spare)
+    }
+
+    /// Returns whether a training has not let go yet of what it is to give up.
+    pub(super) fn is_in_the_way(&self, origin: &SubmissionKey) -> bool {
+        self.parked.get(origin).is_some_and(|own| matches!(own.hold, Hold::Moving | Hold::Ending { .. }))
+    }
+
+    /// Takes in what those that wait have said, and kills those that do not end.
+    pub(super) fn take_in(&mut self, now: Time) {
+        for parked in self.parked.values_mut() {
+            match parked.hold {
+                Hold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
+                    parked.hold = Hold::Moved
+                }
+                Hold::Ending { until } if now >= until => {
+                    parked.hold = Hold::Ending { until: now.after(TO_END) };
+                    let _ = parked.guarded.kill();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends those whose jobs are over.
+    pub(super) fn end_done(&mut self, state: &State, now: Time) {
+        for parked in self.parked.values_mut() {
+            if state.find(parked.job()).is_none_or(|tracked| tracked.phase.is_over()) {
+                parked.end(now);
+            }
+        }
+    }
+
+    /// Ends all that wait.
+    pub(super) fn end_all(&mut self, now: Time) {
+        self.parked.values_mut().for_each(|own| own.end(now));
+    }
+
+    /// Kills all that wait.
+    pub(super) fn kill(&mut self) {
+        self.parked.values_mut().for_each(|own| drop(own.guarded.kill()));
+    }
+
+    /// Returns whether a failure may be due to those that wait on the same devices: it is taken for that once for each
+    /// job.
+    pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
+        let is_there = |own: &Parked| {
+            lease.places.iter().any(|place| own.held(place).is_some_and(|own| own.device.is_some()))
+        };
+        self.parked.values().any(is_there) && self.alone.insert(job.clone())
+    }
+
+    /// Returns whether somebody is to say something.
+    pub(super) fn is_moving(&self) -> bool {
+        self.parked.keys().any(|origin| self.is_in_the_way(origin))
+    }
+
+    /// Returns when patience with one of them ends.
+    pub(super) fn due(&self) -> Option<Time> {
+        let until = |own: &Parked| if let Hold::Ending { until } = own.hold { Some(until) } else { None };
+        self.parked.values().filter_map(until).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+/// Returns whether a training was started for the same job, and the same of its copies.
+fn is_of(origin: &SubmissionKey, of: &SubmissionKey) -> bool {
+    (&origin.job, origin.copy) == (&of.job, of.copy)
+}

@@ -1,0 +1,226 @@
+//! How a local world takes devices from one job for another: the training is parked where it can be, and goes on from
+//! there; else it saves, ends and starts again.
+
+#![expect(clippy::disallowed_methods, reason = "this room marks what it has started")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::engine::{End, Gpus, SubmissionKey};
+use crate::local::devices::Lease;
+use crate::local::gate::{Gate, Stand, Want, Word};
+use crate::local::parking::Parked;
+use crate::local::running::{Running, Step};
+use crate::local::world::LocalWorld;
+use crate::model::{JobId, NodeName, Seconds, Time};
+use crate::probe;
+use crate::render::Launcher;
+use crate::store::{report_folder, reports};
+
+/// The longest that the end of an epoch is waited for, in seconds: who does not come to it is asked to save and end while
+/// the engine is patient.
+const TO_PARK: Seconds = Seconds(20.0);
+
+impl LocalWorld<'_> {
+    /// Asks a submission to wait at the end of its epoch, or else to save and end.
+    pub(super) fn park_or_stop(&mut self, of: &SubmissionKey) {
+        let (now, left) = (self.now(), self.epoch_left(of));
+        // One that has ended is seen to have at the next look.
+        let Some(own) = self.running.get_mut(of).filter(|own| own.ended.is_none()) else { return };
+        if let Step::Asked | Step::Parking { .. } = own.step {
+            return;
+        }
+        let Some(guarded) = &mut own.guarded else { return };
+        let why = match &own.step {
+            // It never went on, and waits already; or nothing of it was started.
+            Step::Held { .. } if guarded.gate.parked().is_some() => {
+                own.step = Step::Parking { until: now };
+                return;
+            }
+            Step::Held { .. } => None,
+            _ if !guarded.gate.can_park() => {
+                Some("its program does not say that it can be parked".to_owned())
+            }
+            _ if left.is_some_and(|left| left > TO_PARK) => {
+                Some(format!("its epoch goes on for more than {} s", TO_PARK.0))
+            }
+            _ => match guarded.gate.say(Want::Park) {
+                Ok(()) => {
+                    own.step = Step::Parking { until: now.after(TO_PARK) };
+                    return;
+                }
+                Err(error) => Some(format!("it could not be asked to wait: {error}")),
+            },
+        };
+        if let Some(why) = why {
+            self.said.push((of.job.clone(), format!("saves and ends, to start again later: {why}")));
+        }
+        own.stop();
+    }
+
+    /// Returns how long the epoch goes on in which a submission is, where that is known.
+    fn epoch_left(&self, of: &SubmissionKey) -> Option<Seconds> {
+        let own = self.running.get(of)?;
+        let folder = report_folder(&self.site.site.state, &of.run, &of.name());
+        let last = reports::epochs(&folder, 1, 0, self.now()).ok()?.pop();
+        let length = last.and_then(|last| last.length).or(own.epoch)?;
+        let begun = reports::written(&folder).map_or(own.since, |at| Time(at.0.max(own.since.0)));
+        Some(Seconds((length.0 - self.now().since(begun).0).max(0.0)))
+    }
+
+    /// Has the training go on for a submission that is parked, once those have given way that are in its way.
+    ///
+    /// # Errors
+    /// When it cannot be written down whose processes these are; then it stays parked.
+    pub(super) fn adopt(
+        &mut self,
+        of: &SubmissionKey,
+        origin: &SubmissionKey,
+        gpus: Gpus,
+        output: &Path,
+    ) -> io::Result<JobId> {
+        let root = &self.site.site.state;
+        let [folder, before] = [of, origin].map(|own| report_folder(root, &own.run, &own.name()));
+        fs::copy(self.mark(origin), self.mark(of))?;
+        reports::take_over(&before, &folder, fs::metadata(output).map_or(0, |data| data.len()))?;
+        let Some(parked) = self.parking.leave(origin) else { return Err(io::ErrorKind::NotFound.into()) };
+        let after = self.make_room(of, &parked.lease, true);
+        let whence = if parked.is_moved() { ", its values from the host's memory" } else { "" };
+        self.said.push((of.job.clone(), format!("goes on where it was parked{whence}")));
+        let (job_id, now) = (parked.guarded.job_id, self.now());
+        self.devices.take(of, parked.lease);
+        let mut own = Running::new(parked.guarded, now, gpus, (parked.epochs, Step::Held { after }));
+        own.epoch = parked.epoch;
+        own.watch = self.waker.watch(&folder);
+        self.running.insert(of.clone(), own);
+        self.release();
+        Ok(job_id)
+    }
+
+    /// Makes room for a submission; returns those to wait for. `is_there` says that its processes have their memory.
+    pub(super) fn make_room(
+        &mut self,
+        of: &SubmissionKey,
+        lease: &Lease,
+        is_there: bool,
+    ) -> BTreeSet<SubmissionKey> {
+        let spare = self.spare(of, lease, is_there);
+        let (after, said) = self.parking.make_room((of, lease), spare, self.now());
+        self.said.extend(said);
+        after
+    }
+
+    /// Returns the memory of the hosts that is left beside a submission and all that wait, in bytes, where it is known: it
+    /// is negative where there is not enough.
+    fn spare(&self, of: &SubmissionKey, lease: &Lease, is_there: bool) -> Option<i64> {
+        let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let nodes: BTreeSet<&NodeName> = lease.places.iter().map(|(node, _)| node).collect();
+        let declared = nodes.iter().filter_map(|node| {
+            let ranks = lease.places.iter().filter(|(name, _)| name == *node).count() as u64;
+            let needs = ranks * lease.needs.memory + self.parking.needs_on(node);
+            Some(bytes(self.devices.free_memory(node)?) - bytes(needs))
+        });
+        let is_here = self.site.site.inside == Some(Launcher::Local);
+        let measured = is_here.then(|| {
+            let new = if is_there { 0 } else { self.parking.estimate(&of.job) };
+            bytes(probe::available_memory()) - bytes(new)
+        });
+        declared.chain(measured).min()
+    }
+
+    /// Takes in what ranks have said: who waits is parked, and who was held goes on.
+    pub(super) fn switch(&mut self, now: Time) {
+        if self.is_closing {
+            return;
+        }
+        let of_step =
+            |own: &Running| matches!(own.step, Step::Parking { .. } | Step::GoingOn) && own.ended.is_none();
+        let moving: Vec<SubmissionKey> =
+            self.running.iter().filter(|(_, own)| of_step(own)).map(|(of, _)| of.clone()).collect();
+        for of in moving {
+            let Some(own) = self.running.get_mut(&of) else { continue };
+            let gate = own.guarded.as_ref().map(|own| &own.gate);
+            match own.step {
+                Step::Parking { until } => match gate.and_then(Gate::parked) {
+                    Some(words) => self.park(&of, &words, now),
+                    None if now >= until => {
+                        own.stop();
+                        let why = "saves and ends, to start again later: its epoch went on for too long";
+                        self.said.push((of.job.clone(), why.to_owned()));
+                    }
+                    None => {}
+                },
+                Step::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
+                    own.step = Step::AtWork;
+                }
+                _ => {}
+            }
+        }
+        self.parking.take_in(now);
+        self.release();
+    }
+
+    /// Takes in that all ranks of a submission wait: for the engine it has ended.
+    fn park(&mut self, of: &SubmissionKey, words: &[Word], now: Time) {
+        let folder = report_folder(&self.site.site.state, &of.run, &of.name());
+        let Some(own) = self.running.get_mut(of) else { return };
+        let Some(guarded) = own.guarded.take() else { return };
+        let last = reports::epochs(&folder, 1, 0, now).unwrap_or_default().pop();
+        let Some(lease) = self.devices.lease(of).cloned() else { return };
+        let epoch = last.as_ref().and_then(|last| last.length).or(own.epoch);
+        own.ended = Some((End::Saved, now));
+        let watch = own.watch.take();
+        self.devices.give_back(of);
+        if let Some(watch) = watch {
+            self.waker.leave(watch);
+        }
+        let epochs = last.map_or(own.epochs, |last| last.epoch);
+        self.said.push((
+            of.job.clone(),
+            format!("parked after epoch {epochs}: its processes wait with their memory"),
+        ));
+        self.parking.enter(Parked::new(guarded, lease, (epochs, epoch), words));
+    }
+
+    /// Lets those go on that wait for nobody any more.
+    fn release(&mut self) {
+        let Self { running, parking, site, .. } = self;
+        for (of, own) in running.iter_mut() {
+            let (Step::Held { after }, Some(guarded)) = (&mut own.step, &mut own.guarded) else { continue };
+            after.retain(|origin| parking.is_in_the_way(origin));
+            if !after.is_empty() {
+                continue;
+            }
+            if guarded.origin == *of {
+                let _ = guarded.go();
+                own.step = Step::AtWork;
+            } else {
+                let folder = report_folder(&site.site.state, &of.run, &of.name());
+                // Where it cannot be said now it is at the next look.
+                if guarded.gate.say(Want::Go { reports: &folder }).is_ok() {
+                    own.step = Step::GoingOn;
+                }
+            }
+        }
+    }
+
+    /// Returns whether ranks are to say something for which others wait.
+    #[must_use]
+    pub fn is_switching(&self) -> bool {
+        let is_moving = |own: &Running| matches!(own.step, Step::Parking { .. } | Step::Held { .. });
+        self.running.values().any(|own| own.ended.is_none() && is_moving(own)) || self.parking.is_moving()
+    }
+
+    /// Returns when a look is due without news, for those who take too long.
+    #[must_use]
+    pub fn due(&self) -> Option<Time> {
+        let until = |own: &Running| match own.step {
+            Step::Parking { until } if own.ended.is_none() => Some(until),
+            _ => None,
+        };
+        let parking = self.running.values().filter_map(until);
+        parking.chain(self.parking.due()).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}

@@ -1,0 +1,336 @@
+//! What the engine may rely on in every world, checked while the same story is played in all three: simulated, on devices
+//! of this machine, and on a real Slurm.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hsched::clock::SystemClock;
+use hsched::engine::{
+    self, Answer, End, Event, Intent, KeepsNothing, Observation, Outcome, Phase, Planner, Rules, Run,
+    Standing, State, SubmissionKey, World,
+};
+use hsched::live::{Site, SlurmWorld};
+use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
+use hsched::model::{Cluster, Job, JobId, JobName, Seconds, Time};
+use hsched::policy::{self, Budget, Objective, Parameters};
+use hsched::probe::Facts;
+use hsched::render::{Launcher, Template};
+use hsched::simulate::{Delays, Incident};
+use hsched::slurm::System;
+use hsched::store::StateDir;
+use proptest::prelude::*;
+
+use crate::cli_run::TRAIN;
+use crate::real_cluster::try_start;
+use crate::simulate::{cluster, site};
+use crate::simulate_stories::rules;
+
+/// What was seen of a submission.
+#[derive(Debug)]
+struct Known {
+    job_id: JobId,
+    started: bool,
+    end: Option<End>,
+    /// The last epoch that was reported.
+    epoch: u64,
+}
+
+/// A world that is watched: it panics where the world breaks its word.
+struct Watched<W> {
+    world: W,
+    known: BTreeMap<SubmissionKey, Known>,
+    prepared: BTreeSet<String>,
+    killed: BTreeSet<SubmissionKey>,
+    last: Time,
+}
+
+impl<W: World> World for Watched<W> {
+    type Error = W::Error;
+
+    fn observe(&mut self, state: &State) -> Result<Observation, W::Error> {
+        let seen = self.world.observe(state)?;
+        assert!(seen.at.0 >= self.last.0, "time goes on: {:?} after {:?}", seen.at, self.last);
+        self.last = seen.at;
+        for (of, report) in &seen.epochs {
+            let tracked = state.find(&of.job).expect("reports are of jobs that are known");
+            let known = self.known.get_mut(of).expect("who reports was submitted");
+            assert!(report.epoch > tracked.epochs_done, "{of:?} reports epoch {} again", report.epoch);
+            assert!(report.epoch > known.epoch || report.epoch > tracked.epochs_done, "{of:?} goes back");
+            assert!(known.end.is_none(), "{of:?} reports epoch {} after its end was seen", report.epoch);
+            known.epoch = report.epoch;
+        }
+        let mut once = BTreeSet::new();
+        for sighting in &seen.sightings {
+            let of = &sighting.of;
+            assert!(once.insert(of), "{of:?} is seen twice at a time");
+            assert!(
+                state.find(&of.job).is_some_and(|tracked| tracked.submission(of).is_some()),
+                "{of:?} is no news"
+            );
+            let known = self.known.get_mut(of).expect("who is seen was submitted");
+            assert_eq!(sighting.job_id, known.job_id, "{of:?} has another number");
+            match &sighting.standing {
+                Standing::Pending => assert!(!known.started && known.end.is_none(), "{of:?} goes back"),
+                Standing::Running { .. } => {
+                    assert!(known.end.is_none(), "{of:?} runs after its end");
+                    known.started = true;
+                }
+                Standing::Ended { end, .. } => {
+                    assert!(
+                        known.end.as_ref().is_none_or(|before| before == end),
+                        "{of:?} ended otherwise before"
+                    );
+                    known.end = Some(end.clone());
+                    let tracked = state.find(&of.job).expect("a job");
+                    let done = known.epoch.max(tracked.epochs_done);
+                    assert!(
+                        *end != End::Completed || done == tracked.job.epochs,
+                        "{of:?} completed after {done}"
+                    );
+                    assert!(
+                        *end != End::Cancelled || self.killed.contains(of),
+                        "nobody wanted {of:?} to be ended"
+                    );
+                }
+            }
+        }
+        self.devices_add_up(&seen);
+        Ok(seen)
+    }
+
+    fn prepare(&mut self, run: &Run) -> Result<(), String> {
+        self.prepared.insert(run.id.clone());
+        self.world.prepare(run)
+    }
+
+    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+        assert!(self.prepared.contains(&run.id));
+        let answer = self.world.submit(run, intent);
+        if let Answer::Submitted { job_id } = answer {
+            let of = run.key(intent);
+            let others = self.known.iter().filter(|(_, own)| own.end.is_none());
+            assert!(others.clone().all(|(_, own)| own.job_id != job_id), "{job_id} is somebody's number");
+            assert!(others.clone().all(|(other, _)| other.job != of.job), "{of:?} runs already");
+            let known = Known { job_id, started: false, end: None, epoch: 0 };
+            assert!(self.known.insert(of, known).is_none(), "a submission is made once");
+        }
+        answer
+    }
+
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        assert_eq!(self.known[of].job_id, job_id);
+        self.world.stop(of, job_id)
+    }
+
+    fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        assert_eq!(self.known[of].job_id, job_id);
+        self.killed.insert(of.clone());
+        self.world.cancel(of, job_id)
+    }
+
+    fn forecast(&mut self, run: &Run) -> Option<Seconds> {
+        self.world.forecast(run)
+    }
+}
+
+impl<W> Watched<W> {
+    /// Who runs has its GPUs, and no GPU is there twice.
+    fn devices_add_up(&self, seen: &Observation) {
+        let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
+        assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
+        let used: u32 = stocks.map(|stock| stock.used).sum();
+        let running = seen.sightings.iter().filter_map(|own| match &own.standing {
+            Standing::Running { gpus: Some(gpus), .. } => Some(gpus.by_type().values().sum::<u32>()),
+            _ => None,
+        });
+        assert!(used >= running.sum(), "{used} in use: {:?}", seen.sightings);
+    }
+}
+
+/// Returns the jobs of the story, and one that comes later and needs all GPUs.
+fn jobs(folder: &Path) -> (Vec<Job>, Job) {
+    let job = |name: &str, epochs: u32, gpus: u32, command: &str| {
+        format!(
+            "  - {{name: {name}, epochs: {epochs}, min_gpus: {gpus}, max_gpus: {gpus}, command: {command}, samples_per_epoch: 30, \
+             global_batch: 10, model_size: 0, throughput: {{t4: 100}}, retries: 0, workdir: {}, env: {{PACE: 0.3}}, \
+             checkpoint: {{grace: 5s, restart_cost: 0s}}}}\n",
+            folder.display()
+        )
+    };
+    let train = "[bash, train.sh]";
+    let all = [
+        job("a", 3, 1, train),
+        job("bad", 2, 1, "exit 3"),
+        job("gone", 2000, 1, train),
+        job("long", 40, 1, train),
+        job("wide", 1, 2, train),
+    ];
+    let text = format!("jobs:\n{}", all.concat());
+    fs::write(folder.join("train.sh"), TRAIN).expect("a file");
+    let mut jobs = hsched::formats::jobs::parse(&text).expect("jobs");
+    let wide = jobs.pop().expect("a job");
+    (jobs, wide)
+}
+
+/// Plays the story: one fails, one is cancelled, one makes room for another and goes on. `pass` lets time pass.
+fn play<W: World>(world: W, (jobs, wide): (Vec<Job>, Job), mut pass: impl FnMut(&mut W)) -> State
+where
+    W::Error: Debug,
+{
+    let rules = Rules { restart_cost: Seconds(0.0), retry_delay: Seconds(0.1), pinned: true, ..rules() };
+    let mut world = Watched {
+        world,
+        known: BTreeMap::new(),
+        prepared: BTreeSet::new(),
+        killed: BTreeSet::new(),
+        last: Time(0.0),
+    };
+    let mut policy = policy::find_over_time("srtf", Parameters::default()).expect("a policy");
+    let mut state = State { contributor: "test".to_owned(), ..State::default() };
+    let mut orders: Vec<(&str, Event)> = vec![
+        ("long", Event::Added { job: Box::new(wide), restart: false }),
+        ("gone", Event::CancelAsked { job: JobName::new("gone").expect("a name") }),
+    ];
+    for job in jobs {
+        let at = Time(0.0);
+        engine::apply(&mut state, at, &Event::Added { job: Box::new(job), restart: false }, &rules);
+    }
+    for turn in 0..5000 {
+        let run = format!("run{turn}");
+        let mut planner = Planner {
+            policy: policy.as_mut(),
+            objective: Objective::MeanJct,
+            seed: 0,
+            run: &run,
+            budget: Budget { begin: &|| (), stop: &|| false },
+            forecasts: Vec::new(),
+        };
+        let how = (&rules, &mut planner);
+        let taken = engine::turn::<_, _, Fault>(&mut world, &mut KeepsNothing, &mut state, how, &mut |_| ());
+        let at = taken.unwrap_or_else(|Fault(why)| panic!("the world does not show itself: {why}")).seen.at;
+        let is_due = |state: &State, name: &str| {
+            state.find(&JobName::new(name).expect("a name")).is_some_and(|own| own.epochs_done > 0)
+        };
+        while let Some((_, order)) = orders.pop_if(|(job, _)| is_due(&state, job)) {
+            engine::apply(&mut state, at, &order, &rules);
+        }
+        if orders.is_empty() && state.is_over() {
+            let gpus = |cluster: &Cluster| {
+                cluster.nodes.iter().flat_map(|node| node.gpus.clone()).collect::<Vec<_>>()
+            };
+            // Whoever is seen to have ended has given its GPUs back, or is about to.
+            for _ in 0..100 {
+                let seen = world.observe(&state).expect("the world shows itself");
+                if gpus(&seen.cluster).iter().all(|stock| stock.used == 0) {
+                    return state;
+                }
+                pass(&mut world.world);
+            }
+            panic!("GPUs are in use after all jobs have ended");
+        }
+        pass(&mut world.world);
+    }
+    panic!("the story does not end: {state:?}");
+}
+
+/// Why a turn failed.
+struct Fault(String);
+
+impl<E: Debug> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self(format!("{error:?}"))
+    }
+}
+
+/// Checks what has become of the jobs, which is the same in all worlds.
+fn is_the_story(state: &State) {
+    let ended = |name: &str| {
+        let tracked = state.find(&JobName::new(name).expect("a name")).expect("a job");
+        let Phase::Ended { outcome, .. } = &tracked.phase else { panic!("{name}: {tracked:?}") };
+        (
+            outcome.clone(),
+            tracked.epochs_done,
+            tracked.past.iter().map(|past| past.end.clone()).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(ended("a"), (Outcome::Completed, 3, vec![End::Completed]));
+    assert!(matches!(ended("bad"), (Outcome::Failed { .. }, 0, _)), "{:?}", ended("bad"));
+    assert_eq!((ended("gone").0, ended("gone").2), (Outcome::Cancelled, vec![End::Cancelled]));
+    assert_eq!(ended("wide"), (Outcome::Completed, 1, vec![End::Completed]));
+    let (outcome, epochs, ends) = ended("long");
+    assert_eq!((outcome, epochs), (Outcome::Completed, 40));
+    assert!(ends.contains(&End::Saved) && ends.last() == Some(&End::Completed), "{ends:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn the_simulated_world_keeps_its_word(start in 0_u32..4, setup in 0_u32..3, end in 0_u32..3, look in 1_u32..10) {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (jobs, wide) = jobs(folder.path());
+        let all: Vec<Job> = jobs.iter().cloned().chain([wide.clone()]).collect();
+        let tenths = |count: u32| Seconds(f64::from(count) / 10.0);
+        let delays = Delays { start: tenths(start), setup: tenths(setup), end: tenths(end), ..Delays::default() };
+        let bad = JobName::new("bad").expect("a name");
+        let fails = Incident::Failure { job: bad, submission: 1, epoch: 1, end: End::Failed { exit: 3, signal: 0 } };
+        let site = hsched::simulate::Site { delays, pinned: true, ..site(cluster("nodes: [{name: n1, gpus: {t4: 2}}]\n"), &all) };
+        let world = hsched::simulate::World::new(site, vec![fails], Time(0.0));
+        is_the_story(&play(world, (jobs, wide), |world| world.pass(tenths(look))));
+    }
+}
+
+/// A site whose state is in a folder.
+fn live_site(folder: &Path, inside: Option<Launcher>) -> Site {
+    Site {
+        defaults: rules().defaults,
+        template: Template::default(),
+        state: folder.join("state"),
+        directory: folder.to_owned(),
+        sbatch: Vec::new(),
+        inside,
+    }
+}
+
+#[test]
+fn the_devices_of_this_machine_keep_their_word() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let site = live_site(folder.path(), Some(Launcher::Local));
+    let directory = StateDir::open(&site.state).expect("a state directory");
+    let waker = Waker::new(&directory.make_wishes_folder().expect("a folder")).expect("inotify");
+    let facts = Facts { host: "box".into(), ..Facts::default() };
+    let devices = Devices::imagined(&Devices::parse("t4:2").expect("a list"), &facts);
+    let site = LocalSite { site, program: PathBuf::from(env!("CARGO_BIN_EXE_hsched")), threads: None };
+    let clock = SystemClock::default();
+    let world = LocalWorld::new(&clock, &directory, site, devices, &waker);
+    let state = play(world, jobs(folder.path()), |world| {
+        for wake in waker.wait(Some(Duration::from_millis(200))) {
+            if let Wake::Ended(of, status) = wake {
+                world.ended(&of, status);
+            }
+        }
+    });
+    is_the_story(&state);
+}
+
+#[test]
+fn slurm_keeps_its_word() {
+    let nodes = tempfile::NamedTempFile::new().expect("a file");
+    let text = "n1 cpus=8 memory=16000 gpus=t4:2\npartition main default max_time=60 default_time=10\n";
+    fs::write(nodes.path(), text).expect("writes");
+    let Ok(cluster) = try_start(nodes.path(), "5/10/2") else { return };
+    let folder = cluster.folder("words");
+    let site = live_site(&folder, None);
+    let directory = StateDir::open(&site.state).expect("a state directory");
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let variables =
+        [("PATH", path), ("SLURM_CONF", cluster.configuration().into()), ("HOME", folder.clone().into())];
+    let runner = System::new(variables.map(|(name, value)| (name.into(), value)), System::LIMIT);
+    let clock = SystemClock::default();
+    let world = SlurmWorld::new(&runner, &clock, &directory, site, &|_| Vec::new());
+    let state = play(world, jobs(&folder), |_| std::thread::sleep(Duration::from_millis(500)));
+    is_the_story(&state);
+}
