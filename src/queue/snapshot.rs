@@ -31,12 +31,18 @@ pub struct Snapshot {
     pub jobs: Vec<QueueJob>,
     #[serde(default)]
     pub scheduling: Scheduling,
+    /// Whether the site hides the jobs of others (`PrivateData`): what is free and who waits is unknown then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub others_hidden: bool,
     /// The accounts that the user may submit with, where Slurm says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts: Vec<AccountStanding>,
     /// Jobs of the last days that have ended; `None` where the site hides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Ended>>,
+    /// From when on the history is whole, by the time of submission; `None` is seven days ago.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_since: Option<Time>,
     /// What is missing and why, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -207,7 +213,7 @@ pub struct QueueJob {
 }
 
 /// What a job asks for on each of its nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asks {
     /// The fewest nodes that it asks for, at least 1.
@@ -231,7 +237,7 @@ pub struct Asks {
 }
 
 /// GPUs that are asked for on each node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuAsk {
     /// `None`: of any type.
@@ -311,6 +317,9 @@ pub struct Ended {
     pub asks: Asks,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<Seconds>,
+    /// Its priority when it was submitted, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u64>,
     pub submitted: Time,
     /// `None`: it was cancelled before it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -344,8 +353,10 @@ impl Snapshot {
             reservations: Vec::new(),
             jobs: Vec::new(),
             scheduling: Scheduling::default(),
+            others_hidden: false,
             accounts: Vec::new(),
             history: None,
+            history_since: None,
             notes: Vec::new(),
         }
     }
