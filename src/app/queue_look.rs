@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::app::asking::{Question, ask, time};
 use crate::app::context::Context;
+use crate::app::permissions::user_name;
 use crate::app::{input, state};
 use crate::clock::Clock;
 use crate::error::Failure;
@@ -51,8 +52,6 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     let (jobs_text, nodes_text) = (printed(&squeue)?, printed(&sinfo)?);
     let seen = input::printed_cluster(context, nodes_text)?;
     let rest = site.rest(&seen.cluster);
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-    let user = user.map(|user| user.name).unwrap_or_default();
     let texts = Texts {
         squeue: jobs_text,
         cluster: &seen.cluster,
@@ -60,10 +59,10 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
         partitions: rest.partitions.text.as_deref(),
         reservations: rest.reservations.text.as_deref(),
         shares: rest.shares.text.as_deref(),
-        history: rest.history.text.as_deref(),
+        history: rest.history.text.as_deref().map(|text| (rest.history.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
-    let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user });
+    let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
     let mut snapshot = snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     let age = time(&context.clock).since(squeue.at);
     snapshot.notes.extend(seen.notes);

@@ -70,6 +70,16 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>),
     Ok((ended, notes))
 }
 
+/// Returns from when on the history that was asked for at `at` has all submissions: no earlier than the first of its jobs.
+///
+/// Jobs that were submitted before the days asked for are in it only where they ran so long.
+pub(super) fn since(ended: &[Ended], at: Time) -> Time {
+    #[expect(clippy::cast_precision_loss, reason = "a few days")]
+    let asked = at.0 - DAYS as f64 * 86400.0;
+    let first = ended.iter().map(|job| job.submitted.0).fold(f64::INFINITY, f64::min);
+    Time(if first.is_finite() { first.max(asked) } else { asked })
+}
+
 /// Returns a job that has ended; `None` while it has not.
 fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
     let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names] = *fields;
@@ -95,6 +105,7 @@ fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
             exclusive: false,
             features: None,
         },
+        priority: None,
         limit_s: limit.trim().parse::<u32>().ok().map(|minutes| Seconds(f64::from(minutes) * 60.0)),
         submitted: date(submit)?,
         started: started.filter(|start| *start <= ended),
@@ -157,6 +168,15 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
         assert_eq!((typed(one).as_deref(), typed(two).as_deref()), (Some("t4"), Some("v100")));
         assert_eq!((two.asks.nodes, two.asks.gpus[0].count, two.asks.memory_mib), (2, 4, Some(4096)));
         assert_eq!((never.started, never.limit_s, never.asks.gpus[0].count), (None, None, 2));
+    }
+
+    #[test]
+    fn the_history_is_whole_since_its_first_job_or_for_a_week() {
+        let (ended, _) = read(TEXT);
+        let first = ended[0].submitted;
+        assert_eq!(since(&ended, Time(first.0 + 3600.0)), first);
+        assert_eq!(since(&ended, Time(first.0 + 8.0 * 86400.0)), Time(first.0 + 86400.0));
+        assert_eq!(since(&[], Time(7.0 * 86400.0)), Time(0.0));
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub struct Texts<'a> {
     pub partitions: Option<&'a str>,
     pub reservations: Option<&'a str>,
     pub shares: Option<&'a str>,
-    pub history: Option<&'a str>,
+    /// Ended jobs, and when they were asked for.
+    pub history: Option<(Time, &'a str)>,
     /// An earlier `squeue` and its time, to see priorities grow.
     pub earlier: Option<(Time, &'a str)>,
 }
@@ -34,23 +35,25 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     let limits = site::partitions(texts.partitions.unwrap_or_default());
     let (kept, unread) = reservations::reservations(texts.reservations.unwrap_or_default());
     notes.extend(unread);
-    let hidden = scheduling::hidden(&config);
-    if hidden.is_empty() {
-        notes.extend(nodes::unseen(texts.cluster, &found));
+    // Operators see what is hidden from others.
+    let none_of_others = found.iter().all(|job| job.ours);
+    if none_of_others {
+        notes.extend(scheduling::hidden(&config));
     }
-    notes.extend(hidden);
-    let past = texts.history.map(|text| history::parse(text, texts.cluster));
-    let history = match past {
-        Some(Ok((ended, odd))) => {
-            notes.extend(odd);
-            Some(ended)
+    let unseen = nodes::unseen(texts.cluster, &found);
+    let others_hidden = unseen.is_some() || none_of_others && config.lists("PrivateData", "jobs");
+    notes.extend(unseen);
+    let (mut history, mut history_since) = (None, None);
+    if let Some((at, text)) = texts.history {
+        match history::parse(text, texts.cluster) {
+            Ok((ended, odd)) => {
+                notes.extend(odd);
+                history_since = Some(history::since(&ended, at));
+                history = Some(ended);
+            }
+            Err(error) => notes.push(error.to_string()),
         }
-        Some(Err(error)) => {
-            notes.push(error.to_string());
-            None
-        }
-        None => None,
-    };
+    }
     let mut scheduling = scheduling::scheduling(&config);
     scheduling.priority_per_hour = texts.earlier.and_then(|(at, text)| {
         let (earlier, _) = jobs::parse(text, texts.cluster, Look { at, ..look }).ok()?;
@@ -67,7 +70,9 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
         accounts: standing::standings(texts.shares.unwrap_or_default(), &config, &limits),
         jobs: found,
         scheduling,
+        others_hidden,
         history,
+        history_since,
         notes,
         ..Snapshot::empty(look.at)
     })
@@ -106,7 +111,11 @@ mod tests {
         let config = Some("ClusterName = dev\nPrivateData = jobs\n");
         let seen = snapshot(Texts { config, ..bare }, look).expect("a snapshot");
         assert_eq!(seen.cluster.as_deref(), Some("dev"));
-        assert_eq!(seen.notes, ["jobs of others are hidden (PrivateData=jobs)"]);
+        assert!(seen.notes.len() == 1 && seen.others_hidden);
+        let mine = now.replace("man", "me");
+        let seen = snapshot(Texts { squeue: &mine, config, ..bare }, look).expect("a snapshot");
+        assert_eq!(seen.notes[0], "jobs of others are hidden (PrivateData=jobs)");
+        assert!(seen.others_hidden);
         assert!(snapshot(Texts { squeue: "what\nis\u{1e}this\u{1e}", ..bare }, look).is_err());
     }
 }
