@@ -17,6 +17,7 @@ hs_batch_main() {
   hs_token=$hs_id.${SLURM_RESTART_COUNT:-0}.$(date +%s)
   # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
+  if [[ -n $hs_claim ]]; then hs_race; fi
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
   hs_note_begin
@@ -41,6 +42,40 @@ hs_batch_main() {
   hs_start_ranks "$hs_program"
   hs_await "$hs_srun"
   hs_judge
+}
+
+# Takes the job for this Slurm job, or ends it with status 0: of several that race for it one alone may train, and of
+# whatever it dies, no other. One that Slurm starts again has taken it before.
+hs_race() {
+  local winner='' own=$hs_claim.$hs_id try
+  # A link appears with what is in it, and to one alone, on shared file systems too. Some have none.
+  (umask 077 && printf '%s\n' "$hs_id" >"$own") || hs_fail "cannot write beside $hs_claim"
+  if ! ln -T -- "$own" "$hs_claim" 2>/dev/null && [[ ! -e $hs_claim ]]; then
+    (umask 077; set -o noclobber; printf '%s\n' "$hs_id" >"$hs_claim") 2>/dev/null
+  fi
+  rm -f -- "$own"
+  for ((try = 0; try < 50; try++)); do
+    if IFS= read -r winner <"$hs_claim"; then break; fi
+    sleep 0.1
+  done 2>/dev/null
+  if [[ $winner != "$hs_id" ]]; then
+    hs_say "job ${winner:-of another number} started before this one and trains; nothing is left to do here"
+    trap - EXIT
+    exit 0
+  fi
+  hs_cancel_others </dev/null >/dev/null 2>&1 &
+}
+
+# Takes the others of the race out of the queue, so that nobody makes room for them. Those that start all the same find
+# that the job is taken.
+hs_cancel_others() {
+  local id comment
+  trap - EXIT USR1 TERM
+  while read -r id comment; do
+    if [[ ${id%%+*} != "$hs_id" && $comment == *"\"run\":\"$hs_run\""* && $comment == *"\"job\":\"$hs_job\""* ]]; then
+      scancel --state=PENDING "${id%%+*}"
+    fi
+  done < <(squeue --me --noheader --states=PENDING --format='%i %k')
 }
 
 hs_trap_signals() {

@@ -9,7 +9,7 @@ use crate::live::observe::tag;
 use crate::model::{Job, JobDefaults, NodeName, Seconds, Selector, Walltime};
 use crate::plan_file::PlanFile;
 use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
-use crate::store::{StateDir, report_folder, run_folder};
+use crate::store::{StateDir, claim_file, report_folder, run_folder};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
@@ -144,6 +144,7 @@ impl Placed<'_> {
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,
             helper_dir: utf8(&run_folder(&site.state, &run.id))?,
+            claim: intent.race.then(|| utf8(&claim_file(&site.state, &run.id, job.name.as_str()))).transpose()?,
             report_dir: utf8(&report_folder(&site.state, &run.id, &key.name()))?,
             workdir: utf8(workdir)?,
             device_order: run.file.device_order(),

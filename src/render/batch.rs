@@ -31,6 +31,8 @@ pub struct Facts<'a> {
     pub workdir: String,
     /// Absolute directory in which the job saves its progress.
     pub checkpoint_dir: String,
+    /// Absolute file, seen by all nodes, by which one of several submissions takes the job; `None` where there is one.
+    pub claim: Option<String>,
     /// Absolute directory, seen by all nodes, in which the ranks report.
     pub report_dir: String,
     /// Absolute directory, seen by all nodes, of the Python module for training programs.

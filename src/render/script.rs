@@ -132,6 +132,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         "epochs": job.epochs,
         "epochs_done": facts.epochs_done,
         "checkpoint_dir": facts.checkpoint_dir,
+        "claim": facts.claim.as_deref().unwrap_or_default(),
         "report_dir": facts.report_dir,
         "helper_dir": facts.helper_dir,
         "grace_s": batch.grace_s,

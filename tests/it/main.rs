@@ -62,6 +62,7 @@ mod planner_facts;
 mod policy_properties;
 mod problems;
 mod python;
+mod race;
 mod real_capacity;
 mod real_cluster;
 mod real_ddp;
