@@ -11,8 +11,8 @@ use crate::queue::scene::{Part, Scene};
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;
 
-/// How far a future is played, in seconds: 60 days.
-pub(super) const HORIZON: f64 = 60.0 * 86_400.0;
+/// How far a future is played, in seconds: 30 days.
+pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
 
 /// A request in line.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,9 @@ impl<'a> Play<'a> {
             let end = future.end_of_running(scene, part, number as usize);
             ends.push(Reverse((Moment(end), number)));
             live.push(Live { nodes: job.holds.iter().map(|(node, _)| *node).collect(), array: job.array });
-            job.array.into_iter().for_each(|array| array_tasks[array] += 1);
+            if let Some(array) = job.array {
+                array_tasks[array] += 1;
+            }
         }
         let waiting = part.waiting.iter().enumerate().map(|(number, job)| Line {
             key: job.key,
@@ -196,7 +198,9 @@ impl<'a> Play<'a> {
             for &node in &ended.nodes {
                 self.floor.give_back(node, job);
             }
-            ended.array.into_iter().for_each(|array| self.array_tasks[array] -= 1);
+            if let Some(array) = ended.array {
+                self.array_tasks[array] -= 1;
+            }
         }
     }
 
@@ -290,7 +294,9 @@ impl<'a> Play<'a> {
             self.floor.take(node, amounts, job, now + limit);
         }
         self.live.push(Live { nodes: slot.nodes.clone(), array: array.map(|array| array.number) });
-        array.into_iter().for_each(|array| self.array_tasks[array.number] += 1);
+        if let Some(array) = array {
+            self.array_tasks[array.number] += 1;
+        }
         self.ends.push(Reverse((Moment(now + run.clamp(1.0, limit.max(1.0))), job)));
         if let Who::Ours(number) = who {
             self.starts[number] = Some(now);
