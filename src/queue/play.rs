@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use crate::queue::floor::{Floor, Slot};
 use crate::queue::future::Future;
 use crate::queue::line::{Array, Key};
+use crate::queue::moment::Moment;
 use crate::queue::scene::{Part, Scene};
 
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
@@ -72,24 +73,6 @@ pub(super) struct Play<'a> {
     starts: Vec<Option<f64>>,
     /// Jobs of ours that wait.
     left: usize,
-}
-
-/// A time in order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Moment(f64);
-
-impl Eq for Moment {}
-
-impl PartialOrd for Moment {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Moment {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
 }
 
 /// Returns when each of our requests starts in a future, in seconds since 1970: `None` where another of its job starts first, or
