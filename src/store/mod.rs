@@ -2,6 +2,7 @@
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
+mod answers;
 mod files;
 mod inspection;
 mod journal;
@@ -24,6 +25,7 @@ mod state_file;
 mod state_record;
 mod wishes;
 
+pub use self::answers::{Answer, Answers};
 pub use self::inspection::{Finding, Inspection};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
