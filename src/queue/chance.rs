@@ -9,7 +9,6 @@ pub(super) enum Purpose {
     Running = 1,
     Waiting = 2,
     Arrival = 3,
-    Order = 4,
 }
 
 /// Returns a sequence of numbers for item `index` of its purpose.

@@ -1,5 +1,10 @@
 //! The nodes over time as a scheduling pass sees them: what is free, when running jobs reach their limits, what is kept for whom.
 
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::queue::moment::Moment;
 use crate::queue::scene::{Part, Scene};
 use crate::queue::shape::Amounts;
 
@@ -12,11 +17,27 @@ pub(super) struct Floor<'a> {
     releases: Vec<Vec<Release>>,
     /// From when on a shape has room on a node beside those that run, by shape; worked out when it is asked for.
     ready: Vec<Vec<Ready>>,
-    /// How often each node has changed.
+    /// How often each node was given, given back, kept or set free.
+    changes: Vec<u32>,
+    /// How often each node was given or given back.
     version: Vec<u32>,
+    /// Openings of this pass by shape, set of nodes and length.
+    openings: BTreeMap<(usize, usize, u64), Openings>,
     /// Nodes that a pass keeps for those that must wait.
     kept: Vec<Vec<(f64, f64)>>,
     kept_nodes: Vec<u32>,
+}
+
+/// When a node has room, and the number of its changes that this takes into account.
+type Opening = Reverse<(Moment, u32, u32)>;
+
+/// When nodes have room for jobs of one kind, in one pass.
+#[derive(Clone, Debug)]
+struct Openings {
+    /// There is no room for enough nodes before.
+    from: f64,
+    /// The first on top.
+    nodes: BinaryHeap<Opening>,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +69,9 @@ impl<'a> Floor<'a> {
             free: scene.total.clone(),
             releases: vec![Vec::new(); nodes],
             ready: vec![Vec::new(); scene.shapes.len()],
+            changes: vec![1; nodes],
             version: vec![1; nodes],
+            openings: BTreeMap::new(),
             kept: vec![Vec::new(); nodes],
             kept_nodes: Vec::new(),
         };
@@ -75,6 +98,7 @@ impl<'a> Floor<'a> {
         let place = self.releases[node].partition_point(|own| own.at <= limit);
         self.releases[node].insert(place, Release { at: limit, job, amounts });
         self.version[node] += 1;
+        self.changes[node] += 1;
     }
 
     /// Takes back what a job has of a node.
@@ -88,6 +112,7 @@ impl<'a> Floor<'a> {
             *free = free.saturating_add(amount).min(self.scene.total[node][number]);
         }
         self.version[node] += 1;
+        self.changes[node] += 1;
     }
 
     /// Returns from when on a shape has room on a node beside those that run; minus infinity where it has now.
@@ -133,10 +158,12 @@ impl<'a> Floor<'a> {
         let reservation = self.scene.shapes[shape].reservation;
         loop {
             let before = at;
+            // What is kept of a node does not overlap, and is in order.
             for &(start, end) in &self.kept[node as usize] {
-                if start < at + length && at < end {
-                    at = end;
+                if start >= at + length {
+                    break;
                 }
+                at = at.max(end);
             }
             for closure in &self.scene.closures[node as usize] {
                 let is_own = Some(closure.reservation) == reservation;
@@ -150,19 +177,19 @@ impl<'a> Floor<'a> {
         }
     }
 
-    /// Returns the first moment from `now` on at which a shape can run for so long, and where.
+    /// Returns the first moment from `now` on at which a shape can run for so long, and where: on the first of the nodes that have
+    /// room then.
     pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
         let scene = self.scene;
-        let wanted = &scene.shapes[shape];
-        let count = wanted.nodes as usize;
         let mut best: Option<Slot> = None;
-        for &place in &wanted.places {
-            let set = &scene.sets[place];
-            let found = if count == 1 {
-                self.earliest_node(shape, set, now, length)
-            } else {
-                self.earliest_nodes(shape, set, now, length)
+        for &place in &scene.shapes[shape].places {
+            let key = (shape, place, length.to_bits());
+            let mut list = match self.openings.remove(&key) {
+                Some(list) => list,
+                None => self.all_openings(shape, place, now, length),
             };
+            let found = self.earliest_in(&mut list, shape, length);
+            self.openings.insert(key, list);
             if let Some(slot) = found
                 && best.as_ref().is_none_or(|best| slot.at < best.at)
             {
@@ -172,40 +199,46 @@ impl<'a> Floor<'a> {
         best
     }
 
-    fn earliest_node(&mut self, shape: usize, set: &[u32], now: f64, length: f64) -> Option<Slot> {
-        let (mut best, mut chosen) = (f64::INFINITY, None);
-        for &node in set {
-            let at = self.opening(shape, node, now, length);
-            if at < best {
-                (best, chosen) = (at, Some(node));
-                if at <= now {
-                    break;
-                }
-            }
-        }
-        chosen.map(|node| Slot { at: best, nodes: vec![node] })
-    }
-
     /// Looks for the first moment at which enough nodes have room at once: each step goes to the moment at which enough have had
     /// room at all, until they have it together.
-    fn earliest_nodes(&mut self, shape: usize, set: &[u32], now: f64, length: f64) -> Option<Slot> {
+    ///
+    /// Openings are worked out anew only where a node was given or kept since: within a pass they only become later.
+    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<Slot> {
         let count = self.scene.shapes[shape].nodes as usize;
-        let mut at = now;
+        let mut taken: Vec<Opening> = Vec::with_capacity(count);
         loop {
-            let mut openings: Vec<(f64, u32)> =
-                set.iter().map(|&node| (self.opening(shape, node, at, length), node)).collect();
-            // Sorting is stable: of nodes that are open the first ones are taken.
-            openings.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let last = openings.get(count - 1)?.0;
-            if last == f64::INFINITY {
-                return None;
+            while taken.len() < count {
+                let Some(mut first) = list.nodes.peek_mut() else {
+                    list.nodes.extend(taken);
+                    return None;
+                };
+                let Reverse((at, node, changes)) = *first;
+                if changes == self.changes[node as usize] && at.0 >= list.from {
+                    taken.push(PeekMut::pop(first));
+                    continue;
+                }
+                let later = self.opening(shape, node, list.from, length);
+                *first = Reverse((Moment(later), node, self.changes[node as usize]));
             }
-            if last <= at {
-                let nodes = openings[..count].iter().map(|(_, node)| *node).collect();
-                return Some(Slot { at, nodes });
+            let last = taken.last().map_or(list.from, |Reverse((at, ..))| at.0);
+            let slot = (last <= list.from)
+                .then(|| Slot { at: last, nodes: taken.iter().map(|Reverse((_, node, _))| *node).collect() });
+            list.nodes.extend(taken.drain(..));
+            if slot.is_some() || last == f64::INFINITY {
+                return slot;
             }
-            at = last;
+            list.from = last;
         }
+    }
+
+    fn all_openings(&mut self, shape: usize, place: usize, now: f64, length: f64) -> Openings {
+        let scene = self.scene;
+        let set = scene.sets[place].iter();
+        let open = set.map(|&node| {
+            let at = self.opening(shape, node, now, length);
+            Reverse((Moment(at), node, self.changes[node as usize]))
+        });
+        Openings { from: now, nodes: open.collect() }
     }
 
     /// Keeps whole nodes for a job that must wait.
@@ -217,6 +250,7 @@ impl<'a> Floor<'a> {
             let list = &mut self.kept[node as usize];
             let place = list.partition_point(|(start, _)| *start <= slot.at);
             list.insert(place, (slot.at, slot.at + length));
+            self.changes[node as usize] += 1;
         }
     }
 
@@ -224,6 +258,8 @@ impl<'a> Floor<'a> {
     pub(super) fn forget(&mut self) {
         for node in self.kept_nodes.drain(..) {
             self.kept[node as usize].clear();
+            self.changes[node as usize] += 1;
         }
+        self.openings.clear();
     }
 }

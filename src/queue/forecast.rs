@@ -173,7 +173,9 @@ fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) ->
         let winners: Vec<usize> = (0..starts.len()).filter(|&number| finish(number) == Some(best)).collect();
         #[expect(clippy::cast_precision_loss, reason = "a count of requests and of futures")]
         let share = 1.0 / (winners.len() as f64 * futures as f64);
-        winners.iter().for_each(|&number| won[number] += share);
+        for number in winners {
+            won[number] += share;
+        }
     }
     won
 }

@@ -21,7 +21,8 @@ impl Ratios {
         if ended.len() < ENOUGH {
             return Self::default();
         }
-        let marked = ended.iter().map(|&ratio| (ratio, true)).chain(so_far.iter().map(|&ratio| (ratio, false)));
+        let marked =
+            ended.iter().map(|&ratio| (ratio, true)).chain(so_far.iter().map(|&ratio| (ratio, false)));
         let mut all: Vec<(f64, bool)> = marked.map(|(ratio, ends)| (ratio.clamp(0.0, 1.0), ends)).collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         let (mut survival, mut points) = (1.0, Vec::new());

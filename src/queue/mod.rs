@@ -10,6 +10,7 @@ mod forecast;
 mod future;
 mod history;
 mod line;
+mod moment;
 mod parts;
 mod play;
 mod request;

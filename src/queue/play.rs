@@ -6,13 +6,14 @@ use std::collections::BinaryHeap;
 use crate::queue::floor::{Floor, Slot};
 use crate::queue::future::Future;
 use crate::queue::line::{Array, Key};
+use crate::queue::moment::Moment;
 use crate::queue::scene::{Part, Scene};
 
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;
 
-/// How far a future is played, in seconds: 60 days.
-pub(super) const HORIZON: f64 = 60.0 * 86_400.0;
+/// How far a future is played, in seconds: 30 days.
+pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
 
 /// A request in line.
 #[derive(Clone, Copy, Debug)]
@@ -74,24 +75,6 @@ pub(super) struct Play<'a> {
     left: usize,
 }
 
-/// A time in order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Moment(f64);
-
-impl Eq for Moment {}
-
-impl PartialOrd for Moment {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Moment {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 /// Returns when each of our requests starts in a future, in seconds since 1970: `None` where another of its job starts first, or
 /// it does not start within [`HORIZON`]. Returns `None` when it was stopped.
 pub(super) fn play(
@@ -115,7 +98,9 @@ impl<'a> Play<'a> {
             let end = future.end_of_running(scene, part, number as usize);
             ends.push(Reverse((Moment(end), number)));
             live.push(Live { nodes: job.holds.iter().map(|(node, _)| *node).collect(), array: job.array });
-            job.array.into_iter().for_each(|array| array_tasks[array] += 1);
+            if let Some(array) = job.array {
+                array_tasks[array] += 1;
+            }
         }
         let waiting = part.waiting.iter().enumerate().map(|(number, job)| Line {
             key: job.key,
@@ -196,7 +181,9 @@ impl<'a> Play<'a> {
             for &node in &ended.nodes {
                 self.floor.give_back(node, job);
             }
-            ended.array.into_iter().for_each(|array| self.array_tasks[array] -= 1);
+            if let Some(array) = ended.array {
+                self.array_tasks[array] -= 1;
+            }
         }
     }
 
@@ -290,7 +277,9 @@ impl<'a> Play<'a> {
             self.floor.take(node, amounts, job, now + limit);
         }
         self.live.push(Live { nodes: slot.nodes.clone(), array: array.map(|array| array.number) });
-        array.into_iter().for_each(|array| self.array_tasks[array.number] += 1);
+        if let Some(array) = array {
+            self.array_tasks[array.number] += 1;
+        }
         self.ends.push(Reverse((Moment(now + run.clamp(1.0, limit.max(1.0))), job)));
         if let Who::Ours(number) = who {
             self.starts[number] = Some(now);

@@ -19,7 +19,6 @@ pub(super) struct Scene {
     pub now: f64,
     /// The first so many resources are GPU types; two more are CPUs and memory.
     pub gpu_types: usize,
-    pub resources: usize,
     /// What each node has, by resource.
     pub total: Vec<Vec<u64>>,
     /// When each node is closed.
@@ -98,7 +97,6 @@ impl Scene {
         let mut scene = Self {
             now: snapshot.taken_at.0,
             gpu_types,
-            resources: shapes.resources(),
             closures: closures(snapshot),
             total,
             sets: shapes.sets,
@@ -114,7 +112,8 @@ impl Scene {
         for part in 0..parts.count {
             let own = |past: &&Past| parts.of_shape[past.shape] == part;
             let own: Vec<Past> = past.iter().filter(own).cloned().collect();
-            scene.parts[part].arrivals = Arrivals::new(own, snapshot, &scene, parts.gpus(part, &scene.total, gpu_types));
+            scene.parts[part].arrivals =
+                Arrivals::new(own, snapshot, &scene, parts.gpus(part, &scene.total, gpu_types));
         }
         scene
     }
@@ -127,7 +126,8 @@ impl Scene {
         }
         for job in running {
             // A job on nodes of several parts, which no waiting job could be, counts in each.
-            let mut own: Vec<usize> = job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
+            let mut own: Vec<usize> =
+                job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
             own.sort_unstable();
             own.dedup();
             for part in own {
@@ -173,7 +173,10 @@ fn waiting(
         let submitted = job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
         let array = job.array.as_ref().map(|id| {
             let next = arrays.len();
-            Array { number: *arrays.entry(id.clone()).or_insert(next), at_once: job.at_once.unwrap_or(u32::MAX) }
+            Array {
+                number: *arrays.entry(id.clone()).or_insert(next),
+                at_once: job.at_once.unwrap_or(u32::MAX),
+            }
         });
         list.push(Waiting {
             key: Key { tier: snapshot.tier(&job.partitions), priority, submitted, order },
@@ -203,7 +206,9 @@ fn running(
             let mut amounts: BTreeMap<u16, u64> = BTreeMap::new();
             for own in &held.gpus {
                 let gpu = shapes.gpu(&own.gpu_type);
-                gpu.into_iter().for_each(|gpu| *amounts.entry(gpu).or_default() += u64::from(own.count));
+                if let Some(gpu) = gpu {
+                    *amounts.entry(gpu).or_default() += u64::from(own.count);
+                }
             }
             for (number, amount) in [(cpus, held.cpus), (memory, held.memory_mib)] {
                 amounts.extend(amount.map(|amount| (number, amount)));

@@ -133,8 +133,14 @@ impl<'a> Shapes<'a> {
             names => names.iter().map(|name| Some(name.as_str())).collect(),
         };
         let whole = asks.exclusive || self.snapshot.scheduling.whole_nodes || self.is_exclusive(&named);
-        let mut shape =
-            Shape { nodes: asks.nodes.max(1), demand: demand.into_iter().collect(), untyped, whole, places: Vec::new(), reservation: number };
+        let mut shape = Shape {
+            nodes: asks.nodes.max(1),
+            demand: demand.into_iter().collect(),
+            untyped,
+            whole,
+            places: Vec::new(),
+            reservation: number,
+        };
         for partition in named {
             let set = self.set(&shape, partition, asks.features.as_deref());
             if set.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX) {
@@ -163,7 +169,8 @@ impl<'a> Shapes<'a> {
             number.is_none_or(|own| own.nodes.contains(&node.name))
         };
         let could = |node: &QueueNode| {
-            let is_in = partition.is_none_or(|name| node.partitions.is_empty() || node.partitions.contains(name));
+            let is_in =
+                partition.is_none_or(|name| node.partitions.is_empty() || node.partitions.contains(name));
             let total = self.total(node);
             node.usable == NodeUse::Up
                 && is_in
@@ -238,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_constraint_is_met_by_one_of_its_alternatives() {
-        let features = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+        let features =
+            |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
         let own = features(&["a100", "ib"]);
         for met in ["a100", "a100&ib", "v100|a100", "[v100|a100]", "a100*2", "", "v100&ib|ib"] {
             assert!(allows(met, &own), "{met}");

@@ -62,6 +62,8 @@ mod planner_facts;
 mod policy_properties;
 mod problems;
 mod python;
+mod queue_oracle;
+mod queue_passes;
 mod race;
 mod real_capacity;
 mod real_cluster;
