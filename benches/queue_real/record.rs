@@ -121,7 +121,9 @@ impl Site {
             history: Some((Time(self.history.0), &self.history.1)),
             earlier: (self.earlier.0 > 0.0).then_some((Time(self.earlier.0), self.earlier.1.as_str())),
         };
-        let seen = snapshot(texts, Look { at: Time(at), user: &self.user }).expect("a snapshot");
+        let mut seen = snapshot(texts, Look { at: Time(at), user: &self.user }).expect("a snapshot");
+        // The load begins with many jobs at once, which is no habit of anybody's.
+        seen.history_since = seen.history_since.map(|since| Time(since.0 + 3600.0));
         if at - self.earlier.0 > 3600.0 {
             self.earlier = (at, squeue);
         }
@@ -146,7 +148,8 @@ impl Site {
         ];
         options.extend(drawn.account.iter().map(|account| format!("--account={account}")));
         let script = format!("#!/bin/sh\nexec sleep {:.3}\n", self.clock.real_seconds(drawn.run_min * 60.0));
-        let test = sbatch::test(&self.slurm, &sbatch::test_command(&script, &options)).expect("Slurm answers");
+        let test =
+            sbatch::test(&self.slurm, &sbatch::test_command(&script, &options)).expect("Slurm answers");
         let test_only = if let Forecast::Starts(date) = test { time::unix(&date) } else { None };
         let parsable = std::iter::once("--parsable".to_owned()).chain(options);
         let command = CommandLine { stdin: Some(script), ..CommandLine::new("sbatch", parsable) };

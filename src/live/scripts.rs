@@ -144,7 +144,10 @@ impl Placed<'_> {
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,
             helper_dir: utf8(&run_folder(&site.state, &run.id))?,
-            claim: intent.race.then(|| utf8(&claim_file(&site.state, &run.id, job.name.as_str()))).transpose()?,
+            claim: intent
+                .race
+                .then(|| utf8(&claim_file(&site.state, &run.id, job.name.as_str())))
+                .transpose()?,
             report_dir: utf8(&report_folder(&site.state, &run.id, &key.name()))?,
             workdir: utf8(workdir)?,
             device_order: run.file.device_order(),

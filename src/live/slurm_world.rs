@@ -92,7 +92,8 @@ impl<'a> SlurmWorld<'a> {
         let mut judged = Vec::new();
         for mut sighting in seen {
             let tracked = state.find(&sighting.of.job);
-            let races = tracked.and_then(|own| own.submission(&sighting.of)).is_some_and(|own| own.attempt.race);
+            let races =
+                tracked.and_then(|own| own.submission(&sighting.of)).is_some_and(|own| own.attempt.race);
             let Standing::Ended { end, .. } = &mut sighting.standing else {
                 judged.push(sighting);
                 continue;

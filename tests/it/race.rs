@@ -57,7 +57,8 @@ fn of_fifty_that_start_at_once_one_wins_and_the_others_end_well() {
     let winner = won.split(' ').next().expect("its number");
     let claim = fs::read_to_string(folder.path().join("claim")).expect("the claim");
     assert_eq!(claim.trim(), winner);
-    let said = format!("hsched: job {winner} started before this one and trains; nothing is left to do here\n");
+    let said =
+        format!("hsched: job {winner} started before this one and trains; nothing is left to do here\n");
     let losers = outputs.iter().filter(|own| String::from_utf8_lossy(&own.stderr) == said).count();
     assert_eq!(losers, STARTS as usize - 1);
 }
