@@ -23,6 +23,7 @@ hs_batch_main() {
   hs_note_begin
 
   hs_list_hosts
+  if ((${#hs_choices[@]} > 0)); then hs_take_table; fi
   hs_find_master
   hs_count_epochs
   hs_join_batches
@@ -134,6 +135,83 @@ hs_list_hosts() {
   for name in "${hs_hosts[@]}"; do
     [[ " ${found[*]} " == *" $name "* ]] || hs_fail "the plan names node $name, but Slurm gave: ${found[*]}"
   done
+}
+
+# Where Slurm gave other GPUs than planned, as when the request was changed while it waited, takes the table for those.
+hs_take_table() {
+  local given planned known k=0 cpus row
+  local -a rows
+  given=$(hs_given_gpus)
+  planned=$(hs_gpus_of "${hs_ranks[@]}")
+  # Slurm may not say what it gave: then it is what was asked for.
+  if [[ -z $given || ${given,,} == "${planned,,}" ]]; then return; fi
+  known=$planned
+  while hs_choice "$k"; do
+    planned=$(hs_gpus_of "${rows[@]}")
+    if [[ ${given,,} == "${planned,,}" ]]; then
+      hs_ranks=("${rows[@]}")
+      hs_world_size=${#rows[@]}
+      IFS=' ' read -r _ _ cpus <<<"${hs_components[0]}"
+      row=$((hs_world_size / ${#hs_hosts[@]}))
+      # CPUs are not always changed along with GPUs.
+      if [[ $cpus != - && ${SLURM_CPUS_ON_NODE-} =~ ^[0-9]+$ ]] && ((cpus * row > SLURM_CPUS_ON_NODE)); then
+        cpus=$((SLURM_CPUS_ON_NODE / row > 0 ? SLURM_CPUS_ON_NODE / row : 1))
+      fi
+      hs_components=("${#hs_hosts[@]} $row $cpus")
+      hs_say "Slurm gave $given: takes the shares that were prepared for that"
+      return
+    fi
+    known+="; $planned"
+    k=$((k + 1))
+  done
+  hs_fail "Slurm gave $given, and there are shares only for: $known"
+}
+
+# Sets rows to the table of number $1; fails where there is none.
+hs_choice() {
+  local line
+  rows=()
+  for line in "${hs_choices[@]}"; do
+    if [[ $line == "$1 "* ]]; then rows+=("${line#* }"); fi
+  done
+  ((${#rows[@]} > 0))
+}
+
+# Prints what the ranks $@ are for, such as "2 nodes with 4 v100": the same on each node.
+hs_gpus_of() {
+  local row node type nodes=0
+  local -A count=()
+  for row in "$@"; do
+    IFS=' ' read -r node _ _ _ _ type <<<"$row"
+    if ((node >= nodes)); then nodes=$((node + 1)); fi
+    if [[ $node == 0 ]]; then count[$type]=$((${count[$type]-0} + 1)); fi
+  done
+  hs_write_gpus "$nodes"
+}
+
+# Prints the GPUs that Slurm gave in the same words; nothing where it does not say their types, or gave unequal nodes.
+hs_given_gpus() {
+  local line gres part nodes=${#hs_hosts[@]} first=''
+  local -A count=()
+  while IFS= read -r line; do
+    [[ $line =~ GRES=([^[:space:]]*) ]] || continue
+    gres=${BASH_REMATCH[1]}
+    # The numbers of the devices differ from node to node.
+    while [[ $gres =~ (.*)\([^\)]*\)(.*) ]]; do gres=${BASH_REMATCH[1]}${BASH_REMATCH[2]}; done
+    if [[ -n $first && $gres != "$first" ]]; then return; fi
+    first=$gres
+  done < <(scontrol --details --oneliner show job "$hs_id" 2>/dev/null | grep -o ' Nodes=[^ ]* CPU_IDs=[^ ]* Mem=[^ ]* GRES=[^ ]*')
+  for part in ${first//,/ }; do
+    if [[ $part =~ ^gpu:([^:]+):([0-9]+)$ ]]; then count[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}; fi
+  done
+  if ((${#count[@]} > 0)); then hs_write_gpus "$nodes"; fi
+}
+
+# Prints the caller's count of GPUs by type, on $1 nodes.
+hs_write_gpus() {
+  local type list=''
+  for type in $(printf '%s\n' "${!count[@]}" | sort); do list+=${list:+ and }"${count[$type]} $type"; done
+  if (($1 == 1)); then printf '1 node with %s\n' "$list"; else printf '%d nodes with %s\n' "$1" "$list"; fi
 }
 
 # Rank 0 is on node 0. Its name may be known to Slurm alone.

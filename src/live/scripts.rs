@@ -129,6 +129,8 @@ impl Placed<'_> {
         // The plan is about the epochs that are left; ranks are told of all.
         let job = Job { epochs: rest.epochs + done, ..rest.clone() };
         let ranks = named_ranks(&run.problem, &intent.placement);
+        let others = run.submissions.iter().filter(|own| own.job == intent.job && own.copy != intent.copy);
+        let others: Vec<_> = others.map(|own| named_ranks(&run.problem, &own.placement)).collect();
         let key = run.key(intent);
         let checkpoints = format!("checkpoints/{}", job.name);
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
@@ -138,6 +140,7 @@ impl Placed<'_> {
             name: key.name(),
             comment: tag(&key).to_comment(),
             ranks: &ranks,
+            others: &others,
             pinned: run.file.pinned,
             inside: site.inside,
             walltime: self.walltime(site),

@@ -21,6 +21,8 @@ pub struct Facts<'a> {
     /// The Slurm job's name, and that of its output: the job's, with its number where there are several copies.
     pub name: String,
     pub ranks: &'a [PlacedRank],
+    /// The ranks of other requests for the same job: their shares are for what Slurm may give in place of what was planned.
+    pub others: &'a [Vec<PlacedRank>],
     /// Whether the ranks must be on the planned nodes, not only on their kind.
     pub pinned: bool,
     /// How ranks are started on GPUs that are there already; `None` where Slurm is asked for them.

@@ -93,5 +93,6 @@ mod status_table;
 mod story;
 mod story_lines;
 mod sweep_example;
+mod tables;
 mod throughput_names;
 mod training;

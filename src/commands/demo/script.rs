@@ -32,6 +32,7 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
     let defaults = scene.rules().defaults;
     let facts = Facts {
         claim: None,
+        others: &[],
         name: job.name.to_string(),
         run: &first.id,
         plan: "demo",
