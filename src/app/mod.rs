@@ -15,6 +15,7 @@ pub(crate) mod policy_args;
 pub(crate) mod probing;
 pub(crate) mod queue_args;
 pub(crate) mod queue_look;
+pub(crate) mod rivals;
 pub(crate) mod sbatch_options;
 pub(crate) mod speeds;
 pub(crate) mod state;

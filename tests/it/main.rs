@@ -75,6 +75,7 @@ mod real_failures;
 mod real_jobs;
 mod real_main_job;
 mod real_probe;
+mod real_race;
 mod real_ranks;
 mod real_records;
 mod real_run;
