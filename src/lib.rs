@@ -1,6 +1,6 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `generate`, `trace`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `queue`, `generate`, `trace`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `live`, `local`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 mod app;
@@ -19,6 +19,7 @@ pub mod model;
 pub mod plan_file;
 pub mod policy;
 pub mod probe;
+pub mod queue;
 pub mod render;
 pub mod replay;
 pub mod saved;

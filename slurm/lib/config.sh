@@ -55,7 +55,6 @@ CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=task=1
 MpiDefault=none
 SwitchType=switch/none
 SlurmdParameters=config_overrides
@@ -65,18 +64,25 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 DefMemPerCPU=100
 SchedulerType=sched/backfill
-# Heterogeneous jobs start in half a second instead of half a minute.
-SchedulerParameters=bf_interval=1,batch_sched_delay=0
 PriorityType=priority/multifactor
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
 JobRequeue=1
 KillWait=3
-MinJobAge=300
 CompleteWait=0
 InactiveLimit=0
 SlurmctldTimeout=30
 $(timeout_settings)
+$(if [[ $SPEED == 1 ]]; then usual_settings; else fast_settings; fi)
+END
+}
+
+usual_settings() {
+  cat <<END
+# Heterogeneous jobs start in half a second instead of half a minute.
+SchedulerParameters=bf_interval=1,batch_sched_delay=0
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+MinJobAge=300
+JobAcctGatherFrequency=task=1
 END
 }
 
@@ -87,8 +93,9 @@ timeout_settings() {
 }
 
 auth_settings() {
+  # A credential is good for two minutes of the cluster's clock unless this says otherwise.
   if [[ $AUTH == munge ]]; then
-    printf 'AuthType=auth/munge\nAuthInfo=socket=%s/munge/socket\nCredType=cred/munge\n' "$DIR"
+    printf 'AuthType=auth/munge\nAuthInfo=socket=%s/munge/socket,cred_expire=%d\nCredType=cred/munge\n' "$DIR" $((120 * SPEED))
   else
     printf 'AuthType=auth/none\nCredType=cred/none\n'
   fi

@@ -4,6 +4,7 @@
 # Prints every daemon that this cluster should have, in the order of starting.
 expected_daemons() {
   local node
+  [[ $SPEED == 1 ]] || echo clock
   [[ $AUTH == none ]] || echo munged
   if [[ $ACCOUNTING == yes ]]; then printf '%s\n' mariadbd slurmdbd; fi
   echo slurmctld
@@ -16,11 +17,12 @@ start_missing_daemons() {
   for daemon in $(expected_daemons); do
     [[ -z $(daemon_pid "$daemon" || true) ]] || continue
     case $daemon in
+      clock) start_clock ;;
       munged) start_munged ;;
       mariadbd) start_mariadbd ;;
       slurmdbd) start_slurmdbd ;;
       slurmctld) start_slurmctld ;;
-      slurmd-*) start_daemon "$daemon" "${HOST_VIEW[@]}" slurmd -D -N "${daemon#slurmd-}" ;;
+      slurmd-*) start_slurm_daemon "$daemon" slurmd -D -N "${daemon#slurmd-}" ;;
     esac
   done
   wait_for cluster_usable slurmctld 15
@@ -39,6 +41,14 @@ start_daemon() {
   ) </dev/null >"$DIR/log/$name.out" 2>&1 &
   remember_process "$name" $!
   disown $!
+}
+
+# Starts daemon $1 as the command behind it, with the cluster's clock and its view of the host name.
+start_slurm_daemon() {
+  local name=$1
+  shift
+  read_clock
+  start_daemon "$name" "${HOST_VIEW[@]}" env "${CLOCK[@]}" "$@"
 }
 
 # A daemon that kept a caller's pipe open would make the caller wait for ever.
@@ -107,7 +117,7 @@ database_answers() {
 }
 
 start_slurmdbd() {
-  start_daemon slurmdbd "${HOST_VIEW[@]}" slurmdbd -D
+  start_slurm_daemon slurmdbd slurmdbd -D
   wait_for slurmdbd_listens slurmdbd 15
   printf '%s\n' 'add cluster dev' 'add account dev' "add user $ME account=dev" quit |
     sacctmgr --immediate >"$DIR/log/sacctmgr.log" 2>&1 || true
@@ -115,7 +125,7 @@ start_slurmdbd() {
 
 start_slurmctld() {
   local node pid
-  start_daemon slurmctld "${HOST_VIEW[@]}" slurmctld -D
+  start_slurm_daemon slurmctld slurmctld -D
   wait_for slurmctld_listens slurmctld 10
   # A new controller asks the nodes only after five seconds; a slurmd that gets HUP registers at once.
   for node in "${NODE_NAMES[@]}"; do

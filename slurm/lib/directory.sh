@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The cluster's directory: where it is, who may touch it, what it remembers, its ports, and its view of the host name.
 
-readonly LAYOUT=1 LONGEST_DIRECTORY=70 FIRST_PORT=10000 LAST_PORT=19900 PORT_STEP=64
+readonly LAYOUT=2 LONGEST_DIRECTORY=70 FIRST_PORT=10000 LAST_PORT=19900 PORT_STEP=64
 
 # Sets DIR to the absolute path of the wanted or the default directory.
 resolve_directory() {
@@ -71,23 +71,24 @@ is_remembered() { [[ -e $DIR/etc/options ]]; }
 remember_options() {
   mkdir -p "$DIR/etc"
   printf '%s\n' "$NODES_TEXT" >"$DIR/etc/nodes"
-  printf '%s %s %s %s\n' "$PORT" "$AUTH" "$ACCOUNTING" "$TIMEOUTS" >"$DIR/etc/options"
+  printf '%s %s %s %s %s\n' "$PORT" "$AUTH" "$ACCOUNTING" "$TIMEOUTS" "$SPEED" >"$DIR/etc/options"
 }
 
 # Sets the options and the node arrays to what the cluster was started with.
 recall_options() {
-  read -r PORT AUTH ACCOUNTING TIMEOUTS <"$DIR/etc/options"
+  read -r PORT AUTH ACCOUNTING TIMEOUTS SPEED <"$DIR/etc/options"
   read_nodes "$DIR/etc/nodes"
 }
 
 # Refuses options that were given now and differ from those of the cluster in DIR.
 refuse_other_options() {
-  local port auth accounting timeouts differ=''
-  read -r port auth accounting timeouts <"$DIR/etc/options"
+  local port auth accounting timeouts speed differ=''
+  read -r port auth accounting timeouts speed <"$DIR/etc/options"
   [[ -z $PORT || $PORT == "$port" ]] || differ+=" --port $port"
   [[ -z $AUTH || $AUTH == "$auth" ]] || differ+=" --auth $auth"
   [[ -z $ACCOUNTING || $ACCOUNTING == "$accounting" ]] || differ+=" no --accounting"
   [[ -z $TIMEOUTS || $TIMEOUTS == "$timeouts" ]] || differ+=" --timeouts $timeouts"
+  [[ -z $SPEED || $SPEED == "$speed" ]] || differ+=" --speed $speed"
   [[ -z $NODES || $(<"$NODES") == "$(<"$DIR/etc/nodes")" ]] || differ+=" other nodes"
   [[ -z $differ ]] || fail "the cluster in $DIR was started with:$differ; first: dev-cluster down --dir $DIR"
 }

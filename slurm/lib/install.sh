@@ -8,6 +8,7 @@ missing_programs() {
   local program
   local -a wanted=(slurmctld slurmd srun sinfo flock setsid)
   [[ $AUTH == none ]] || wanted+=(munged munge)
+  [[ $SPEED == 1 ]] || wanted+=(faketime)
   [[ $ACCOUNTING != yes ]] || wanted+=(slurmdbd sacctmgr mariadbd mariadb-install-db mariadb-admin)
   for program in "${wanted[@]}"; do
     command -v "$program" >/dev/null || printf '%s\n' "$program"
@@ -23,7 +24,7 @@ refuse_when_programs_miss() {
 
 install_packages() {
   local missing enabled
-  local -a packages=(slurmctld slurmd slurm-client munge util-linux)
+  local -a packages=(slurmctld slurmd slurm-client munge util-linux faketime)
   [[ $ACCOUNTING != yes ]] || packages+=(slurmdbd mariadb-server)
   missing=$(missing_programs)
   [[ -n $missing ]] || return 0

@@ -16,7 +16,7 @@ node_up() {
     kill -HUP "$pid"
   else
     prepare_host_view
-    start_daemon "slurmd-$1" "${HOST_VIEW[@]}" slurmd -D -N "$1"
+    start_slurm_daemon "slurmd-$1" slurmd -D -N "$1"
   fi
   AWAITED=$1
   wait_for awaited_node_ready "slurmd-$1" 15

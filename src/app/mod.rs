@@ -1,6 +1,7 @@
 //! What commands do: read their inputs, plan, submit, ask, probe and keep the state; how each is said is the commands' own.
 
 pub(crate) mod answered;
+pub(crate) mod asking;
 pub(crate) mod cancelling;
 pub(crate) mod context;
 pub(crate) mod folders;
@@ -13,6 +14,8 @@ pub(crate) mod planning;
 pub(crate) mod policy_args;
 pub(crate) mod probing;
 pub(crate) mod queue_args;
+pub(crate) mod queue_look;
+pub(crate) mod rivals;
 pub(crate) mod sbatch_options;
 pub(crate) mod speeds;
 pub(crate) mod state;

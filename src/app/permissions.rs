@@ -11,10 +11,18 @@ use crate::slurm::{CommandError, Runner};
 /// # Errors
 /// When Slurm does not answer.
 pub(crate) fn associations(context: &Context, config: &Config) -> Result<Associations, CommandError> {
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-    let Some(user) = user.filter(|_| config.has_accounting()) else { return Ok(Associations::default()) };
-    let printed = context.slurm.run(&permission::command(&user.name))?.stdout;
+    let user = user_name();
+    if user.is_empty() || !config.has_accounting() {
+        return Ok(Associations::default());
+    }
+    let printed = context.slurm.run(&permission::command(&user))?.stdout;
     Ok(Associations::parse(&printed, config.get("ClusterName")))
+}
+
+/// Returns the name of this user, as Slurm prints it; empty where the system does not know it.
+pub(crate) fn user_name() -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    user.map(|user| user.name).unwrap_or_default()
 }
 
 /// Says which jobs Slurm would refuse, or never start, for their account, partition or quality of service; silent where

@@ -16,7 +16,14 @@ pub fn holdings<'a>(
 ) -> (Holdings, Vec<String>) {
     let (mut sum, mut notes) = (Holdings::new(), Vec::new());
     for job in jobs.into_iter().filter(|job| job.state.holds_nodes()) {
-        match held_by(job, cluster) {
+        let given = Given {
+            nodes: &job.nodes,
+            tres: &job.tres,
+            cpus: job.cpus,
+            per_node: &job.tres_per_node,
+            per_job: &job.tres_per_job,
+        };
+        match held_by(&given, cluster) {
             Ok(shares) => shares.into_iter().for_each(|(name, held)| add(sum.entry(name).or_default(), held)),
             Err(why) => {
                 let id = &job.shown_id;
@@ -27,14 +34,24 @@ pub fn holdings<'a>(
     (sum, notes)
 }
 
+/// What squeue prints of a job's nodes and of what it was given there.
+pub(super) struct Given<'a> {
+    pub nodes: &'a str,
+    pub tres: &'a str,
+    /// CPUs of all nodes, where the TRES do not have them.
+    pub cpus: Option<u64>,
+    pub per_node: &'a str,
+    pub per_job: &'a str,
+}
+
 /// Returns what one job holds on each of its nodes, or why that is not known.
-fn held_by(job: &QueuedJob, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, String> {
+pub(super) fn held_by(job: &Given<'_>, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, String> {
     let unreadable = |_| format!("its nodes {:?} cannot be read", job.nodes);
-    let names = hostlist::expand(&job.nodes).map_err(unreadable)?;
+    let names = hostlist::expand(job.nodes).map_err(unreadable)?;
     let names = names.iter().map(|name| NodeName::new(name)).collect::<Result<Vec<_>, _>>();
     let names = names.map_err(|_| format!("its nodes {:?} cannot be read", job.nodes))?;
     let nodes = names.len() as u64;
-    let tres = Tres::parse(&job.tres);
+    let tres = Tres::parse(job.tres);
     let gpus = per_node(job, &tres, nodes)?;
     let share = |total: Option<u64>| total.unwrap_or(0) / nodes.max(1);
     names
@@ -49,9 +66,9 @@ fn held_by(job: &QueuedJob, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, 
 }
 
 /// Returns the GPUs on each node.
-fn per_node(job: &QueuedJob, tres: &Tres, nodes: u64) -> Result<Gres, String> {
-    let asked = Gres::parse(&job.tres_per_node);
-    let asked_in_total = Gres::parse(&job.tres_per_job);
+fn per_node(job: &Given<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
+    let asked = Gres::parse(job.per_node);
+    let asked_in_total = Gres::parse(job.per_job);
     let known = |gres: &Gres| gres.gpu_total() > 0;
     let given = &tres.gres;
     if nodes <= 1 {

@@ -15,6 +15,7 @@ mod job_record;
 mod job_state;
 pub(crate) mod notes;
 pub mod permission;
+pub mod queue;
 mod read;
 pub(crate) mod record;
 mod recorded;

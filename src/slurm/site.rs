@@ -28,6 +28,17 @@ pub struct PartitionLimits {
     pub max_time: Option<Seconds>,
     /// Most nodes of one job; `None` is unlimited or unread.
     pub max_nodes: Option<u64>,
+    /// Walltime of jobs that name none; `None` is the longest.
+    pub default_time: Option<Seconds>,
+    /// `PriorityTier`, and the factor in its jobs' priority.
+    pub tier: Option<u32>,
+    pub job_factor: Option<u32>,
+    /// Whether each job gets its nodes for itself.
+    pub exclusive: bool,
+    /// Whether its jobs may be stopped for those of others (`PreemptMode`).
+    pub preempted: bool,
+    /// `TRESBillingWeights` as printed; empty where there are none.
+    pub billing: String,
     /// The accounts and qualities of service that it takes; empty is all.
     pub allow_accounts: Vec<String>,
     pub allow_qos: Vec<String>,
@@ -150,6 +161,12 @@ pub fn partitions(text: &str) -> Vec<PartitionLimits> {
             default: field(line, "Default").eq_ignore_ascii_case("yes"),
             max_time: if is_unlimited(&time) { None } else { duration(&time) },
             max_nodes: field(line, "MaxNodes").parse().ok(),
+            default_time: duration(&field(line, "DefaultTime")),
+            tier: field(line, "PriorityTier").parse().ok(),
+            job_factor: field(line, "PriorityJobFactor").parse().ok(),
+            exclusive: field(line, "OverSubscribe").starts_with("EXCLUSIVE"),
+            preempted: !matches!(field(line, "PreemptMode").as_str(), "" | "OFF"),
+            billing: field(line, "TRESBillingWeights"),
             allow_accounts: list(&field(line, "AllowAccounts")),
             allow_qos: list(&field(line, "AllowQos")),
             deny_accounts: list(&field(line, "DenyAccounts")),

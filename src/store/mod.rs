@@ -2,6 +2,7 @@
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
+mod answers;
 mod files;
 mod inspection;
 mod journal;
@@ -24,6 +25,7 @@ mod state_file;
 mod state_record;
 mod wishes;
 
+pub use self::answers::{Answer, Answers};
 pub use self::inspection::{Finding, Inspection};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
@@ -31,5 +33,7 @@ pub use self::place::Place;
 pub use self::report_file::{ReportLine, last_report, planned_samples};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
-pub use self::state_dir::{Peeked, StateDir, StateError, new_run_id, report_folder, run_folder, state_stamp};
+pub use self::state_dir::{
+    Peeked, StateDir, StateError, claim_file, new_run_id, report_folder, run_folder, state_stamp,
+};
 pub use self::wishes::{Wanted, Wish, wish_ids};

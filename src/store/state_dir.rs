@@ -10,12 +10,14 @@
 //!                            the state, the first of all of it
 //! STATE/journal.old          the previous journal, for people only
 //! STATE/throughput.json      measured speeds
+//! STATE/queue/NAME.json      what Slurm last said of its queue, one question each; written without the lock
 //! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
 //! STATE/NAME.damaged         a damaged file that was replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_ddp.py  what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
+//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it
 //! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
 //! ```
 //!
@@ -266,6 +268,13 @@ pub fn run_folder(root: &Path, run: &str) -> PathBuf {
 #[must_use]
 pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
+}
+
+/// Returns the file by which one submission takes a job of a run for which several race: it holds the number of its Slurm job.
+#[must_use]
+pub fn claim_file(root: &Path, run: &str, job: &str) -> PathBuf {
+    // No job has such a name: the report folders of others are beside it.
+    run_folder(root, run).join("report").join(format!("{job}:claim"))
 }
 
 /// Makes a folder of the state directory, or that itself, unless it is there.

@@ -58,7 +58,7 @@ fn a_healthy_site_is_asked_little_and_nothing_is_changed() {
     );
     assert_eq!(
         (sandbox.calls("squeue").len(), sandbox.calls("sbatch")),
-        (0, vec![vec!["--version".to_owned()]])
+        (1, vec![vec!["--version".to_owned()]])
     );
     assert!(!sandbox.state("").exists());
     let check = |name: &str, text: &str| assert_eq!(found(&sandbox, "", 0, name), one("ok", text));

@@ -168,6 +168,12 @@ mod tests {
             default,
             max_time: None,
             max_nodes: Some(2),
+            default_time: None,
+            tier: None,
+            job_factor: None,
+            exclusive: false,
+            preempted: false,
+            billing: String::new(),
         };
         let worst = |partition, chosen| partitions(&[partition], chosen).last().expect("a check").level;
         assert_eq!(worst(known(true, "UP"), None), Level::Ok);

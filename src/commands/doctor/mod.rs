@@ -3,6 +3,7 @@
 mod account;
 mod check;
 mod cluster;
+mod queue;
 mod site;
 mod state;
 
@@ -11,19 +12,20 @@ use serde_json::{Value, json};
 use self::check::{Check, Level};
 use crate::app::context::{Context, Format};
 use crate::app::input::printed_cluster;
-use crate::app::permissions::associations;
+use crate::app::permissions::{associations, user_name};
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{Origin, SettingsProblem, process_environment};
+use crate::slurm::queue::jobs;
 use crate::slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
 use crate::ui::{Align, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
 /// Prints one line per check: ok, note (works, but be aware) or problem (something will fail). Reads every file of
-/// the state directory and reports damaged ones. Makes four short requests to the controller and two to accounting, and
+/// the state directory and reports damaged ones. Makes five short requests to the controller and two to accounting, and
 /// changes nothing. Exits with 0 if there are no problems, 69
 /// if Slurm is missing or does not answer, and 1 otherwise.
 #[derive(Debug, clap::Args)]
@@ -99,19 +101,26 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
         return (checks, false);
     }
     let begin = context.clock.elapsed();
-    let config = match ask(&printed::config_command()) {
-        Ok(text) => printed::Config::parse(&text),
+    let config_text = match ask(&printed::config_command()) {
+        Ok(text) => text,
         Err(error) => {
             checks.push(absent("controller", &error));
             return (checks, false);
         }
     };
+    let config = printed::Config::parse(&config_text);
     let took = context.clock.elapsed().saturating_sub(begin);
     let here = context.clock.now().with_timezone(&chrono::Local).naive_local();
     checks.push(site::controller(&config, client.as_deref(), took));
     checks.extend(site::clock(&config, here));
     match ask(&sinfo::command()).map(|text| printed_cluster(context, &text)) {
-        Ok(Ok(seen)) => checks.extend(cluster::gpus(&seen.cluster, &seen.notes)),
+        Ok(Ok(seen)) => {
+            checks.extend(cluster::gpus(&seen.cluster, &seen.notes));
+            checks.push(match ask(&jobs::command()) {
+                Ok(text) => queue::check(&text, &config_text, &seen.cluster, &user_name()),
+                Err(error) => Check::note("queue", error.to_string()),
+            });
+        }
         Ok(Err(failure)) => checks.push(Check::problem("gpus", failure.message)),
         Err(error) => checks.push(Check::problem("gpus", error.to_string())),
     }

@@ -1,0 +1,107 @@
+//! Made-up queues of any size, for measuring how fast the model is.
+
+use hsched::model::{GpuType, Seconds};
+use hsched::queue::{Asks, GpuAsk, Request, Snapshot};
+use serde_json::{Value, json};
+
+/// A sequence of numbers from [0, 1).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
+    pub fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    pub fn choose<T: Copy>(&mut self, list: &[T]) -> T {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a place in a short list"
+        )]
+        let place = (self.unit() * list.len() as f64) as usize;
+        list[place]
+    }
+}
+
+const TYPES: [&str; 3] = ["a100", "v100", "t4"];
+const NOW: f64 = 1_800_000_000.0;
+
+/// Returns a full cluster of so many nodes of 4 GPUs in which so many jobs wait.
+pub fn snapshot(nodes: usize, waiting: usize, seed: u64) -> Snapshot {
+    let mut random = Random::new(seed);
+    let gpu_type = |node: usize| TYPES[node % 3];
+    let list: Vec<Value> = (0..nodes)
+        .map(|node| json!({ "name": format!("n{node}"), "partitions": ["gpu"], "cpus": 64,
+            "gpus": [{ "type": gpu_type(node), "count": 4 }] }))
+        .collect();
+    let mut jobs = Vec::new();
+    for node in 0..nodes {
+        let mut left = 4;
+        while left > 0 {
+            let count = random.choose(&[1, 1, 2, 4]).min(left);
+            left -= count;
+            let limit = random.choose(&[3600.0, 10_800.0, 43_200.0, 86_400.0]);
+            let since = NOW - limit * random.unit() * 0.9;
+            let holds = json!([{ "node": format!("n{node}"), "cpus": 2 * count,
+                "gpus": [{ "type": gpu_type(node), "count": count }] }]);
+            jobs.push(json!({ "id": format!("r{node}_{left}"), "partitions": ["gpu"], "limit_s": limit, "asks": {},
+                "user": random.choose(&["ann", "bob", "eve"]), "submitted": since - 1000.0,
+                "running": { "since": since, "holds": holds } }));
+        }
+    }
+    for number in 0..waiting {
+        let (asks, limit) = asks(&mut random);
+        jobs.push(json!({ "id": number.to_string(), "partitions": ["gpu"], "asks": asks, "limit_s": limit,
+            "user": random.choose(&["ann", "bob", "eve"]), "submitted": NOW - random.unit() * 86_400.0,
+            "priority": random.choose(&[1000, 1300, 1600, 2000]) }));
+    }
+    let history: Vec<Value> = (0..nodes * 75)
+        .map(|_| {
+            let (asks, limit) = asks(&mut random);
+            let submitted = NOW - 6.9 * 86_400.0 * random.unit();
+            let started = submitted + 3600.0 * random.unit();
+            json!({ "partition": "gpu", "asks": asks, "limit_s": limit, "submitted": submitted, "started": started,
+                "user": random.choose(&["ann", "bob", "eve"]),
+                "ended": started + limit * random.unit() })
+        })
+        .collect();
+    let text = json!({ "schema": "hsched.queue/1", "taken_at": NOW, "nodes": list, "jobs": jobs, "history": history,
+        "partitions": [{ "name": "gpu", "default": true, "max_time_s": 604_800 }],
+        "accounts": [{ "name": "own", "default": true, "priority": 1500 }] });
+    Snapshot::parse(&text.to_string()).expect("a snapshot")
+}
+
+fn asks(random: &mut Random) -> (Value, f64) {
+    let gpu_type = random.choose(&TYPES);
+    let (nodes, count) = random.choose(&[(1, 1), (1, 1), (1, 1), (1, 2), (1, 2), (1, 4), (1, 4), (2, 4)]);
+    let limit = random.choose(&[3600.0, 10_800.0, 43_200.0, 86_400.0]);
+    (json!({ "nodes": nodes, "cpus": 2 * count, "gpus": [{ "type": gpu_type, "count": count }] }), limit)
+}
+
+/// Returns twelve requests for the same work: each type on 1, 2, 4 and 8 GPUs.
+pub fn requests() -> Vec<Request> {
+    let mut list = Vec::new();
+    for (gpu_type, speed) in [("a100", 1.0), ("v100", 0.6), ("t4", 0.25)] {
+        for (nodes, count) in [(1_u32, 1_u32), (1, 2), (1, 4), (2, 4)] {
+            let run = 8.0 * 3600.0 / (speed * f64::from(nodes * count));
+            let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];
+            list.push(Request {
+                asks: Asks { nodes, gpus, cpus: Some(2 * u64::from(count)), ..Asks::default() },
+                partition: Some("gpu".to_owned()),
+                account: Some("own".to_owned()),
+                limit: Seconds(run * 1.1),
+                run: Seconds(run),
+            });
+        }
+    }
+    list
+}

@@ -1,0 +1,58 @@
+//! How well starts are foretold on a real Slurm: `record` submits to a running development cluster and keeps the queue before each
+//! submission and what became of it; `score` foretells each start from that queue and compares.
+//!
+//! `slurm/measure-starts` runs both. Forecasts are made afterwards, so that one recording serves every version of the model.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a measurement that cannot be made should fail"
+)]
+
+mod clock;
+mod draw;
+mod record;
+mod score;
+
+use std::env;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use hsched::queue::{Asks, Snapshot};
+
+/// One submission, as the file of a recording has it: a line each.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Submission {
+    job: u64,
+    asks: Asks,
+    partition: String,
+    account: Option<String>,
+    limit_s: f64,
+    run_s: f64,
+    /// When `sbatch --test-only` would start it, Unix seconds; asked between the look and the submission.
+    test_only: Option<f64>,
+    /// When it started, Unix seconds.
+    start: Option<f64>,
+    /// The queue just before.
+    snapshot: Snapshot,
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).filter(|own| own != "--bench").collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<u32>().expect("a whole number");
+    match words.as_slice() {
+        ["record", cluster, seed, count, gap, most_hours, out] => {
+            let plan = record::Plan {
+                seed: number(seed).into(),
+                count: number(count),
+                gap_s: number(gap),
+                most_hours: number(most_hours),
+            };
+            record::record(Path::new(cluster), &plan, Path::new(out));
+        }
+        ["score", files @ ..] if !files.is_empty() => score::score(files),
+        _ => println!("usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | score FILE..."),
+    }
+}

@@ -1,0 +1,204 @@
+//! Submits to a running cluster and writes down the queue before each submission, and what became of it.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::DateTime;
+use hsched::model::{Cluster, Time};
+use hsched::queue::Snapshot;
+use hsched::slurm::queue::{Look, Texts, history, jobs, reservations_command, snapshot, standings_command};
+use hsched::slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
+
+use crate::Submission;
+use crate::clock::ClusterClock;
+use crate::draw::{Draw, Drawn};
+
+/// How often the history is asked for, in seconds of the cluster's clock.
+const HISTORY: f64 = 4.0 * 3600.0;
+/// How often it is looked whether the last have started.
+const LOOK: f64 = 1800.0;
+
+/// What is submitted.
+pub struct Plan {
+    pub seed: u64,
+    pub count: u32,
+    /// Mean time between submissions.
+    pub gap_s: u32,
+    /// Hours of the cluster's clock to wait for the last start.
+    pub most_hours: u32,
+}
+
+/// Records to `out`, when all are submitted and again until all have started.
+pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
+    let mut site = Site::of(cluster);
+    let mut draw = Draw::new(plan.seed);
+    let mut submissions: Vec<Submission> = Vec::new();
+    let (mut next, mut last_look) = (site.clock.now(), 0.0);
+    let mut end = f64::INFINITY;
+    loop {
+        site.clock.wait_until(next);
+        let seen = site.look();
+        let drawn = draw.next(&seen);
+        next += drawn.gap * f64::from(plan.gap_s);
+        let submitted = site.submit(drawn, seen);
+        if submissions.len() < plan.count as usize {
+            submissions.extend(submitted);
+            println!("{} of {} submitted", submissions.len(), plan.count);
+            continue;
+        }
+        // Others are submitted until the last has started: the queue must not drain for those that wait longest.
+        let now = site.clock.now();
+        end = end.min(now + f64::from(plan.most_hours) * 3600.0);
+        if now - last_look < LOOK {
+            continue;
+        }
+        last_look = now;
+        site.read_starts(&mut submissions);
+        write(&submissions, out);
+        let waiting = submissions.iter().filter(|own| own.start.is_none()).count();
+        println!("{waiting} still wait");
+        if waiting == 0 || now > end {
+            return;
+        }
+    }
+}
+
+fn write(submissions: &[Submission], out: &Path) {
+    let mut file = BufWriter::new(File::create(out).expect("the file can be written"));
+    for own in submissions {
+        writeln!(file, "{}", serde_json::to_string(own).expect("JSON")).expect("written");
+    }
+}
+
+struct Site {
+    slurm: System,
+    clock: ClusterClock,
+    user: String,
+    config: String,
+    partitions: String,
+    reservations: String,
+    shares: (f64, String),
+    history: (f64, String),
+    earlier: (f64, String),
+    growth: Option<f64>,
+}
+
+impl Site {
+    fn of(cluster: &Path) -> Self {
+        let conf = cluster.join("etc/slurm.conf").into_os_string();
+        let environment = std::env::vars_os().chain([("SLURM_CONF".into(), conf)]);
+        let slurm = System::new(environment, Duration::from_secs(60));
+        let ask = |command: &CommandLine| slurm.run(command).expect("Slurm answers").stdout;
+        Self {
+            user: ask(&CommandLine::new("id", ["-un"])).trim().to_owned(),
+            config: ask(&site::config_command()),
+            partitions: ask(&site::partitions_command()),
+            reservations: ask(&reservations_command()),
+            shares: (0.0, String::new()),
+            history: (0.0, String::new()),
+            earlier: (0.0, String::new()),
+            growth: None,
+            clock: ClusterClock::of(cluster),
+            slurm,
+        }
+    }
+
+    fn ask(&self, command: &CommandLine) -> String {
+        self.slurm.run(command).expect("Slurm answers").stdout
+    }
+
+    fn look(&mut self) -> Snapshot {
+        let now = self.clock.now();
+        if now - self.history.0 > HISTORY {
+            #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+            let at = DateTime::from_timestamp(now as i64, 0).expect("a date");
+            self.history = (now, self.ask(&history::command(at, &[])));
+            self.shares = (now, self.ask(&standings_command()));
+        }
+        let (mut cluster, _): (Cluster, _) = sinfo::parse(&self.ask(&sinfo::command())).expect("nodes");
+        name_types(&mut cluster, &std::collections::BTreeMap::new());
+        let at = self.clock.now();
+        let squeue = self.ask(&jobs::command());
+        let texts = Texts {
+            squeue: &squeue,
+            cluster: &cluster,
+            config: Some(&self.config),
+            partitions: Some(&self.partitions),
+            reservations: Some(&self.reservations),
+            shares: Some(&self.shares.1),
+            history: Some((Time(self.history.0), &self.history.1)),
+            earlier: (self.earlier.0 > 0.0).then_some((Time(self.earlier.0), self.earlier.1.as_str())),
+        };
+        let mut seen = snapshot(texts, Look { at: Time(at), user: &self.user }).expect("a snapshot");
+        self.growth = seen.scheduling.priority_per_hour.or(self.growth);
+        seen.scheduling.priority_per_hour = self.growth;
+        // The load begins with many jobs at once, which is no habit of anybody's.
+        seen.history_since = seen.history_since.map(|since| Time(since.0 + 3600.0));
+        if at - self.earlier.0 > 3600.0 {
+            self.earlier = (at, squeue);
+        }
+        seen
+    }
+
+    /// Asks `--test-only`, and submits; `None` where Slurm refuses.
+    fn submit(&self, drawn: Drawn, seen: Snapshot) -> Option<Submission> {
+        let gpus = &drawn.asks.gpus[0];
+        let gpu_type = gpus.gpu_type.as_ref().expect("a type");
+        let mut options = vec![
+            format!("--time={}", drawn.limit_min),
+            format!("--nodes={}", drawn.asks.nodes),
+            "--ntasks-per-node=1".to_owned(),
+            format!("--gres=gpu:{gpu_type}:{}", gpus.count),
+            format!("--cpus-per-task={}", drawn.asks.cpus.unwrap_or(1)),
+            format!("--mem={}", drawn.asks.memory_mib.unwrap_or(100)),
+            format!("--partition={}", drawn.partition),
+            "--chdir=/tmp".to_owned(),
+            "--output=/dev/null".to_owned(),
+            "--job-name=ours".to_owned(),
+        ];
+        options.extend(drawn.account.iter().map(|account| format!("--account={account}")));
+        let script = format!("#!/bin/sh\nexec sleep {:.3}\n", self.clock.real_seconds(drawn.run_min * 60.0));
+        let test =
+            sbatch::test(&self.slurm, &sbatch::test_command(&script, &options)).expect("Slurm answers");
+        let test_only = if let Forecast::Starts(date) = test { time::unix(&date) } else { None };
+        let parsable = std::iter::once("--parsable".to_owned()).chain(options);
+        let command = CommandLine { stdin: Some(script), ..CommandLine::new("sbatch", parsable) };
+        let printed = match self.slurm.run(&command) {
+            Ok(output) => output.stdout,
+            Err(error) => {
+                println!("{error}");
+                return None;
+            }
+        };
+        Some(Submission {
+            job: printed.trim().split(';').next()?.parse().ok()?,
+            limit_s: f64::from(drawn.limit_min) * 60.0,
+            run_s: drawn.run_min * 60.0,
+            asks: drawn.asks,
+            partition: drawn.partition,
+            account: drawn.account,
+            test_only,
+            start: None,
+            snapshot: seen,
+        })
+    }
+
+    /// Notes the starts that the accounting knows.
+    fn read_starts(&self, submissions: &mut [Submission]) {
+        let Some(first) = submissions.first() else { return };
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+        let [from, until] = [first.snapshot.taken_at.0 - 3600.0, self.clock.now() + 86400.0]
+            .map(|at| time::text(DateTime::from_timestamp(at as i64, 0).expect("a date")));
+        let fields = ["-n", "-X", "-P", "--name=ours", "-o", "JobIDRaw,Start", "-S", &from, "-E", &until];
+        let printed = self.ask(&CommandLine::new("sacct", fields));
+        for line in printed.lines() {
+            let Some((job, start)) = line.split_once('|') else { continue };
+            let own = submissions.iter_mut().find(|own| job.parse() == Ok(own.job));
+            if let Some(own) = own {
+                own.start = time::unix(start).or(own.start);
+            }
+        }
+    }
+}

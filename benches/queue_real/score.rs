@@ -1,0 +1,106 @@
+//! Foretells recorded starts from the queue before each, and says how well that went.
+
+use std::fs;
+
+use hsched::model::Seconds;
+use hsched::queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
+
+use crate::Submission;
+
+/// A start comes so much earlier or later by itself: the submission after the look, and what Slurm takes.
+const TOLERANCE: f64 = 150.0;
+/// What counts as waiting.
+const WAITED: f64 = 600.0;
+const SAMPLES: usize = 60;
+
+/// A start that was foretold, in seconds after the look.
+struct Told {
+    gpus: u32,
+    waited: f64,
+    estimate: Estimate,
+    /// Error of the median, and of `--test-only`.
+    error: f64,
+    test_only: Option<f64>,
+    /// Which point of the samples it was.
+    point: f64,
+}
+
+/// Prints coverage and errors of the recordings, each alone and together.
+pub fn score(files: &[&str]) {
+    let mut all = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).expect("a recording");
+        let submissions: Vec<Submission> =
+            text.lines().map(|line| serde_json::from_str(line).expect("a submission")).collect();
+        let started = submissions.iter().filter(|own| own.start.is_some()).count();
+        let told: Vec<Told> = submissions.iter().filter_map(told).collect();
+        println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), told.len());
+        report(&told);
+        all.extend(told);
+    }
+    if files.len() > 1 {
+        println!("together: {} starts", all.len());
+        report(&all);
+    }
+}
+
+fn told(own: &Submission) -> Option<Told> {
+    let waited = own.start? - own.snapshot.taken_at.0;
+    let request = Request {
+        asks: own.asks.clone(),
+        partition: Some(own.partition.clone()),
+        account: own.account.clone(),
+        limit: Seconds(own.limit_s),
+        run: Seconds(own.run_s),
+    };
+    let question = Question {
+        snapshot: &own.snapshot,
+        requests: &[request],
+        seed: own.job,
+        samples: SAMPLES,
+        calibration: None,
+    };
+    let Outlook::Estimated(foretold) = forecast(&question, &|| false).remove(0) else { return None };
+    let starts: Vec<f64> = foretold.starts.iter().map(|start| start.0).collect();
+    let test_only = own.test_only.map(|at| (at - own.snapshot.taken_at.0 - waited).abs());
+    let error = (foretold.start.median.0 - waited).abs();
+    let gpus = own.asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * own.asks.nodes;
+    Some(Told { gpus, waited, error, test_only, point: point_of(&starts, waited), estimate: foretold.start })
+}
+
+fn report(told: &[Told]) {
+    line("all", told.iter());
+    line("waited over 10 min", told.iter().filter(|own| own.waited > WAITED));
+    for gpus in [1, 2, 4, 8] {
+        line(&format!("{gpus} GPUs"), told.iter().filter(|own| own.gpus == gpus));
+    }
+    let points: Vec<f64> = told.iter().filter(|own| own.waited > WAITED).map(|own| own.point).collect();
+    if let Some(Calibration { low, high }) = Calibration::of(&points) {
+        println!(
+            "  of those that waited, the 10 and 90 % points lie at {low:.2} and {high:.2} of the samples"
+        );
+    }
+}
+
+fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {
+    let told: Vec<&Told> = told.collect();
+    let holds = |own: &&&Told| {
+        own.waited >= own.estimate.low.0 - TOLERANCE && own.waited <= own.estimate.high.0 + TOLERANCE
+    };
+    let held = told.iter().filter(holds).count();
+    let late = told.iter().filter(|own| own.waited > own.estimate.high.0 + TOLERANCE).count();
+    let errors = |list: Vec<f64>| {
+        let mut list = list;
+        list.sort_by(f64::total_cmp);
+        let mean = list.iter().sum::<f64>() / list.len().max(1) as f64 / 3600.0;
+        (list.get(list.len() / 2).copied().unwrap_or(0.0) / 3600.0, mean)
+    };
+    let (median, mean) = errors(told.iter().map(|own| own.error).collect());
+    let (other_median, other_mean) = errors(told.iter().filter_map(|own| own.test_only).collect());
+    let (_, waited) = errors(told.iter().map(|own| own.waited).collect());
+    println!(
+        "  {name:<19} {:>4} starts, mean wait {waited:>5.1} h: 80 % interval held {:>3.0} % ({late} later); error {median:.2} h median, {mean:.2} h mean; --test-only {other_median:.2} h, {other_mean:.2} h",
+        told.len(),
+        100.0 * held as f64 / told.len().max(1) as f64,
+    );
+}

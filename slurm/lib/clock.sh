@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# A clock that runs faster than that of the machine, for slurmctld, the slurmds and slurmdbd (libfaketime).
+#
+# The daemon `clock` holds the memory in which they share the moment at which it began. Jobs do not inherit it.
+# shellcheck disable=SC2153 # dev-cluster sets the names in capitals
+
+# Starts the clock; its child writes what a program needs to go by it to DIR/etc/clock.
+start_clock() {
+  rm -f "$DIR/etc/clock"
+  # shellcheck disable=SC2016 # the inner shell expands these
+  start_daemon clock faketime -m -f "+0 x$SPEED" bash -c \
+    'env | grep -E "^(LD_PRELOAD|FAKETIME|FAKETIME_SHARED)=" >"$1.new" && mv "$1.new" "$1" && exec tail -f /dev/null' \
+    bash "$DIR/etc/clock"
+  wait_for clock_is_shared clock 5
+}
+
+clock_is_shared() { [[ -s $DIR/etc/clock ]]; }
+
+# Sets CLOCK to the variables that make a program go by the cluster's clock; empty where that is the machine's.
+read_clock() {
+  CLOCK=()
+  [[ $SPEED == 1 ]] || mapfile -t CLOCK <"$DIR/etc/clock"
+}
+
+# Removes what a clock that was killed leaves in shared memory.
+remove_clock() {
+  local variable name
+  [[ -s $DIR/etc/clock ]] || return 0
+  while IFS= read -r variable; do
+    [[ $variable == FAKETIME_SHARED=* ]] || continue
+    for name in ${variable#*=}; do rm -f "/dev/shm$name" "/dev/shm/sem.${name#/}"; done
+  done <"$DIR/etc/clock"
+}
+
+# What a clock that runs fast needs beside the common settings: an answer that takes a second of ours takes minutes of
+# the cluster's. Ended jobs stay visible for eight minutes of ours where no database has them.
+fast_settings() {
+  cat <<END
+SchedulerParameters=bf_interval=120,bf_max_time=3600,bf_continue,bf_window=5760,bf_resolution=60,bf_max_job_test=2000,default_queue_depth=1000
+PreemptType=preempt/none
+PreemptMode=OFF
+MinJobAge=$((500 * SPEED))
+MaxJobCount=20000
+JobAcctGatherFrequency=task=0
+PriorityWeightAge=10000
+PriorityMaxAge=2-0
+PriorityWeightPartition=100000
+PriorityCalcPeriod=5
+END
+  [[ $ACCOUNTING != yes ]] || printf 'PriorityWeightFairshare=20000\n'
+}

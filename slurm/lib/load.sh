@@ -1,0 +1,17 @@
+# shellcheck shell=bash
+# Other people's jobs on the running cluster, and programs that go by its clock.
+# shellcheck disable=SC2153 # dev-cluster sets the names in capitals
+
+# Submits until it is stopped, or for --hours of the cluster's clock; `down` ends it, too.
+run_load() {
+  command -v python3 >/dev/null || fail 'load needs python3'
+  exec env "$MARKER=$DIR" python3 "$HERE/lib/load.py" \
+    "$SPEED" "${SEED:-1}" "${LOAD:-0.95}" "${BACKLOG:-60}" "${HOURS:-0}" "$ACCOUNTING"
+}
+
+# Runs the command $@ by the cluster's clock. What it measures without a date (time limits) stays real.
+run_by_clock() {
+  read_clock
+  ((${#CLOCK[@]} == 0)) || CLOCK+=(FAKETIME_DONT_FAKE_MONOTONIC=1)
+  exec env "${CLOCK[@]}" "$@"
+}

@@ -1,0 +1,148 @@
+//! Questions to Slurm that are not asked every time: an answer is good for a while, and a slow Slurm is left in peace.
+
+use crate::clock::Clock;
+use crate::model::{Seconds, Time};
+use crate::slurm::{CommandLine, Runner};
+use crate::store::{Answer, Answers};
+
+/// A question and how long an answer is good for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    /// Names the file of the answer.
+    pub name: &'static str,
+    pub good_for: Seconds,
+}
+
+/// An answer that took as long shows a Slurm with too much to do,
+const SLOW: Seconds = Seconds(5.0);
+/// which is asked again after this,
+const REST: Seconds = Seconds(900.0);
+/// and one that failed at once after this.
+const PAUSE: Seconds = Seconds(60.0);
+
+/// Returns the answer to a question: the one that is known while it is good, else a new one, else the last there was.
+///
+/// The answer is kept for the next time; where it cannot be written, the next one asks again.
+pub(crate) fn ask(
+    question: Question,
+    command: &CommandLine,
+    runner: &dyn Runner,
+    clock: &dyn Clock,
+    answers: &Answers,
+) -> Answer {
+    let now = time(clock);
+    let known = answers.get(question.name);
+    // What comes from the future, as after a clock was set back, is of no age.
+    let within = |moment: Time, limit: Seconds| (0.0..limit.0).contains(&(now.0 - moment.0));
+    let rest = if known.took >= SLOW { REST } else { PAUSE };
+    let is_good = known.text.is_some() && within(known.at, question.good_for);
+    let is_resting = (known.failure.is_some() || known.took >= SLOW) && within(known.tried, rest);
+    if is_good && known.took < SLOW || is_resting {
+        return known;
+    }
+    let begin = clock.elapsed();
+    let result = runner.run(command);
+    let took = Seconds(clock.elapsed().saturating_sub(begin).as_secs_f64());
+    let answer = match result {
+        Ok(output) => Answer { text: Some(output.stdout), at: now, tried: now, took, failure: None },
+        Err(error) => Answer { tried: now, took, failure: Some(error.to_string()), ..known },
+    };
+    // A state directory that is full or read-only costs one more question.
+    let _ = answers.keep(question.name, &answer);
+    answer
+}
+
+/// Returns the clock's time.
+pub(crate) fn time(clock: &dyn Clock) -> Time {
+    #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
+    let seconds = clock.now().timestamp_millis() as f64 / 1000.0;
+    Time(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::time::Duration;
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::slurm::{CommandError, Output};
+
+    /// A Slurm that takes its time, and may fail.
+    struct Site {
+        clock: ManualClock,
+        takes: Cell<Duration>,
+        fails: Cell<bool>,
+        asked: RefCell<u32>,
+    }
+
+    impl Runner for Site {
+        fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+            *self.asked.borrow_mut() += 1;
+            self.clock.sleep(self.takes.get());
+            if self.fails.get() {
+                return Err(CommandError::failed(command, "exit status: 1", "no"));
+            }
+            Ok(Output { stdout: format!("answer {}", self.asked.borrow()), stderr: String::new() })
+        }
+    }
+
+    const QUESTION: Question = Question { name: "squeue", good_for: Seconds(60.0) };
+
+    /// A site, and what asking it answers.
+    fn check(run: impl FnOnce(&Site, &dyn Fn() -> Answer)) {
+        let root = tempfile::tempdir().expect("a directory");
+        let site = Site {
+            clock: ManualClock::new(DateTime::from_timestamp(1_795_273_000, 0).expect("a date")),
+            takes: Cell::new(Duration::ZERO),
+            fails: Cell::new(false),
+            asked: RefCell::new(0),
+        };
+        let command = CommandLine::new("squeue", ["-h"]);
+        let answers = Answers::of(root.path());
+        run(&site, &|| ask(QUESTION, &command, &site, &site.clock, &answers));
+    }
+
+    #[test]
+    fn an_answer_is_good_for_a_while() {
+        check(|site, ask| {
+            let first = ask();
+            site.clock.sleep(Duration::from_secs(59));
+            assert_eq!((ask(), *site.asked.borrow()), (first, 1));
+            site.clock.sleep(Duration::from_secs(2));
+            assert_eq!((ask().text.as_deref(), *site.asked.borrow()), (Some("answer 2"), 2));
+        });
+    }
+
+    #[test]
+    fn a_slow_slurm_rests_for_a_quarter_of_an_hour() {
+        check(|site, ask| {
+            site.takes.set(Duration::from_secs(6));
+            ask();
+            site.clock.sleep(Duration::from_secs(880));
+            assert_eq!((ask().text.as_deref(), *site.asked.borrow()), (Some("answer 1"), 1));
+            site.clock.sleep(Duration::from_secs(20));
+            assert_eq!((ask().text.as_deref(), *site.asked.borrow()), (Some("answer 2"), 2));
+        });
+    }
+
+    #[test]
+    fn the_last_answer_stands_where_there_is_no_other() {
+        check(|site, ask| {
+            ask();
+            site.clock.sleep(Duration::from_secs(100));
+            site.fails.set(true);
+            for _ in 0..3 {
+                let answer = ask();
+                assert_eq!(answer.text.as_deref(), Some("answer 1"));
+                assert_eq!(answer.failure.as_deref(), Some("squeue: exit status: 1: no"));
+            }
+            assert_eq!(*site.asked.borrow(), 2);
+            site.clock.sleep(Duration::from_secs(61));
+            site.fails.set(false);
+            assert_eq!((ask().failure, *site.asked.borrow()), (None, 3));
+        });
+    }
+}

@@ -1,0 +1,203 @@
+//! A look at the queue: few questions to Slurm, each asked as seldom as it can be, put together as one snapshot.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::app::asking::{Question, ask, time};
+use crate::app::context::Context;
+use crate::app::permissions::user_name;
+use crate::app::{input, state};
+use crate::clock::Clock;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{Cluster, Seconds, Time};
+use crate::queue::Snapshot;
+use crate::slurm::queue::{self, Look, Texts, history, jobs};
+use crate::slurm::site::{self, Config};
+use crate::slurm::{CommandLine, System, sinfo};
+use crate::store::{Answer, Answers};
+
+/// The queue as it was seen.
+pub(crate) struct Looked {
+    pub snapshot: Snapshot,
+    /// The same nodes, as plans take them.
+    pub cluster: Cluster,
+    /// How long ago that was.
+    pub age: Seconds,
+}
+
+const MINUTE: Seconds = Seconds(60.0);
+const HOUR: Seconds = Seconds(3600.0);
+const DAY: Seconds = Seconds(86400.0);
+
+/// Nothing is worth a longer wait: the last answer is there.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Returns the queue of Slurm, at most a minute old where Slurm answers.
+///
+/// # Errors
+/// When Slurm never answered (exit 69), or not in a way that can be read.
+pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
+    let own = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
+    let limit = Duration::try_from_secs_f64(own).unwrap_or(LIMIT);
+    let site = Site {
+        slurm: System::new(crate::settings::process_environment(), limit),
+        clock: &context.clock,
+        answers: Answers::of(&state::root(context)?),
+    };
+    let (previous, earlier) = (site.answers.get("squeue"), site.answers.get("squeue-earlier"));
+    let squeue = site.ask("squeue", MINUTE, &jobs::command());
+    site.keep_earlier(&previous, &earlier, squeue.at);
+    let sinfo = site.ask("sinfo", MINUTE, &sinfo::command());
+    let (jobs_text, nodes_text) = (printed(&squeue)?, printed(&sinfo)?);
+    let seen = input::printed_cluster(context, nodes_text)?;
+    let rest = site.rest(&seen.cluster);
+    let texts = Texts {
+        squeue: jobs_text,
+        cluster: &seen.cluster,
+        config: rest.config.text.as_deref(),
+        partitions: rest.partitions.text.as_deref(),
+        reservations: rest.reservations.text.as_deref(),
+        shares: rest.shares.text.as_deref(),
+        history: rest.history.text.as_deref().map(|text| (rest.history.at, text)),
+        earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
+    };
+    let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
+    let mut snapshot = snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+    site.keep_growth(&mut snapshot);
+    let age = time(&context.clock).since(squeue.at);
+    snapshot.notes.extend(seen.notes);
+    snapshot.notes.extend(rest.missing());
+    snapshot.notes.extend(old(&squeue, age));
+    Ok(Looked { snapshot, cluster: seen.cluster, age })
+}
+
+/// The way to Slurm and to what it answered before.
+struct Site<'a> {
+    slurm: System,
+    clock: &'a dyn Clock,
+    answers: Answers,
+}
+
+/// What is asked once an hour or once a day.
+struct Rest {
+    config: Answer,
+    partitions: Answer,
+    reservations: Answer,
+    shares: Answer,
+    history: Answer,
+    has_accounting: bool,
+}
+
+impl Site<'_> {
+    fn ask(&self, name: &'static str, good_for: Seconds, command: &CommandLine) -> Answer {
+        ask(Question { name, good_for }, command, &self.slurm, self.clock, &self.answers)
+    }
+
+    fn rest(&self, cluster: &Cluster) -> Rest {
+        let config = self.ask("config", HOUR, &site::config_command());
+        let has_accounting = Config::parse(config.text.as_deref().unwrap_or_default()).has_accounting();
+        let (mut shares, mut history) = (Answer::default(), Answer::default());
+        if has_accounting {
+            shares = self.ask("shares", HOUR, &queue::standings_command());
+            let past = history::command(self.clock.now(), &with_gpus(cluster));
+            history = self.ask("history", DAY, &past);
+        }
+        Rest {
+            partitions: self.ask("partitions", HOUR, &site::partitions_command()),
+            reservations: self.ask("reservations", HOUR, &queue::reservations_command()),
+            config,
+            shares,
+            history,
+            has_accounting,
+        }
+    }
+
+    /// Keeps how priorities grow for the looks that are too close to an earlier one to tell.
+    fn keep_growth(&self, snapshot: &mut Snapshot) {
+        let (now, known) = (snapshot.taken_at, self.answers.get("growth"));
+        match snapshot.scheduling.priority_per_hour {
+            Some(growth) if known.at != now => {
+                let answer = Answer { text: Some(growth.to_string()), at: now, ..Answer::default() };
+                // Without it, growth is unknown until there is an earlier look.
+                let _ = self.answers.keep("growth", &answer);
+            }
+            Some(_) => {}
+            None if now.since(known.at) < DAY => {
+                let told = known.text.and_then(|text| text.parse().ok());
+                snapshot.scheduling.priority_per_hour = told;
+            }
+            None => {}
+        }
+    }
+
+    /// Keeps an answer of about an hour ago, which shows how priorities grow.
+    fn keep_earlier(&self, previous: &Answer, earlier: &Answer, now: Time) {
+        let is_due = earlier.text.is_none() || now.since(earlier.at) > HOUR || now < earlier.at;
+        if previous.text.is_some() && previous.at < now && is_due {
+            // Without it, growth is unknown until the next time.
+            let _ = self.answers.keep("squeue-earlier", previous);
+        }
+    }
+}
+
+impl Rest {
+    /// Returns a note on each question without an answer.
+    fn missing(&self) -> Vec<String> {
+        let told = [
+            (&self.config, "how the cluster schedules is not known"),
+            (&self.partitions, "the partitions' limits are not known"),
+            (&self.reservations, "reservations are not known"),
+        ];
+        let mut notes: Vec<String> =
+            told.iter().filter_map(|(answer, what)| unanswered(answer, what)).collect();
+        if self.has_accounting {
+            notes.extend(unanswered(&self.shares, "the accounts' shares are not known"));
+            notes.extend(unanswered(&self.history, "what became of past jobs is not known"));
+        } else if self.config.text.is_some() {
+            notes.push(
+                "what became of past jobs is not known: this Slurm has no accounting database".to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+/// Returns the note that a question has no answer, and why.
+fn unanswered(answer: &Answer, what: &str) -> Option<String> {
+    let why = answer.failure.as_deref().unwrap_or("Slurm printed nothing");
+    answer.text.is_none().then(|| format!("{what}: {why}"))
+}
+
+/// Returns what was printed.
+///
+/// # Errors
+/// When nothing ever was.
+fn printed(answer: &Answer) -> Result<&str, Failure> {
+    let why = || answer.failure.clone().unwrap_or_else(|| "Slurm gave no answer".to_owned());
+    answer.text.as_deref().ok_or_else(|| {
+        Failure::new(Exit::SlurmUnavailable, why())
+            .hint("without Slurm, plan over a saved snapshot of the queue: --snapshot FILE")
+    })
+}
+
+/// Returns a note where the queue is an old one: Slurm did not answer, or took so long that it is left in peace.
+fn old(answer: &Answer, age: Seconds) -> Option<String> {
+    let minutes = (age.0 / 60.0).round();
+    let why = match &answer.failure {
+        Some(why) => why.clone(),
+        None if age > MINUTE => {
+            format!("squeue took {:.0} s, so it is asked again after 15 min", answer.took.0)
+        }
+        None => return None,
+    };
+    Some(format!("the queue is as it was {minutes} min ago: {why}"))
+}
+
+/// Returns the partitions that have GPUs, where others have none; empty for all.
+fn with_gpus(cluster: &Cluster) -> Vec<String> {
+    let all: BTreeSet<&String> = cluster.partitions.iter().map(|partition| &partition.name).collect();
+    let nodes = cluster.nodes.iter().filter(|node| !node.gpus.is_empty());
+    let named: BTreeSet<&String> = nodes.flat_map(|node| &node.partitions).collect();
+    if named.len() == all.len() { Vec::new() } else { named.into_iter().cloned().collect() }
+}

@@ -1,0 +1,61 @@
+//! The check of what can be seen of the queue: whether starts can be foretold.
+
+use super::check::Check;
+use crate::model::{Cluster, Time};
+use crate::queue::Snapshot;
+use crate::slurm::queue::{Look, Texts, snapshot};
+
+/// `squeue` and `config` are what Slurm printed; the jobs of `user` are our own.
+pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -> Check {
+    let texts = Texts {
+        squeue,
+        cluster,
+        config: Some(config),
+        partitions: None,
+        reservations: None,
+        shares: None,
+        history: None,
+        earlier: None,
+    };
+    match snapshot(texts, Look { at: Time::default(), user }) {
+        Ok(seen) => of_snapshot(&seen),
+        Err(error) => Check::note("queue", error.to_string()).advise("starts cannot be foretold here"),
+    }
+}
+
+fn of_snapshot(seen: &Snapshot) -> Check {
+    let others = || seen.jobs.iter().filter(|job| !job.ours);
+    let running = others().filter(|job| job.running.is_some()).count();
+    let waiting = others().count() - running;
+    if seen.others_hidden {
+        return Check::note("queue", seen.notes.join("; "))
+            .advise("starts cannot be foretold here; where hsched plans it says so");
+    }
+    Check::ok("queue", format!("of others, {running} jobs that run can be seen, and {waiting} that wait"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::check::Level;
+    use crate::slurm::sinfo;
+
+    #[test]
+    fn what_is_hidden_is_a_note_with_its_reason() {
+        let line = "v1|gpu*|1:00|mixed|gpu:v100:4|gpu:v100:1|1/7/0/8|64000|0||none\u{1e}\n";
+        let (cluster, _) = sinfo::parse(&line.replace('|', "\u{1f}")).expect("nodes");
+        let job = "7|RUNNING|man|bio|normal|gpu|3|2026-11-22T10:00:00|2026-11-22T10:00:00|1:00:00|1|1|1|cpu=1|gres:gpu:1|N/A|N/A|N/A|v1|(null)|(null)|OK|None\u{1e}\n"
+            .replace('|', "\u{1f}");
+        let seen = check(&job, "", &cluster, "me");
+        assert_eq!(
+            (seen.level, seen.found.as_str()),
+            (Level::Ok, "of others, 1 jobs that run can be seen, and 0 that wait")
+        );
+        let hidden = check("", "PrivateData = jobs\n", &cluster, "me");
+        assert_eq!(
+            (hidden.level, hidden.found.as_str()),
+            (Level::Note, "jobs of others are hidden (PrivateData=jobs)")
+        );
+        assert_eq!(check("odd\u{1e}odd\u{1e}", "", &cluster, "me").level, Level::Note);
+    }
+}

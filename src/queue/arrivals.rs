@@ -1,0 +1,252 @@
+//! Jobs that will be submitted: drawn from those that were.
+
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use crate::queue::history::Habits;
+use crate::queue::line::Key;
+use crate::queue::scene::Scene;
+use crate::queue::shape::Shapes;
+use crate::queue::{Ended, Snapshot};
+
+/// How far back submissions are looked at.
+const WEEK: f64 = 7.0 * 86_400.0;
+
+/// Submissions that tell as much as the belief that a cluster gets as much work as it does.
+const BELIEF: u32 = 10;
+
+/// Submissions from which on gaps are drawn from those that were.
+const ENOUGH: usize = 20;
+
+/// How long more may arrive than is done, in seconds: a day. No cluster goes on like that.
+const TRUSTED: f64 = 86_400.0;
+
+/// The part of its GPUs that a cluster on which jobs wait uses in the long run: nodes that are kept for others leave the rest idle.
+const SUSTAINED: f64 = 0.8;
+
+/// A job that was submitted in the last days.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    pub submitted: f64,
+    pub shape: usize,
+    pub limit: f64,
+    pub tasks: u32,
+    /// The part of its limit that it ran, where it has ended.
+    pub ratio: Option<f64>,
+    pub habit: usize,
+    /// The GPU time that it is expected to take, in seconds.
+    pub work: f64,
+    pub tier: u32,
+    /// Its priority when it was submitted.
+    pub priority: Option<f64>,
+}
+
+/// What arrives in a part of the queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    past: Vec<Past>,
+    /// Times between them, as many; empty where too few are known.
+    gaps: Vec<f64>,
+    /// The mean of the times between them, in seconds, where their own are not known.
+    mean_gap: f64,
+    /// How many submissions this mean is taken from.
+    seen: usize,
+    gpus: f64,
+    /// Priorities of newcomers whose own is not known.
+    priorities: Vec<f64>,
+}
+
+/// What one future takes for the past: jobs and gaps drawn from those that were, with repetition. The fewer there were, the more
+/// futures differ, as they should.
+#[derive(Clone, Debug)]
+pub(super) struct Belief {
+    past: Vec<usize>,
+    gaps: Vec<usize>,
+    mean_gap: f64,
+    /// How many times as much arrives as is done in the long run; at least 1.
+    excess: f64,
+}
+
+/// A job that arrives in one future.
+#[derive(Clone, Debug)]
+pub(super) struct Arrival {
+    pub at: f64,
+    pub key: Key,
+    pub shape: usize,
+    pub limit: f64,
+    pub tasks: u32,
+    pub habit: usize,
+    /// The part of its limit that it runs, where that is drawn with it.
+    pub ratio: Option<f64>,
+}
+
+impl Past {
+    /// Returns the jobs that were submitted in the last days, whatever became of them.
+    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, habits: &Habits) -> Vec<Self> {
+        let begin = snapshot.taken_at.0 - WEEK;
+        let per_hour = snapshot.scheduling.priority_per_hour.unwrap_or(0.0);
+        let mut list = Vec::new();
+        for job in snapshot.jobs.iter().filter(|job| !job.ours) {
+            let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else {
+                continue;
+            };
+            let submitted = job.submitted.map_or(snapshot.taken_at.0, |time| time.0);
+            if submitted < begin {
+                continue;
+            }
+            list.push(Self {
+                submitted,
+                shape,
+                limit: snapshot
+                    .limit_in(job.limit_s.map(|own| own.0), job.partitions.first().map(String::as_str)),
+                tasks: job.tasks.max(1),
+                ratio: None,
+                habit: habits.of(job.user.as_deref()),
+                tier: snapshot.tier(&job.partitions),
+                work: 0.0,
+                priority: job.first_priority(snapshot.taken_at, per_hour),
+            });
+        }
+        let ended = snapshot.history.as_deref().unwrap_or_default().iter();
+        for job in ended.filter(|job| job.submitted.0 >= begin) {
+            let partitions: Vec<String> = job.partition.iter().cloned().collect();
+            let Some(shape) = shapes.of(&job.asks, &partitions, None) else { continue };
+            list.push(Self::ended(snapshot, job, &partitions, (shape, habits.of(job.user.as_deref()))));
+        }
+        list.sort_by(|a, b| a.submitted.total_cmp(&b.submitted));
+        list
+    }
+
+    fn ended(
+        snapshot: &Snapshot,
+        job: &Ended,
+        partitions: &[String],
+        (shape, habit): (usize, usize),
+    ) -> Self {
+        let limit = snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref());
+        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
+        let priority = job.priority.map(|own| own as f64);
+        Self {
+            submitted: job.submitted.0,
+            shape,
+            limit,
+            tasks: 1,
+            ratio: job.started.map(|start| (job.ended.since(start).0 / limit).min(1.0)),
+            habit,
+            tier: snapshot.tier(partitions),
+            work: 0.0,
+            priority,
+        }
+    }
+}
+
+impl Arrivals {
+    /// Returns what arrives in a part with so many GPUs, by what arrived there.
+    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, scene: &Scene, gpus: u64) -> Self {
+        for own in &mut past {
+            own.work = scene.gpu_seconds(own);
+        }
+        let work: f64 = past.iter().map(|own| own.work).sum();
+        if past.is_empty() || gpus == 0 || work <= 0.0 {
+            return Self::default();
+        }
+        let is_known = snapshot.history.is_some();
+        let since = snapshot.history_since.map_or(scene.now - WEEK, |time| time.0);
+        let counted: Vec<Past> =
+            past.iter().filter(|own| is_known && own.submitted >= since).cloned().collect();
+        #[expect(clippy::cast_precision_loss, reason = "counts of GPUs and jobs")]
+        let (gpus, all, seen) = (gpus as f64, past.len() as f64, counted.len() as f64);
+        // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
+        let believed = work / all / gpus;
+        let time = if is_known { (scene.now - since).max(0.0) } else { 0.0 };
+        let mean_gap = (f64::from(BELIEF) * believed + time) / (f64::from(BELIEF) + seen);
+        let priorities = past.iter().filter_map(|own| own.priority).collect();
+        let seen = counted.len();
+        if seen < ENOUGH {
+            return Self { past, gaps: Vec::new(), mean_gap, seen, gpus, priorities };
+        }
+        let gaps = counted.windows(2).map(|pair| pair[1].submitted - pair[0].submitted).collect();
+        Self { past: counted, gaps, mean_gap, seen, gpus, priorities }
+    }
+
+    /// Returns what a future takes for the past.
+    pub(super) fn belief(&self, random: &mut Pcg64Mcg) -> Belief {
+        let mut again = |count: usize| -> Vec<usize> { (0..count).map(|_| place(random, count)).collect() };
+        let (past, gaps) = (again(self.past.len()), again(self.gaps.len()));
+        let mean_gap = if gaps.is_empty() {
+            let count = self.seen + BELIEF as usize;
+            self.mean_gap * mean((0..count).map(|_| exponential(random)))
+        } else {
+            mean(gaps.iter().map(|&own| self.gaps[own]))
+        };
+        let work = mean(past.iter().map(|&own| self.past[own].work));
+        let load = work / self.gpus / mean_gap.max(1.0);
+        Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
+    }
+
+    /// Returns the arrival after one at `at`, which is the `count`-th; `None` where nothing arrives.
+    pub(super) fn next(
+        &self,
+        belief: &Belief,
+        (at, count): (f64, u32),
+        scene: &Scene,
+        random: &mut Pcg64Mcg,
+    ) -> Option<Arrival> {
+        let own = &self.past[*belief.past.get(place(random, belief.past.len()))?];
+        let mut gap = match belief.gaps.get(place(random, belief.gaps.len())) {
+            Some(&gap) => self.gaps[gap],
+            None => exponential(random) * belief.mean_gap,
+        };
+        if at - scene.now > TRUSTED {
+            gap *= belief.excess;
+        }
+        let at = at + gap;
+        let known =
+            own.priority.or_else(|| self.priorities.get(place(random, self.priorities.len())).copied());
+        // What waits grows, and newcomers do not: they fall back by as much.
+        let priority = known.unwrap_or(0.0) - scene.rules.growth * (at - scene.now);
+        Some(Arrival {
+            at,
+            key: Key { tier: own.tier, priority, submitted: at, order: count },
+            shape: own.shape,
+            limit: own.limit,
+            tasks: own.tasks,
+            habit: own.habit,
+            ratio: own.ratio,
+        })
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    if count > 0.0 { sum / count } else { 0.0 }
+}
+
+fn exponential(random: &mut Pcg64Mcg) -> f64 {
+    -(1.0 - random.random::<f64>()).ln()
+}
+
+fn place(random: &mut Pcg64Mcg, count: usize) -> usize {
+    let unit: f64 = random.random();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a place in a list"
+    )]
+    let place = (unit * count as f64) as usize;
+    place
+}
+
+impl Scene {
+    /// Returns the GPU time that a job is expected to take, in seconds.
+    fn gpu_seconds(&self, job: &Past) -> f64 {
+        let shape = &self.shapes[job.shape];
+        let typed = shape.demand.iter().filter(|(number, _)| usize::from(*number) < self.gpu_types);
+        let per_node = typed.map(|(_, amount)| amount).sum::<u64>() + shape.untyped;
+        let ratio = job.ratio.unwrap_or_else(|| self.habits[job.habit].mean());
+        #[expect(clippy::cast_precision_loss, reason = "a count of GPUs")]
+        let gpus = per_node as f64 * f64::from(shape.nodes) * f64::from(job.tasks);
+        gpus * job.limit * ratio
+    }
+}

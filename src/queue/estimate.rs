@@ -1,0 +1,106 @@
+//! A time that nobody knows: its mean, its median and an interval.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Seconds;
+
+/// Forecasts that must have come true or not before they correct others.
+const ENOUGH: usize = 30;
+
+/// What is known of a time, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Earlier in one case of ten.
+    #[serde(rename = "q10_s")]
+    pub low: Seconds,
+    #[serde(rename = "q50_s")]
+    pub median: Seconds,
+    /// Later in one case of ten.
+    #[serde(rename = "q90_s")]
+    pub high: Seconds,
+    #[serde(rename = "mean_s")]
+    pub mean: Seconds,
+}
+
+/// Which points of a forecast held in one case of ten and in nine of ten.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Calibration {
+    /// Returns the calibration by the points of past forecasts at which the true times lay, each from 0 to 1; `None` where there
+    /// are too few.
+    #[must_use]
+    pub fn of(points: &[f64]) -> Option<Self> {
+        let mut sorted = points.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        (sorted.len() >= ENOUGH).then(|| Self { low: quantile(&sorted, 0.1), high: quantile(&sorted, 0.9) })
+    }
+}
+
+impl Estimate {
+    /// Returns what samples say of a time; zeros for none.
+    #[must_use]
+    pub fn of(samples: &[f64], calibration: Option<Calibration>) -> Self {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let Calibration { low, high } = calibration.unwrap_or(Calibration { low: 0.1, high: 0.9 });
+        #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
+        let count = sorted.len().max(1) as f64;
+        Self {
+            low: Seconds(quantile(&sorted, low)),
+            median: Seconds(quantile(&sorted, 0.5)),
+            high: Seconds(quantile(&sorted, high)),
+            mean: Seconds(sorted.iter().sum::<f64>() / count),
+        }
+    }
+}
+
+/// Returns the point below which a part of the sorted samples lies, between two of them where need be; 0 for none.
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
+    let place = part.clamp(0.0, 1.0) * last as f64;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+    let below = place.floor() as usize;
+    let above = (below + 1).min(last);
+    sorted[below] + (sorted[above] - sorted[below]) * place.fract()
+}
+
+/// Returns the part of some samples that lies below a value; of those equal to it, half.
+#[must_use]
+pub fn point_of(samples: &[f64], value: f64) -> f64 {
+    let below = samples.iter().filter(|own| **own < value).count();
+    let equal = samples.iter().filter(|own| **own == value).count();
+    #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
+    let (below, equal, all) = (below as f64, equal as f64, samples.len().max(1) as f64);
+    (below + equal / 2.0) / all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_samples() {
+        let samples: Vec<f64> = (0..=10).rev().map(f64::from).collect();
+        let plain = Estimate::of(&samples, None);
+        assert_eq!((plain.low, plain.median, plain.high), (Seconds(1.0), Seconds(5.0), Seconds(9.0)));
+        assert_eq!(plain.mean, Seconds(5.0));
+        let wider = Estimate::of(&samples, Some(Calibration { low: 0.05, high: 1.0 }));
+        assert_eq!((wider.low, wider.high), (Seconds(0.5), Seconds(10.0)));
+        assert_eq!(Estimate::of(&[3.0], None).high, Seconds(3.0));
+    }
+
+    #[test]
+    fn forecasts_that_were_too_narrow_widen_the_next() {
+        // The true time was at the far ends of what was foretold.
+        let points: Vec<f64> = (0..30).map(|own| if own % 2 == 0 { 0.02 } else { 0.98 }).collect();
+        let learnt = Calibration::of(&points).expect("enough");
+        assert!(learnt.low < 0.1 && learnt.high > 0.9, "{learnt:?}");
+        assert_eq!(Calibration::of(&points[..29]), None);
+        assert_eq!(point_of(&[1.0, 2.0, 2.0, 5.0], 2.0), 0.5);
+    }
+}

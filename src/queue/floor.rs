@@ -1,0 +1,265 @@
+//! The nodes over time as a scheduling pass sees them: what is free, when running jobs reach their limits, what is kept for whom.
+
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::queue::moment::Moment;
+use crate::queue::scene::{Part, Scene};
+use crate::queue::shape::Amounts;
+
+/// What is held and kept of the nodes, kept up to date as jobs start and end.
+#[derive(Clone, Debug)]
+pub(super) struct Floor<'a> {
+    scene: &'a Scene,
+    free: Vec<Vec<u64>>,
+    /// What is given back at the limits of those that run, by node, the earliest first.
+    releases: Vec<Vec<Release>>,
+    /// From when on a shape has room on a node beside those that run, by shape; worked out when it is asked for.
+    ready: Vec<Vec<Ready>>,
+    /// How often each node was given, given back, kept or set free.
+    changes: Vec<u32>,
+    /// How often each node was given or given back.
+    version: Vec<u32>,
+    /// Openings of this pass by shape, set of nodes and length.
+    openings: BTreeMap<(usize, usize, u64), Openings>,
+    /// Nodes that a pass keeps for those that must wait.
+    kept: Vec<Vec<(f64, f64)>>,
+    kept_nodes: Vec<u32>,
+}
+
+/// When a node has room, and the number of its changes that this takes into account.
+type Opening = Reverse<(Moment, u32, u32)>;
+
+/// When nodes have room for jobs of one kind, in one pass.
+#[derive(Clone, Debug)]
+struct Openings {
+    /// There is no room for enough nodes before.
+    from: f64,
+    /// The first on top.
+    nodes: BinaryHeap<Opening>,
+}
+
+#[derive(Clone, Debug)]
+struct Release {
+    at: f64,
+    job: u32,
+    amounts: Amounts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    version: u32,
+    at: f64,
+}
+
+/// When and where a job could start.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Slot {
+    pub at: f64,
+    pub nodes: Vec<u32>,
+}
+
+impl<'a> Floor<'a> {
+    /// Returns the nodes as those that run leave them; their numbers are those of `running`.
+    pub(super) fn new(scene: &'a Scene, part: &Part) -> Self {
+        let nodes = scene.total.len();
+        let mut floor = Self {
+            scene,
+            free: scene.total.clone(),
+            releases: vec![Vec::new(); nodes],
+            ready: vec![Vec::new(); scene.shapes.len()],
+            changes: vec![1; nodes],
+            version: vec![1; nodes],
+            openings: BTreeMap::new(),
+            kept: vec![Vec::new(); nodes],
+            kept_nodes: Vec::new(),
+        };
+        for (job, active) in (0_u32..).zip(&part.running) {
+            for (node, amounts) in &active.holds {
+                floor.take(*node, amounts.clone(), job, active.since + active.limit);
+            }
+        }
+        floor
+    }
+
+    /// Returns what is free on a node.
+    pub(super) fn free(&self, node: u32) -> &[u64] {
+        &self.free[node as usize]
+    }
+
+    /// Gives some of a node to a job that has to end at `limit`.
+    pub(super) fn take(&mut self, node: u32, amounts: Amounts, job: u32, limit: f64) {
+        let node = node as usize;
+        for &(number, amount) in amounts.iter() {
+            let free = &mut self.free[node][usize::from(number)];
+            *free = free.saturating_sub(amount);
+        }
+        let place = self.releases[node].partition_point(|own| own.at <= limit);
+        self.releases[node].insert(place, Release { at: limit, job, amounts });
+        self.version[node] += 1;
+        self.changes[node] += 1;
+    }
+
+    /// Takes back what a job has of a node.
+    pub(super) fn give_back(&mut self, node: u32, job: u32) {
+        let node = node as usize;
+        let Some(place) = self.releases[node].iter().position(|own| own.job == job) else { return };
+        let release = self.releases[node].remove(place);
+        for &(number, amount) in release.amounts.iter() {
+            let number = usize::from(number);
+            let free = &mut self.free[node][number];
+            *free = free.saturating_add(amount).min(self.scene.total[node][number]);
+        }
+        self.version[node] += 1;
+        self.changes[node] += 1;
+    }
+
+    /// Returns from when on a shape has room on a node beside those that run; minus infinity where it has now.
+    pub(super) fn ready(&mut self, shape: usize, node: u32) -> f64 {
+        let row = &mut self.ready[shape];
+        if row.is_empty() {
+            row.resize(self.version.len(), Ready { version: 0, at: 0.0 });
+        }
+        let version = self.version[node as usize];
+        if row[node as usize].version != version {
+            let at = self.room_from(shape, node as usize);
+            self.ready[shape][node as usize] = Ready { version, at };
+        }
+        self.ready[shape][node as usize].at
+    }
+
+    fn room_from(&self, shape: usize, node: usize) -> f64 {
+        let (wanted, gpu_types) = (&self.scene.shapes[shape], self.scene.gpu_types);
+        if wanted.whole {
+            return self.releases[node].last().map_or(f64::NEG_INFINITY, |release| release.at);
+        }
+        if wanted.fits(&self.free[node], gpu_types) {
+            return f64::NEG_INFINITY;
+        }
+        let mut free = self.free[node].clone();
+        for release in &self.releases[node] {
+            for &(number, amount) in release.amounts.iter() {
+                free[usize::from(number)] = free[usize::from(number)].saturating_add(amount);
+            }
+            if wanted.fits(&free, gpu_types) {
+                return release.at;
+            }
+        }
+        f64::INFINITY
+    }
+
+    /// Returns the first moment from `from` on at which a shape has room on a node for so long.
+    pub(super) fn opening(&mut self, shape: usize, node: u32, from: f64, length: f64) -> f64 {
+        let mut at = self.ready(shape, node).max(from);
+        if at == f64::INFINITY {
+            return at;
+        }
+        let reservation = self.scene.shapes[shape].reservation;
+        loop {
+            let before = at;
+            // What is kept of a node does not overlap, and is in order.
+            for &(start, end) in &self.kept[node as usize] {
+                if start >= at + length {
+                    break;
+                }
+                at = at.max(end);
+            }
+            for closure in &self.scene.closures[node as usize] {
+                let is_own = Some(closure.reservation) == reservation;
+                if !is_own && closure.start < at + length && at < closure.end {
+                    at = closure.end;
+                }
+            }
+            if at == before {
+                return at;
+            }
+        }
+    }
+
+    /// Returns the first moment from `now` on at which a shape can run for so long, and where: on the first of the nodes that have
+    /// room then.
+    pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+        let scene = self.scene;
+        let mut best: Option<Slot> = None;
+        for &place in &scene.shapes[shape].places {
+            let key = (shape, place, length.to_bits());
+            let mut list = match self.openings.remove(&key) {
+                Some(list) => list,
+                None => self.all_openings(shape, place, now, length),
+            };
+            let found = self.earliest_in(&mut list, shape, length);
+            self.openings.insert(key, list);
+            if let Some(slot) = found
+                && best.as_ref().is_none_or(|best| slot.at < best.at)
+            {
+                best = Some(slot);
+            }
+        }
+        best
+    }
+
+    /// Looks for the first moment at which enough nodes have room at once: each step goes to the moment at which enough have had
+    /// room at all, until they have it together.
+    ///
+    /// Openings are worked out anew only where a node was given or kept since: within a pass they only become later.
+    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<Slot> {
+        let count = self.scene.shapes[shape].nodes as usize;
+        let mut taken: Vec<Opening> = Vec::with_capacity(count);
+        loop {
+            while taken.len() < count {
+                let Some(mut first) = list.nodes.peek_mut() else {
+                    list.nodes.extend(taken);
+                    return None;
+                };
+                let Reverse((at, node, changes)) = *first;
+                if changes == self.changes[node as usize] && at.0 >= list.from {
+                    taken.push(PeekMut::pop(first));
+                    continue;
+                }
+                let later = self.opening(shape, node, list.from, length);
+                *first = Reverse((Moment(later), node, self.changes[node as usize]));
+            }
+            let last = taken.last().map_or(list.from, |Reverse((at, ..))| at.0);
+            let slot = (last <= list.from)
+                .then(|| Slot { at: last, nodes: taken.iter().map(|Reverse((_, node, _))| *node).collect() });
+            list.nodes.extend(taken.drain(..));
+            if slot.is_some() || last == f64::INFINITY {
+                return slot;
+            }
+            list.from = last;
+        }
+    }
+
+    fn all_openings(&mut self, shape: usize, place: usize, now: f64, length: f64) -> Openings {
+        let scene = self.scene;
+        let set = scene.sets[place].iter();
+        let open = set.map(|&node| {
+            let at = self.opening(shape, node, now, length);
+            Reverse((Moment(at), node, self.changes[node as usize]))
+        });
+        Openings { from: now, nodes: open.collect() }
+    }
+
+    /// Keeps whole nodes for a job that must wait.
+    pub(super) fn keep(&mut self, slot: &Slot, length: f64) {
+        for &node in &slot.nodes {
+            if self.kept[node as usize].is_empty() {
+                self.kept_nodes.push(node);
+            }
+            let list = &mut self.kept[node as usize];
+            let place = list.partition_point(|(start, _)| *start <= slot.at);
+            list.insert(place, (slot.at, slot.at + length));
+            self.changes[node as usize] += 1;
+        }
+    }
+
+    /// Forgets what is kept, at the end of a pass.
+    pub(super) fn forget(&mut self) {
+        for node in self.kept_nodes.drain(..) {
+            self.kept[node as usize].clear();
+            self.changes[node as usize] += 1;
+        }
+        self.openings.clear();
+    }
+}

@@ -1,0 +1,181 @@
+//! When requests would start: first with all jobs at their limits, then in many futures.
+
+use crate::model::Seconds;
+use crate::queue::estimate::{Calibration, Estimate};
+use crate::queue::future::Future;
+use crate::queue::line::Key;
+use crate::queue::play::{Entry, HORIZON, play};
+use crate::queue::scene::Scene;
+use crate::queue::{Request, Snapshot};
+
+/// What is asked of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Each is tried alone, in the same futures.
+    pub requests: &'a [Request],
+    pub seed: u64,
+    /// Futures that are looked at, unless the time is over before.
+    pub samples: usize,
+    /// What past forecasts have taught.
+    pub calibration: Option<Calibration>,
+}
+
+/// What is known of a request's start.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outlook {
+    Estimated(Forecast),
+    /// Nobody can say, for this reason.
+    Unknown(&'static str),
+    /// No node could ever hold it.
+    Never,
+}
+
+/// When a request would start and end, in seconds from the snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// When it would start if all ran to their limits and nobody came; `None` where that is beyond the horizon.
+    pub at_limits: Option<Seconds>,
+    pub start: Estimate,
+    pub finish: Estimate,
+    /// Part of the futures in which it finishes before all other requests.
+    pub first: f64,
+    /// When it starts in each future that was looked at.
+    pub starts: Vec<Seconds>,
+}
+
+impl Forecast {
+    /// Returns the mean time to its end.
+    #[must_use]
+    pub fn mean_finish(&self) -> f64 {
+        self.finish.mean.0
+    }
+}
+
+/// The queue with the requests in it, as it is asked again and again.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub scene: Scene,
+    /// What each request is in line.
+    pub entries: Vec<Option<(usize, Entry)>>,
+}
+
+impl Table {
+    pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
+        let scene = Scene::new(snapshot, requests);
+        let entries = (0_u32..).zip(requests).zip(&scene.requests);
+        let entries = entries.map(|((number, request), known)| {
+            let (part, shape) = (*known)?;
+            let standing = snapshot.standing(request.account.as_deref());
+            let partitions: Vec<String> = request.partition.iter().cloned().collect();
+            let key = Key {
+                tier: snapshot.tier(&partitions),
+                priority: standing.priority,
+                submitted: scene.now,
+                // After all that wait, before all that come.
+                order: u32::MAX / 4 + number,
+            };
+            let entry = Entry {
+                key,
+                shape,
+                limit: request.limit.0,
+                run: request.run.0.min(request.limit.0),
+                job: number as usize,
+            };
+            Some((part, entry))
+        });
+        let entries = entries.collect();
+        Self { scene, entries }
+    }
+
+    /// Returns when a request starts after the snapshot, alone in a future; the horizon where it does not before. `None` when
+    /// stopped.
+    fn start_alone(
+        &self,
+        part: usize,
+        entry: Entry,
+        future: &mut Future,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<f64> {
+        let starts = play(&self.scene, part, future, &[entry], stop)?;
+        Some(starts[0].map_or(HORIZON, |at| (at - self.scene.now).min(HORIZON)))
+    }
+}
+
+/// Returns what is known of the start of each request.
+///
+/// `stop` is asked whether the time is over; the first look, with all jobs at their limits, is taken in any case.
+#[must_use]
+pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<Outlook> {
+    if question.snapshot.others_hidden {
+        return vec![Outlook::Unknown("the jobs of others are hidden here"); question.requests.len()];
+    }
+    let table = Table::new(question.snapshot, question.requests);
+    let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
+    let at_limits: Vec<Option<f64>> = table.entries.iter().map(|own| table.at_limits(*own)).collect();
+    for sample in 0..question.samples {
+        if !table.sample(question.seed.wrapping_add(sample as u64), &mut starts, stop) {
+            break;
+        }
+    }
+    let whole = starts.iter().filter(|own| !own.is_empty()).map(Vec::len).min().unwrap_or(0);
+    let first = first_to_finish(&starts, question.requests, whole);
+    let outlook = |number: usize| match (table.entries[number], at_limits[number]) {
+        (None, _) => Outlook::Never,
+        (Some(_), at_limits) => {
+            let run = question.requests[number].run.0;
+            let own = if starts[number].is_empty() {
+                at_limits.into_iter().collect()
+            } else {
+                starts[number].clone()
+            };
+            let finish: Vec<f64> = own.iter().map(|start| start + run).collect();
+            Outlook::Estimated(Forecast {
+                at_limits: at_limits.filter(|at| *at < HORIZON).map(Seconds),
+                start: Estimate::of(&own, question.calibration),
+                finish: Estimate::of(&finish, question.calibration),
+                first: first[number],
+                starts: starts[number].iter().map(|start| Seconds(*start)).collect(),
+            })
+        }
+    };
+    (0..question.requests.len()).map(outlook).collect()
+}
+
+impl Table {
+    fn at_limits(&self, own: Option<(usize, Entry)>) -> Option<f64> {
+        let (part, mut entry) = own?;
+        entry.run = entry.limit;
+        self.start_alone(part, entry, &mut Future::at_limits(), &|| false)
+    }
+
+    /// Tries each request in one future; returns whether there was time for all.
+    fn sample(&self, seed: u64, starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
+        let mut futures: Vec<Option<Future>> = vec![None; self.scene.parts.len()];
+        for (entry, own) in self.entries.iter().zip(starts) {
+            let Some((part, entry)) = *entry else { continue };
+            let future = futures[part].get_or_insert_with(|| Future::of(seed));
+            match self.start_alone(part, entry, future, stop) {
+                Some(start) => own.push(start),
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Returns in what part of the first so many futures each request finishes first; those that finish together share it.
+fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) -> Vec<f64> {
+    let mut won = vec![0.0; starts.len()];
+    for future in 0..futures {
+        let finish = |number: usize| starts[number].get(future).map(|start| start + requests[number].run.0);
+        let best = (0..starts.len()).filter_map(finish).fold(f64::INFINITY, f64::min);
+        let winners: Vec<usize> = (0..starts.len()).filter(|&number| finish(number) == Some(best)).collect();
+        #[expect(clippy::cast_precision_loss, reason = "a count of requests and of futures")]
+        let share = 1.0 / (winners.len() as f64 * futures as f64);
+        for number in winners {
+            won[number] += share;
+        }
+    }
+    won
+}

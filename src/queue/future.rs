@@ -1,0 +1,77 @@
+//! One of the futures that may come: how long each job runs, and what arrives.
+
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use crate::queue::arrivals::{Arrival, Belief};
+use crate::queue::chance::{Purpose, sequence, unit};
+use crate::queue::scene::{Part, Scene};
+
+/// A future of one part of the queue; the same for all requests that are tried in it.
+#[derive(Clone, Debug)]
+pub(super) struct Future {
+    /// `None`: all run to their limits, and nothing arrives.
+    seed: Option<u64>,
+    arrivals: Vec<(Arrival, f64)>,
+    random: Pcg64Mcg,
+    belief: Option<Belief>,
+    /// Whether nothing more arrives.
+    is_over: bool,
+}
+
+impl Future {
+    /// Returns the future in which all jobs run to their limits and nothing arrives.
+    pub(super) fn at_limits() -> Self {
+        Self {
+            seed: None,
+            arrivals: Vec::new(),
+            random: sequence(0, Purpose::Arrival, 0),
+            is_over: true,
+            belief: None,
+        }
+    }
+
+    /// Returns the future of a seed.
+    pub(super) fn of(seed: u64) -> Self {
+        let random = sequence(seed, Purpose::Arrival, 0);
+        Self { seed: Some(seed), arrivals: Vec::new(), random, is_over: false, belief: None }
+    }
+
+    /// Returns when a job ends that runs when the snapshot is taken; never before that.
+    pub(super) fn end_of_running(&self, scene: &Scene, part: &Part, number: usize) -> f64 {
+        let job = &part.running[number];
+        let so_far = (scene.now - job.since).max(0.0) / job.limit;
+        let ratio = match self.seed {
+            None => 1.0,
+            Some(seed) => scene.habits[job.habit].draw(so_far, unit(seed, Purpose::Running, number as u64)),
+        };
+        // A job past its limit is about to be stopped.
+        (job.since + ratio * job.limit).max(scene.now + 1.0)
+    }
+
+    /// Returns how long a task of a waiting job will run, in seconds.
+    pub(super) fn run_of_waiting(&self, scene: &Scene, part: &Part, number: usize, task: u32) -> f64 {
+        let job = &part.waiting[number];
+        let Some(seed) = self.seed else { return job.limit };
+        let index = (number as u64) << 24 ^ u64::from(task);
+        scene.habits[job.habit].draw(0.0, unit(seed, Purpose::Waiting, index)) * job.limit
+    }
+
+    /// Returns the `number`-th arrival and how long each of its tasks runs, in seconds.
+    pub(super) fn arrival(&mut self, scene: &Scene, part: &Part, number: usize) -> Option<&(Arrival, f64)> {
+        let belief = self.belief.get_or_insert_with(|| part.arrivals.belief(&mut self.random));
+        while self.arrivals.len() <= number && !self.is_over {
+            let before = self.arrivals.last().map_or(scene.now, |(last, _)| last.at);
+            let count = u32::MAX / 2 + u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX / 2);
+            match part.arrivals.next(belief, (before, count), scene, &mut self.random) {
+                Some(arrival) => {
+                    let drawn = scene.habits[arrival.habit].draw(0.0, self.random.random());
+                    let run = arrival.ratio.unwrap_or(drawn) * arrival.limit;
+                    self.arrivals.push((arrival, run));
+                }
+                None => self.is_over = true,
+            }
+        }
+        self.arrivals.get(number)
+    }
+}

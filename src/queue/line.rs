@@ -1,0 +1,47 @@
+//! Jobs in line: their order, and what is left of them.
+
+use std::cmp::Ordering;
+
+/// What decides which of two waiting jobs is looked at first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Key {
+    /// The highest first.
+    pub tier: u32,
+    /// The highest first.
+    pub priority: f64,
+    /// The earliest first, in seconds since 1970.
+    pub submitted: f64,
+    /// The lowest first.
+    pub order: u32,
+}
+
+impl Key {
+    /// Returns the order in which two jobs are looked at.
+    pub(super) fn cmp(&self, other: &Self) -> Ordering {
+        let by_priority = || other.priority.total_cmp(&self.priority);
+        let by_time = || self.submitted.total_cmp(&other.submitted);
+        let last = || self.order.cmp(&other.order);
+        other.tier.cmp(&self.tier).then_with(by_priority).then_with(by_time).then_with(last)
+    }
+}
+
+/// A job that waits, or the waiting tasks of an array.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub key: Key,
+    pub shape: usize,
+    /// In seconds.
+    pub limit: f64,
+    pub tasks: u32,
+    pub array: Option<Array>,
+    /// The number of its user's estimate of run times.
+    pub habit: usize,
+}
+
+/// The array that tasks are of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Array {
+    pub number: usize,
+    /// Most of its tasks that run at once.
+    pub at_once: u32,
+}

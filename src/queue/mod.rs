@@ -1,0 +1,27 @@
+//! What waits in Slurm's queue and when it starts: a snapshot of the queue, and a model of what becomes of it.
+//!
+//! Pure: no Slurm, no files, no clock. Times, seeds and budgets are arguments.
+
+mod arrivals;
+mod chance;
+mod estimate;
+mod floor;
+mod forecast;
+mod future;
+mod history;
+mod line;
+mod moment;
+mod parts;
+mod play;
+mod request;
+mod scene;
+mod shape;
+mod snapshot;
+
+pub use self::estimate::{Calibration, Estimate, point_of};
+pub use self::forecast::{Forecast, Outlook, Question, forecast};
+pub use self::request::{Request, Standing, StandingSource};
+pub use self::snapshot::{
+    AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
+    QueuePartition, Reservation, Running, Scheduling, Snapshot, SnapshotError, Weigh,
+};

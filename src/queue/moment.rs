@@ -1,0 +1,21 @@
+//! Moments in order.
+
+use std::cmp::Ordering;
+
+/// A moment in seconds since 1970; of all numbers one is the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Moment(pub f64);
+
+impl Eq for Moment {}
+
+impl PartialOrd for Moment {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Moment {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}

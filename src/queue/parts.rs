@@ -1,0 +1,51 @@
+//! Parts of a cluster that no job has nodes of two of: what happens in one does not matter to the others.
+
+use crate::queue::shape::Shape;
+
+/// Which part each node and each shape is in.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    pub count: usize,
+    pub of_node: Vec<usize>,
+    pub of_shape: Vec<usize>,
+}
+
+impl Parts {
+    pub(super) fn new(shapes: &[Shape], sets: &[Vec<u32>], nodes: usize) -> Self {
+        let mut leader: Vec<usize> = (0..nodes).collect();
+        for shape in shapes {
+            let mut own = shape.places.iter().flat_map(|&place| &sets[place]).map(|&node| node as usize);
+            let Some(first) = own.next() else { continue };
+            for node in own {
+                let (a, b) = (find(&mut leader, first), find(&mut leader, node));
+                leader[a.max(b)] = a.min(b);
+            }
+        }
+        let leaders: Vec<usize> = (0..nodes).map(|node| find(&mut leader, node)).collect();
+        let mut known: Vec<usize> = leaders.clone();
+        known.sort_unstable();
+        known.dedup();
+        let number = |node: usize| known.partition_point(|own| *own < leaders[node]);
+        let of_shape = |shape: &Shape| number(sets[shape.places[0]][0] as usize);
+        Self {
+            count: known.len(),
+            of_node: (0..nodes).map(number).collect(),
+            of_shape: shapes.iter().map(of_shape).collect(),
+        }
+    }
+
+    /// Returns the GPUs of a part's nodes.
+    pub(super) fn gpus(&self, part: usize, total: &[Vec<u64>], gpu_types: usize) -> u64 {
+        let own = total.iter().zip(&self.of_node).filter(|(_, number)| **number == part);
+        own.flat_map(|(total, _)| &total[..gpu_types]).sum()
+    }
+}
+
+fn find(leader: &mut [usize], node: usize) -> usize {
+    let mut top = node;
+    while leader[top] != top {
+        leader[top] = leader[leader[top]];
+        top = leader[top];
+    }
+    top
+}

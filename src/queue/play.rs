@@ -1,0 +1,357 @@
+//! What becomes of a queue in one future: jobs end and arrive, and at each event a pass starts what can start.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::queue::floor::{Floor, Slot};
+use crate::queue::future::Future;
+use crate::queue::line::{Array, Key};
+use crate::queue::moment::Moment;
+use crate::queue::scene::{Part, Scene};
+
+/// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
+const MOST_OF_ARRAY: u32 = 20;
+
+/// How far a future is played, in seconds: 30 days.
+pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
+
+/// A request in line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub key: Key,
+    pub shape: usize,
+    /// In seconds.
+    pub limit: f64,
+    /// In seconds.
+    pub run: f64,
+    /// Entries of one job: the first that starts is the only one.
+    pub job: usize,
+}
+
+/// A job in line, whoever it is.
+#[derive(Clone, Debug)]
+struct Line {
+    key: Key,
+    shape: usize,
+    limit: f64,
+    tasks: u32,
+    /// How many of its tasks have started.
+    started: u32,
+    array: Option<Array>,
+    who: Who,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Waiting(usize),
+    /// With the time that it runs.
+    Arrived(f64),
+    Ours(usize),
+}
+
+/// A job that runs.
+#[derive(Clone, Debug)]
+struct Live {
+    nodes: Vec<u32>,
+    array: Option<usize>,
+}
+
+/// One way that the queue may go.
+pub(super) struct Play<'a> {
+    scene: &'a Scene,
+    part: &'a Part,
+    future: &'a mut Future,
+    ours: &'a [Entry],
+    floor: Floor<'a>,
+    line: Vec<Line>,
+    ends: BinaryHeap<Reverse<(Moment, u32)>>,
+    live: Vec<Live>,
+    /// Tasks of each array that run.
+    array_tasks: Vec<u32>,
+    /// Arrivals that have come.
+    came: usize,
+    starts: Vec<Option<f64>>,
+    /// Jobs of ours that wait.
+    left: usize,
+}
+
+/// Returns when each of our requests starts in a future, in seconds since 1970: `None` where another of its job starts first, or
+/// it does not start within [`HORIZON`]. Returns `None` when it was stopped.
+pub(super) fn play(
+    scene: &Scene,
+    part: usize,
+    future: &mut Future,
+    ours: &[Entry],
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<Option<f64>>> {
+    let part = &scene.parts[part];
+    let mut play = Play::new(scene, part, future, ours);
+    play.go(stop).then_some(play.starts)
+}
+
+impl<'a> Play<'a> {
+    fn new(scene: &'a Scene, part: &'a Part, future: &'a mut Future, ours: &'a [Entry]) -> Self {
+        let mut array_tasks = vec![0; scene.arrays];
+        let mut ends = BinaryHeap::with_capacity(part.running.len());
+        let mut live = Vec::with_capacity(part.running.len());
+        for (number, job) in (0_u32..).zip(&part.running) {
+            let end = future.end_of_running(scene, part, number as usize);
+            ends.push(Reverse((Moment(end), number)));
+            live.push(Live { nodes: job.holds.iter().map(|(node, _)| *node).collect(), array: job.array });
+            if let Some(array) = job.array {
+                array_tasks[array] += 1;
+            }
+        }
+        let waiting = part.waiting.iter().enumerate().map(|(number, job)| Line {
+            key: job.key,
+            shape: job.shape,
+            limit: job.limit,
+            tasks: job.tasks,
+            started: 0,
+            array: job.array,
+            who: Who::Waiting(number),
+        });
+        let mut jobs: Vec<usize> = ours.iter().map(|own| own.job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let mut play = Self {
+            scene,
+            part,
+            future,
+            ours,
+            floor: Floor::new(scene, part),
+            line: waiting.collect(),
+            ends,
+            live,
+            array_tasks,
+            came: 0,
+            starts: vec![None; ours.len()],
+            left: jobs.len(),
+        };
+        for (number, own) in ours.iter().enumerate() {
+            play.join(Line {
+                key: own.key,
+                shape: own.shape,
+                limit: own.limit,
+                tasks: 1,
+                started: 0,
+                array: None,
+                who: Who::Ours(number),
+            });
+        }
+        play
+    }
+
+    /// Plays until all of ours have started or the horizon is reached; returns whether it was not stopped.
+    fn go(&mut self, stop: &dyn Fn() -> bool) -> bool {
+        let mut now = self.scene.now;
+        let mut events: u32 = 0;
+        self.pass(now);
+        while self.left > 0 && now < self.scene.now + HORIZON {
+            events += 1;
+            if events.is_multiple_of(16) && stop() {
+                return false;
+            }
+            let Some(next) = self.next_event(now) else { break };
+            now = next;
+            self.end_jobs(now);
+            self.take_arrivals(now);
+            self.pass(now);
+        }
+        true
+    }
+
+    /// Returns when something happens next: an end, an arrival, the end of a reservation.
+    fn next_event(&mut self, now: f64) -> Option<f64> {
+        let end = self.ends.peek().map(|Reverse((moment, _))| moment.0);
+        let arrival = self.future.arrival(self.scene, self.part, self.came).map(|(arrival, _)| arrival.at);
+        let closures = self.scene.closures.iter().flatten();
+        let opening = closures.map(|closure| closure.end).filter(|end| *end > now).min_by(f64::total_cmp);
+        // What arrives at once is still after now.
+        [end, arrival, opening].into_iter().flatten().min_by(f64::total_cmp).map(|next| next.max(now))
+    }
+
+    fn end_jobs(&mut self, now: f64) {
+        while let Some(Reverse((moment, job))) = self.ends.peek().copied() {
+            if moment.0 > now {
+                break;
+            }
+            self.ends.pop();
+            let ended = &self.live[job as usize];
+            for &node in &ended.nodes {
+                self.floor.give_back(node, job);
+            }
+            if let Some(array) = ended.array {
+                self.array_tasks[array] -= 1;
+            }
+        }
+    }
+
+    fn take_arrivals(&mut self, now: f64) {
+        while let Some((arrival, run)) = self.future.arrival(self.scene, self.part, self.came) {
+            if arrival.at > now {
+                break;
+            }
+            let line = Line {
+                key: arrival.key,
+                shape: arrival.shape,
+                limit: arrival.limit,
+                tasks: arrival.tasks,
+                started: 0,
+                array: None,
+                who: Who::Arrived(*run),
+            };
+            self.came += 1;
+            self.join(line);
+        }
+    }
+
+    fn join(&mut self, line: Line) {
+        let place = self.line.partition_point(|own| own.key.cmp(&line.key) != Ordering::Greater);
+        self.line.insert(place, line);
+    }
+
+    /// Looks at those in line in order: starts who can start, and keeps nodes for who must wait.
+    fn pass(&mut self, now: f64) {
+        let mut hopes = self.hopes();
+        let Some(last) = hopes.last_in_line(&self.line) else { return };
+        let (mut looked_at, mut place) = (0, 0);
+        while place <= last && looked_at < self.part.depth && self.left > 0 {
+            let (count, goes_on) = self.look_at(place, now, &mut hopes);
+            looked_at += count;
+            if !goes_on || hopes.is_empty() {
+                break;
+            }
+            place += 1;
+        }
+        self.floor.forget();
+        self.line.retain(|own| own.started < own.tasks);
+    }
+
+    /// Looks at one in line; returns how many of its tasks were looked at, and whether others may be.
+    fn look_at(&mut self, place: usize, now: f64, hopes: &mut Hopes) -> (usize, bool) {
+        let (mut looked_at, mut kept) = (0, 0);
+        loop {
+            let own = &self.line[place];
+            let (shape, limit) = (own.shape, own.limit);
+            let is_full =
+                own.array.is_some_and(|array| self.array_tasks[array.number] + kept >= array.at_once);
+            if own.started >= own.tasks || is_full || kept >= MOST_OF_ARRAY {
+                return (looked_at, true);
+            }
+            if own.started + kept >= own.tasks {
+                return (looked_at, true);
+            }
+            looked_at += 1;
+            let Some(slot) = self.floor.earliest(shape, now, limit) else { return (looked_at, true) };
+            if slot.at <= now {
+                self.start(place, &slot, now);
+                hopes.update(&mut self.floor, &slot.nodes, now);
+                continue;
+            }
+            if !self.scene.rules.backfill {
+                return (looked_at, false);
+            }
+            if slot.at > now + self.scene.rules.window {
+                return (looked_at, true);
+            }
+            kept += 1;
+            self.floor.keep(&slot, limit);
+            hopes.update(&mut self.floor, &slot.nodes, now);
+        }
+    }
+
+    fn start(&mut self, place: usize, slot: &Slot, now: f64) {
+        let own = &mut self.line[place];
+        let task = own.started;
+        own.started += 1;
+        let (who, shape, limit, array) = (own.who, own.shape, own.limit, own.array);
+        let run = match who {
+            Who::Waiting(number) => self.future.run_of_waiting(self.scene, self.part, number, task),
+            Who::Arrived(run) => run,
+            Who::Ours(number) => self.ours[number].run,
+        };
+        let job = u32::try_from(self.live.len()).unwrap_or(u32::MAX);
+        for &node in &slot.nodes {
+            let amounts = self.scene.shapes[shape].takes(self.floor.free(node), self.scene.gpu_types);
+            self.floor.take(node, amounts, job, now + limit);
+        }
+        self.live.push(Live { nodes: slot.nodes.clone(), array: array.map(|array| array.number) });
+        if let Some(array) = array {
+            self.array_tasks[array.number] += 1;
+        }
+        self.ends.push(Reverse((Moment(now + run.clamp(1.0, limit.max(1.0))), job)));
+        if let Who::Ours(number) = who {
+            self.starts[number] = Some(now);
+            self.left -= 1;
+            let job = self.ours[number].job;
+            for other in &mut self.line {
+                if matches!(other.who, Who::Ours(number) if self.ours[number].job == job) {
+                    other.started = other.tasks;
+                }
+            }
+        }
+    }
+
+    /// Returns which shapes in line have room now on enough nodes.
+    fn hopes(&mut self) -> Hopes {
+        let mut limits: Vec<f64> = vec![f64::INFINITY; self.scene.shapes.len()];
+        for own in &self.line {
+            limits[own.shape] = limits[own.shape].min(own.limit);
+        }
+        let mut list = Vec::new();
+        for (shape, limit) in limits.into_iter().enumerate().filter(|(_, limit)| limit.is_finite()) {
+            let wanted = &self.scene.shapes[shape];
+            let mut nodes: Vec<u32> = Vec::new();
+            for &place in &wanted.places {
+                let set = &self.scene.sets[place];
+                nodes.extend(set.iter().filter(|&&node| self.floor.ready(shape, node) == f64::NEG_INFINITY));
+            }
+            nodes.sort_unstable();
+            nodes.dedup();
+            if nodes.len() >= wanted.nodes as usize {
+                list.push(Hope { shape, limit, nodes, needed: wanted.nodes as usize });
+            }
+        }
+        Hopes { list }
+    }
+}
+
+/// The shapes that may start in a pass: it ends when there are none left.
+struct Hopes {
+    list: Vec<Hope>,
+}
+
+/// A shape that has room now.
+struct Hope {
+    shape: usize,
+    /// The shortest limit of those in line, in seconds.
+    limit: f64,
+    /// Where it has room for so long.
+    nodes: Vec<u32>,
+    needed: usize,
+}
+
+impl Hopes {
+    fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Returns the place of the last in line that has a shape of these.
+    fn last_in_line(&self, line: &[Line]) -> Option<usize> {
+        if self.list.is_empty() {
+            return None;
+        }
+        line.iter().rposition(|own| self.list.iter().any(|hope| hope.shape == own.shape))
+    }
+
+    /// Leaves out what has no room any more, now that these nodes were given or kept.
+    fn update(&mut self, floor: &mut Floor, nodes: &[u32], now: f64) {
+        for hope in &mut self.list {
+            hope.nodes.retain(|node| {
+                !nodes.contains(node) || floor.opening(hope.shape, *node, now, hope.limit) <= now
+            });
+        }
+        self.list.retain(|hope| hope.nodes.len() >= hope.needed);
+    }
+}

@@ -1,0 +1,94 @@
+//! A request to Slurm that might be made, and its place in line.
+
+use crate::model::{Seconds, Time};
+use crate::queue::{Asks, QueueJob, Snapshot};
+
+/// A job as it might be submitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub asks: Asks,
+    /// `None` is the cluster's default.
+    pub partition: Option<String>,
+    pub account: Option<String>,
+    /// The walltime that it asks for.
+    pub limit: Seconds,
+    /// How long it is expected to run once it has started; at most its limit.
+    pub run: Seconds,
+}
+
+/// The priority that a job gets when it is submitted, and how that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    pub priority: f64,
+    pub source: StandingSource,
+}
+
+/// How the priority of a job that is not submitted yet is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandingSource {
+    /// From the user's newest waiting job of the account, less what it has gathered.
+    OwnJob,
+    /// Computed from Slurm's weights and the account's share.
+    Weights,
+    /// Nobody says: the median of what waits.
+    Median,
+    /// Nobody says anything: last in line.
+    Unknown,
+}
+
+impl StandingSource {
+    /// Returns the source in words.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::OwnJob => "as of your newest waiting job",
+            Self::Weights => "by Slurm's weights and the account's share",
+            Self::Median => "unknown: taken as the median of the jobs that wait",
+            Self::Unknown => "unknown: taken as last in line",
+        }
+    }
+}
+
+impl QueueJob {
+    /// Returns the priority that the job had when it was submitted, where it is known.
+    pub(super) fn first_priority(&self, now: Time, per_hour: f64) -> Option<f64> {
+        let until = self.running.as_ref().map_or(now, |running| running.since);
+        let hours = self.submitted.map_or(0.0, |submitted| until.since(submitted).0 / 3600.0);
+        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
+        self.priority.map(|priority| priority as f64 - hours * per_hour)
+    }
+}
+
+impl Snapshot {
+    /// Returns the priority that a job of an account would get now.
+    #[must_use]
+    pub fn standing(&self, account: Option<&str>) -> Standing {
+        let per_hour = self.scheduling.priority_per_hour.unwrap_or(0.0);
+        let is_own = |job: &&QueueJob| {
+            // What is held has no priority, and what waits for something else may have gathered no age.
+            let waits = job.ours && job.running.is_none() && !job.waits_for_other;
+            waits && account.is_none_or(|name| job.account.as_deref() == Some(name))
+        };
+        let newest = |job: &&QueueJob| job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
+        let own = self.jobs.iter().filter(is_own).max_by(|a, b| newest(a).total_cmp(&newest(b)));
+        if let Some(priority) = own.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
+            return Standing { priority, source: StandingSource::OwnJob };
+        }
+        let is_meant = |own: &&crate::queue::AccountStanding| match account {
+            Some(name) => own.name == name,
+            None => own.default || self.accounts.len() == 1,
+        };
+        if let Some(priority) = self.accounts.iter().find(is_meant).and_then(|own| own.priority) {
+            #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
+            return Standing { priority: priority as f64, source: StandingSource::Weights };
+        }
+        let waiting = self.jobs.iter().filter(|job| job.running.is_none());
+        let mut known: Vec<f64> =
+            waiting.filter_map(|job| job.first_priority(self.taken_at, per_hour)).collect();
+        known.sort_by(f64::total_cmp);
+        match known.get(known.len() / 2) {
+            Some(&priority) => Standing { priority, source: StandingSource::Median },
+            None => Standing { priority: 0.0, source: StandingSource::Unknown },
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A snapshot in numbers: nodes, shapes, who runs and who waits in which order, and what may arrive.
+
+use std::collections::BTreeMap;
+
+use crate::queue::arrivals::{Arrivals, Past};
+use crate::queue::history::{Habits, Ratios};
+use crate::queue::line::{Array, Key, Waiting};
+use crate::queue::parts::Parts;
+use crate::queue::shape::{Amounts, Shape, Shapes};
+use crate::queue::{QueueJob, Request, Snapshot};
+
+/// What stands for "no limit", in seconds: a year.
+const NO_LIMIT: f64 = 365.0 * 86_400.0;
+
+/// Everything that is the same in all that may become of a queue.
+#[derive(Clone, Debug)]
+pub(super) struct Scene {
+    /// When the snapshot was taken, in seconds since 1970.
+    pub now: f64,
+    /// The first so many resources are GPU types; two more are CPUs and memory.
+    pub gpu_types: usize,
+    /// What each node has, by resource.
+    pub total: Vec<Vec<u64>>,
+    /// When each node is closed.
+    pub closures: Vec<Vec<Closure>>,
+    pub sets: Vec<Vec<u32>>,
+    pub shapes: Vec<Shape>,
+    pub habits: Vec<Ratios>,
+    pub rules: Rules,
+    /// The number of arrays; their tasks that run at first are counted in `Part`.
+    pub arrays: usize,
+    /// Parts of the queue that have no node in common.
+    pub parts: Vec<Part>,
+    /// The part and the shape of each request that was asked for; `None` where no node could ever hold it.
+    pub requests: Vec<Option<(usize, usize)>>,
+}
+
+/// A part of the queue whose jobs meet no others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// In the order in which they are looked at.
+    pub waiting: Vec<Waiting>,
+    pub running: Vec<Active>,
+    pub arrivals: Arrivals,
+    /// Jobs that a pass looks at.
+    pub depth: usize,
+}
+
+/// A job that runs when the snapshot is taken.
+#[derive(Clone, Debug)]
+pub(super) struct Active {
+    pub since: f64,
+    pub limit: f64,
+    pub holds: Vec<(u32, Amounts)>,
+    pub habit: usize,
+    pub array: Option<usize>,
+}
+
+/// A time in which a node is kept for a reservation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closure {
+    pub start: f64,
+    pub end: f64,
+    pub reservation: usize,
+}
+
+/// How the cluster schedules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub backfill: bool,
+    /// How far a pass looks ahead, in seconds.
+    pub window: f64,
+    /// Growth of the priority of waiting jobs, per second.
+    pub growth: f64,
+}
+
+impl Scene {
+    /// Returns the scene of a snapshot in which some requests may be made.
+    pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
+        let mut shapes = Shapes::new(snapshot);
+        let habits = Habits::new(snapshot);
+        let mut arrays = BTreeMap::new();
+        let growth = snapshot.scheduling.priority_per_hour.unwrap_or(0.0) / 3600.0;
+        let waiting = waiting(snapshot, &mut shapes, &habits, &mut arrays);
+        let running = running(snapshot, &shapes, &habits, &arrays);
+        let past = Past::of(snapshot, &mut shapes, &habits);
+        let asked: Vec<Option<usize>> = requests
+            .iter()
+            .map(|own| {
+                let partitions: Vec<String> = own.partition.iter().cloned().collect();
+                shapes.of(&own.asks, &partitions, None)
+            })
+            .collect();
+        let total: Vec<Vec<u64>> = snapshot.nodes.iter().map(|node| shapes.total(node)).collect();
+        let gpu_types = shapes.gpu_types.len();
+        let parts = Parts::new(&shapes.list, &shapes.sets, total.len());
+        let mut scene = Self {
+            now: snapshot.taken_at.0,
+            gpu_types,
+            closures: closures(snapshot),
+            total,
+            sets: shapes.sets,
+            shapes: shapes.list,
+            habits: habits.list,
+            rules: rules(snapshot, growth),
+            arrays: arrays.len(),
+            parts: vec![Part::default(); parts.count],
+            requests: asked.iter().map(|shape| shape.map(|shape| (parts.of_shape[shape], shape))).collect(),
+        };
+        let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
+        scene.divide(&parts, waiting, running, depth);
+        for part in 0..parts.count {
+            let own = |past: &&Past| parts.of_shape[past.shape] == part;
+            let own: Vec<Past> = past.iter().filter(own).cloned().collect();
+            scene.parts[part].arrivals =
+                Arrivals::new(own, snapshot, &scene, parts.gpus(part, &scene.total, gpu_types));
+        }
+        scene
+    }
+
+    /// Gives each part its jobs, and its share of the jobs that a pass looks at.
+    fn divide(&mut self, parts: &Parts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
+        let all = waiting.len().max(1);
+        for job in waiting {
+            self.parts[parts.of_shape[job.shape]].waiting.push(job);
+        }
+        for job in running {
+            // A job on nodes of several parts, which no waiting job could be, counts in each.
+            let mut own: Vec<usize> =
+                job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
+            own.sort_unstable();
+            own.dedup();
+            for part in own {
+                self.parts[part].running.push(job.clone());
+            }
+        }
+        let depth = usize::try_from(depth).unwrap_or(usize::MAX);
+        for part in &mut self.parts {
+            part.waiting.sort_by(|a, b| a.key.cmp(&b.key));
+            part.depth = (depth.saturating_mul(part.waiting.len()).div_ceil(all)).max(10);
+        }
+    }
+}
+
+/// Slurm's own `bf_max_job_test`.
+const USUAL_DEPTH: u32 = 500;
+
+/// Slurm's own `bf_window`.
+const USUAL_WINDOW: f64 = 86_400.0;
+
+fn rules(snapshot: &Snapshot, growth: f64) -> Rules {
+    let own = &snapshot.scheduling;
+    Rules {
+        backfill: own.backfill.unwrap_or(true),
+        window: own.window_s.map_or(USUAL_WINDOW, |window| window.0),
+        growth,
+    }
+}
+
+fn waiting(
+    snapshot: &Snapshot,
+    shapes: &mut Shapes,
+    habits: &Habits,
+    arrays: &mut BTreeMap<String, usize>,
+) -> Vec<Waiting> {
+    let unknown = snapshot.middle_priority();
+    let waits = snapshot.jobs.iter().filter(|job| job.running.is_none() && !job.waits_for_other);
+    let mut list = Vec::new();
+    for (order, job) in (0_u32..).zip(waits) {
+        let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else { continue };
+        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
+        let priority = job.priority.map_or(unknown, |own| own as f64);
+        let submitted = job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
+        let array = job.array.as_ref().map(|id| {
+            let next = arrays.len();
+            Array {
+                number: *arrays.entry(id.clone()).or_insert(next),
+                at_once: job.at_once.unwrap_or(u32::MAX),
+            }
+        });
+        list.push(Waiting {
+            key: Key { tier: snapshot.tier(&job.partitions), priority, submitted, order },
+            shape,
+            limit: snapshot.limit_of(job),
+            tasks: job.tasks.max(1),
+            array,
+            habit: habits.of(job.user.as_deref()),
+        });
+    }
+    list
+}
+
+fn running(
+    snapshot: &Snapshot,
+    shapes: &Shapes,
+    habits: &Habits,
+    arrays: &BTreeMap<String, usize>,
+) -> Vec<Active> {
+    let number: BTreeMap<_, u32> = snapshot.nodes.iter().map(|node| &node.name).zip(0..).collect();
+    let (cpus, memory) = shapes.host();
+    let active = |job: &QueueJob| {
+        let running = job.running.as_ref()?;
+        let mut holds = Vec::new();
+        for held in &running.holds {
+            let Some(&node) = number.get(&held.node) else { continue };
+            let mut amounts: BTreeMap<u16, u64> = BTreeMap::new();
+            for own in &held.gpus {
+                let gpu = shapes.gpu(&own.gpu_type);
+                if let Some(gpu) = gpu {
+                    *amounts.entry(gpu).or_default() += u64::from(own.count);
+                }
+            }
+            for (number, amount) in [(cpus, held.cpus), (memory, held.memory_mib)] {
+                amounts.extend(amount.map(|amount| (number, amount)));
+            }
+            if snapshot.has_whole_nodes(job) {
+                let total = shapes.total(&snapshot.nodes[node as usize]);
+                amounts = (0..).zip(total).filter(|(_, amount)| *amount > 0).collect();
+            }
+            holds.push((node, amounts.into_iter().collect()));
+        }
+        (!holds.is_empty()).then(|| Active {
+            since: running.since.0,
+            limit: snapshot.limit_of(job),
+            holds,
+            habit: habits.of(job.user.as_deref()),
+            array: job.array.as_ref().and_then(|id| arrays.get(id)).copied(),
+        })
+    };
+    snapshot.jobs.iter().filter_map(active).collect()
+}
+
+fn closures(snapshot: &Snapshot) -> Vec<Vec<Closure>> {
+    let of = |node: &crate::queue::QueueNode| {
+        let own = snapshot.reservations.iter().enumerate().filter(|(_, own)| own.nodes.contains(&node.name));
+        own.map(|(reservation, own)| Closure { start: own.start.0, end: own.end.0, reservation }).collect()
+    };
+    snapshot.nodes.iter().map(of).collect()
+}
+
+impl Snapshot {
+    /// Returns the walltime of a job: its own, else its partition's longest, else a year.
+    fn limit_of(&self, job: &QueueJob) -> f64 {
+        self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
+    }
+
+    pub(super) fn limit_in(&self, own: Option<f64>, partition: Option<&str>) -> f64 {
+        let partition = self.partitions.iter().find(|own| partition == Some(own.name.as_str()));
+        let longest = partition.and_then(|own| own.max_time_s.or(own.default_time_s)).map(|time| time.0);
+        // Slurm counts in minutes; less would make a job end before it began.
+        own.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
+    }
+
+    /// Returns the highest `PriorityTier` of some partitions.
+    pub(super) fn tier(&self, partitions: &[String]) -> u32 {
+        let own = self.partitions.iter().filter(|own| partitions.contains(&own.name));
+        own.filter_map(|own| own.tier).max().unwrap_or(1)
+    }
+
+    fn has_whole_nodes(&self, job: &QueueJob) -> bool {
+        let mut partitions = self.partitions.iter();
+        self.scheduling.whole_nodes
+            || job.asks.exclusive
+            || partitions.any(|own| own.exclusive && job.partitions.contains(&own.name))
+    }
+
+    /// Returns the median priority of the jobs that wait; 0 where none is known.
+    fn middle_priority(&self) -> f64 {
+        let waiting = self.jobs.iter().filter(|job| job.running.is_none());
+        let mut known: Vec<u64> = waiting.filter_map(|job| job.priority).collect();
+        known.sort_unstable();
+        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
+        known.get(known.len() / 2).map_or(0.0, |own| *own as f64)
+    }
+}

@@ -1,0 +1,258 @@
+//! What jobs need, numbered: the same need is one shape, whoever has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::model::GpuType;
+use crate::queue::{Asks, NodeUse, QueueNode, Snapshot};
+
+/// Amounts by number of resource.
+pub(super) type Amounts = Rc<[(u16, u64)]>;
+
+/// What a job needs and where it may be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Shape {
+    /// The nodes that it needs.
+    pub nodes: u32,
+    /// What it needs of each node.
+    pub demand: Amounts,
+    /// GPUs of any type that it needs of each node.
+    pub untyped: u64,
+    /// Whether a node must be empty, and is full then.
+    pub whole: bool,
+    /// The sets of nodes, by number, of which it may use one.
+    pub places: Vec<usize>,
+    /// The number of the reservation that it is in.
+    pub reservation: Option<usize>,
+}
+
+/// Shapes of a snapshot as they are met.
+pub(super) struct Shapes<'a> {
+    snapshot: &'a Snapshot,
+    pub gpu_types: Vec<GpuType>,
+    pub sets: Vec<Vec<u32>>,
+    pub list: Vec<Shape>,
+    number_of_set: BTreeMap<Vec<u32>, usize>,
+    number_of_shape: BTreeMap<Shape, usize>,
+    known: BTreeMap<(Asks, Vec<String>, Option<String>), Option<usize>>,
+}
+
+/// What stands for an amount that nobody knows; sums of it stay far from the end of the numbers.
+const PLENTY: u64 = u64::MAX >> 16;
+
+impl<'a> Shapes<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        let stocks = snapshot.nodes.iter().flat_map(|node| &node.gpus);
+        let gpu_types: BTreeSet<GpuType> = stocks.map(|own| own.gpu_type.clone()).collect();
+        Self {
+            snapshot,
+            gpu_types: gpu_types.into_iter().collect(),
+            sets: Vec::new(),
+            list: Vec::new(),
+            number_of_set: BTreeMap::new(),
+            number_of_shape: BTreeMap::new(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the number of resources: GPU types, CPUs, memory.
+    pub(super) fn resources(&self) -> usize {
+        self.gpu_types.len() + 2
+    }
+
+    /// Returns the number of a GPU type.
+    pub(super) fn gpu(&self, gpu_type: &GpuType) -> Option<u16> {
+        let place = self.gpu_types.binary_search(gpu_type).ok()?;
+        u16::try_from(place).ok()
+    }
+
+    /// Returns the resources of CPUs and of memory.
+    pub(super) fn host(&self) -> (u16, u16) {
+        let cpus = u16::try_from(self.gpu_types.len()).unwrap_or(u16::MAX - 1);
+        (cpus, cpus + 1)
+    }
+
+    /// Returns all that a node has, by resource.
+    pub(super) fn total(&self, node: &QueueNode) -> Vec<u64> {
+        let mut total = vec![0; self.resources()];
+        for stock in &node.gpus {
+            if let Some(number) = self.gpu(&stock.gpu_type) {
+                total[usize::from(number)] += u64::from(stock.count);
+            }
+        }
+        let (cpus, memory) = self.host();
+        total[usize::from(cpus)] = node.cpus.map_or(PLENTY, |own| own.min(PLENTY));
+        total[usize::from(memory)] = node.memory_mib.map_or(PLENTY, |own| own.min(PLENTY));
+        total
+    }
+
+    /// Returns the number of the shape of a job in these partitions; `None` where no node could ever hold it.
+    pub(super) fn of(
+        &mut self,
+        asks: &Asks,
+        partitions: &[String],
+        reservation: Option<&str>,
+    ) -> Option<usize> {
+        let key = (asks.clone(), partitions.to_vec(), reservation.map(str::to_owned));
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let shape = self.make(asks, partitions, reservation);
+        let number = shape.map(|shape| {
+            let next = self.list.len();
+            let number = *self.number_of_shape.entry(shape.clone()).or_insert(next);
+            if number == next {
+                self.list.push(shape);
+            }
+            number
+        });
+        self.known.insert(key, number);
+        number
+    }
+
+    fn make(&mut self, asks: &Asks, partitions: &[String], reservation: Option<&str>) -> Option<Shape> {
+        let mut demand: BTreeMap<u16, u64> = BTreeMap::new();
+        let mut untyped = 0;
+        for ask in &asks.gpus {
+            match &ask.gpu_type {
+                Some(gpu_type) => *demand.entry(self.gpu(gpu_type)?).or_default() += u64::from(ask.count),
+                None => untyped += u64::from(ask.count),
+            }
+        }
+        let (cpus, memory) = self.host();
+        for (number, amount) in [(cpus, asks.cpus), (memory, asks.memory_mib)] {
+            demand.extend(amount.filter(|amount| *amount > 0).map(|amount| (number, amount)));
+        }
+        demand.retain(|_, amount| *amount > 0);
+        let number = match reservation {
+            Some(name) => Some(self.snapshot.reservations.iter().position(|own| own.name == name)?),
+            None => None,
+        };
+        let named: Vec<Option<&str>> = match partitions {
+            [] => vec![self.default_partition()],
+            names => names.iter().map(|name| Some(name.as_str())).collect(),
+        };
+        let whole = asks.exclusive || self.snapshot.scheduling.whole_nodes || self.is_exclusive(&named);
+        let mut shape = Shape {
+            nodes: asks.nodes.max(1),
+            demand: demand.into_iter().collect(),
+            untyped,
+            whole,
+            places: Vec::new(),
+            reservation: number,
+        };
+        for partition in named {
+            let set = self.set(&shape, partition, asks.features.as_deref());
+            if set.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX) {
+                let place = self.number_of(set);
+                shape.places.push(place);
+            }
+        }
+        shape.places.sort_unstable();
+        shape.places.dedup();
+        (!shape.places.is_empty()).then_some(shape)
+    }
+
+    fn default_partition(&self) -> Option<&'a str> {
+        self.snapshot.partitions.iter().find(|own| own.default).map(|own| own.name.as_str())
+    }
+
+    fn is_exclusive(&self, partitions: &[Option<&str>]) -> bool {
+        let mut known = self.snapshot.partitions.iter();
+        known.any(|own| own.exclusive && partitions.contains(&Some(own.name.as_str())))
+    }
+
+    /// Returns the nodes of a partition that could hold one of a shape's nodes if they were empty.
+    fn set(&self, shape: &Shape, partition: Option<&str>, features: Option<&str>) -> Vec<u32> {
+        let is_kept = |node: &QueueNode| {
+            let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
+            number.is_none_or(|own| own.nodes.contains(&node.name))
+        };
+        let could = |node: &QueueNode| {
+            let is_in =
+                partition.is_none_or(|name| node.partitions.is_empty() || node.partitions.contains(name));
+            let total = self.total(node);
+            node.usable == NodeUse::Up
+                && is_in
+                && is_kept(node)
+                && features.is_none_or(|features| allows(features, &node.features))
+                && shape.fits(&total, self.gpu_types.len())
+        };
+        let numbered = (0..).zip(&self.snapshot.nodes);
+        numbered.filter(|(_, node)| could(node)).map(|(number, _)| number).collect()
+    }
+
+    fn number_of(&mut self, set: Vec<u32>) -> usize {
+        let next = self.sets.len();
+        let number = *self.number_of_set.entry(set.clone()).or_insert(next);
+        if number == next {
+            self.sets.push(set);
+        }
+        number
+    }
+}
+
+impl Shape {
+    /// Returns whether what is free on a node is enough for one of its nodes; the first `gpu_types` resources are GPUs.
+    pub(super) fn fits(&self, free: &[u64], gpu_types: usize) -> bool {
+        let typed = self.demand.iter().all(|&(number, amount)| free[usize::from(number)] >= amount);
+        typed && (self.untyped == 0 || self.spare(free, gpu_types) >= self.untyped)
+    }
+
+    /// Returns the GPUs of a node that are left beside those of the types that it names.
+    fn spare(&self, free: &[u64], gpu_types: usize) -> u64 {
+        let all: u64 = free[..gpu_types].iter().sum();
+        let gpus = self.demand.iter().filter(|(number, _)| usize::from(*number) < gpu_types);
+        all.saturating_sub(gpus.map(|(_, amount)| amount).sum())
+    }
+
+    /// Returns what it takes of a node with so much free, where that is enough.
+    pub(super) fn takes(&self, free: &[u64], gpu_types: usize) -> Amounts {
+        if self.whole {
+            let all = (0..).zip(free).filter(|(_, amount)| **amount > 0);
+            return all.map(|(number, amount)| (number, *amount)).collect();
+        }
+        if self.untyped == 0 {
+            return Rc::clone(&self.demand);
+        }
+        let mut taken: BTreeMap<u16, u64> = self.demand.iter().copied().collect();
+        let mut left = self.untyped;
+        for (number, amount) in (0..).zip(&free[..gpu_types]) {
+            let own = taken.entry(number).or_default();
+            let more = left.min(amount.saturating_sub(*own));
+            (*own, left) = (*own + more, left - more);
+        }
+        taken.into_iter().filter(|(_, amount)| *amount > 0).collect()
+    }
+}
+
+/// Returns whether a node with these features meets a constraint: names joined by `&`, alternatives by `|`.
+///
+/// What else Slurm allows (brackets that ask all nodes for the same feature, counts) counts as met: the job may then
+/// seem to have more nodes to choose from than it has.
+fn allows(constraint: &str, features: &BTreeSet<String>) -> bool {
+    let text: String = constraint.chars().filter(|c| !matches!(c, '[' | ']' | '(' | ')' | ' ')).collect();
+    let is_met = |word: &str| {
+        let name = word.split('*').next().unwrap_or_default();
+        name.is_empty() || features.contains(name)
+    };
+    text.split('|').any(|all| all.split(['&', ',']).all(is_met))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constraint_is_met_by_one_of_its_alternatives() {
+        let features =
+            |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+        let own = features(&["a100", "ib"]);
+        for met in ["a100", "a100&ib", "v100|a100", "[v100|a100]", "a100*2", "", "v100&ib|ib"] {
+            assert!(allows(met, &own), "{met}");
+        }
+        for unmet in ["v100", "a100&v100", "v100|t4"] {
+            assert!(!allows(unmet, &own), "{unmet}");
+        }
+    }
+}

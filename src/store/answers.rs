@@ -1,0 +1,86 @@
+//! What Slurm answered to questions that are not asked every time: one file each, with when it was asked.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Seconds, Time};
+use crate::store::StateError;
+use crate::store::files::{read, replace, write_error};
+
+/// The last answer to a question, and the last attempt to ask it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What was printed, and when; `None` where it never was.
+    #[serde(default)]
+    pub text: Option<String>,
+    #[serde(default)]
+    pub at: Time,
+    /// The last attempt, whether or not it gave an answer, and how long it took.
+    #[serde(default)]
+    pub tried: Time,
+    #[serde(default)]
+    pub took: Seconds,
+    /// Why the last attempt gave none.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+/// A folder of answers: `STATE/queue/NAME.json`.
+///
+/// It is written without the lock: each file is replaced as a whole, and any of two answers will do.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    folder: PathBuf,
+}
+
+impl Answers {
+    /// Returns the answers of a state directory; nothing is read or made yet.
+    #[must_use]
+    pub fn of(root: &Path) -> Self {
+        Self { folder: root.join("queue") }
+    }
+
+    /// Returns what is known of a question; one that cannot be read was never asked.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Answer {
+        let bytes = read(&self.path(name)).ok().flatten().unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// Keeps an answer.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self, name: &str, answer: &Answer) -> Result<(), StateError> {
+        let path = self.path(name);
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(write_error(&path))?;
+        let text = serde_json::to_string(answer).map_err(|source| StateError::Json { source })?;
+        replace(&path, &text, None)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_kept_and_a_damaged_one_is_none() {
+        let root = tempfile::tempdir().expect("a directory");
+        let answers = Answers::of(root.path());
+        assert_eq!(answers.get("squeue"), Answer::default());
+        let answer = Answer { text: Some("7\n".to_owned()), at: Time(5.0), ..Answer::default() };
+        answers.keep("squeue", &answer).expect("written");
+        assert_eq!(answers.get("squeue"), answer);
+        std::fs::write(root.path().join("queue/squeue.json"), "{").expect("written");
+        assert_eq!(answers.get("squeue"), Answer::default());
+    }
+}
