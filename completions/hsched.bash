@@ -526,7 +526,7 @@ _hsched() {
             fi
             case "${prev}" in
                 --rules)
-                    COMPREPLY=($(compgen -W "gavel paper heavy-tails" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "gavel paper heavy-tails hare" -- "${cur}"))
                     return 0
                     ;;
                 --throughputs)
@@ -916,7 +916,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --objective)
@@ -986,7 +986,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive hare hlas hlas-p" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --execution)
@@ -1432,7 +1432,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon hare hlas hlas-p" -- "${cur}"))
                     return 0
                     ;;
                 --set)

@@ -362,7 +362,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --policy 'Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes'
             cand --execution 'Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster'
             cand --assign 'hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into time between earlier tasks (insert)'
-            cand --groups 'hlas: number of groups of GPUs [default: one for each GPU]'
+            cand --groups 'hlas: which GPUs are given out together: gpus (each alone), nodes (those of a node), or the number of groups, which are made as equal as possible'
             cand --thresholds 'hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of the median job, then four times twice as much]'
             cand --promote 'hlas: a job that has waited for more than so many times its service since its last round goes to the first level [default: never]'
             cand --round 'Decide only at multiples of this'

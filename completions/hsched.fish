@@ -100,6 +100,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do n
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l devices -d 'Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l policy -d 'Policy that decides who gets which devices, and when jobs make room for others' -r -f -a "horizon\t''
+hare\t''
+hlas\t''
+hlas-p\t''
 fifo\t''
 fifo-het\t''
 fifo-by-name\t''
@@ -227,7 +230,10 @@ has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''
-horizon\t''"
+horizon\t''
+hare\t''
+hlas\t''
+hlas-p\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
@@ -340,7 +346,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_s
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -a "trace" -d 'Generate a random trace for `hsched simulate`, after the rules of published studies'
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l rules -d 'Rules by which jobs are made' -r -f -a "gavel\t'Gavel\'s'
 paper\t'Those of the TPDS 2024 paper'
-heavy-tails\t'Heavy tails'"
+heavy-tails\t'Heavy tails'
+hare\t'Those of Hare and HLAS'"
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l throughputs -d 'Gavel\'s table of steps per second (its JSON, or CSV), for --rules gavel' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l types -d 'GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one: v100,l40s=1.4' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and __fish_seen_subcommand_from trace" -l no-faster-than -d 'Make no GPU type faster than this one, for --rules gavel: most of Gavel\'s published figures were made so, with v100' -r
@@ -370,6 +377,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l cluster -d 'R
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l columns -d 'Format of a table without a header line given to --from' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l policy -d 'Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes' -r -f -a "horizon\t''
+hare\t''
+hlas\t''
+hlas-p\t''
 fifo\t''
 fifo-het\t''
 fifo-by-name\t''
@@ -387,16 +397,13 @@ jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
-exhaustive\t''
-hare\t''
-hlas\t''
-hlas-p\t''"
+exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l execution -d 'Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster' -r -f -a "tasks\t'A GPU for one task'
 gangs\t'All GPUs of the job, for whole epochs'"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l assign -d 'hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into time between earlier tasks (insert)' -r -f -a "available\t''
 finish\t''
 insert\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l groups -d 'hlas: number of groups of GPUs [default: one for each GPU]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l groups -d 'hlas: which GPUs are given out together: gpus (each alone), nodes (those of a node), or the number of groups, which are made as equal as possible' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l thresholds -d 'hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of the median job, then four times twice as much]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l promote -d 'hlas: a job that has waited for more than so many times its service since its last round goes to the first level [default: never]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this' -r

@@ -319,7 +319,7 @@ impl<'a> World<'a> {
         self.taken.release(model, &slots);
         let Some(own) = &mut self.present[number] else { return };
         if end == End::Broken || self.options.loses == Loses::Epoch {
-            own.done = own.done.floor();
+            own.done = (own.done + SAME_EPOCH).floor();
             own.show(&mut model.standing);
         }
         self.generations += 1;
@@ -449,6 +449,9 @@ impl<'a> World<'a> {
         self.record
     }
 }
+
+/// Slack for sums of epochs: a stop at the end of an epoch does not cost it.
+const SAME_EPOCH: f64 = 1e-9;
 
 /// Why a job never ends that has a speed on none of the GPUs.
 pub(super) const NO_TYPE: &str = "its speed is known on no GPU type of this cluster";

@@ -18,7 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("plan_file", &["model", "policy", "throughput", "formats"]),
     ("engine", &["model", "policy", "throughput", "plan_file"]),
     ("simulate", &["model", "engine", "policy", "throughput"]),
-    ("replay", &["model", "policy"]),
+    ("replay", &["model", "policy", "trace"]),
     ("queue", &["model"]),
     ("render", &["model"]),
     ("formats", &["model"]),

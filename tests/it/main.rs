@@ -99,6 +99,7 @@ mod status_table;
 mod story;
 mod story_lines;
 mod sweep_example;
+mod task_gangs;
 mod task_oracle;
 mod task_world;
 mod tables;

@@ -201,3 +201,39 @@ fn hlas_forms_equal_groups_and_hands_out_whole_groups() {
     let last = events.iter().rfind(|event| event["event"] == "queued").expect("an entry");
     assert_eq!((&last["epochs_done"], &last["predicted_epochs"]), (&1.into(), &0.into()));
 }
+
+#[test]
+fn a_job_that_can_run_nowhere_is_left_out_of_prices_and_reported() {
+    let [a, b, c] = three_jobs();
+    let lost = Job { name: "X", weight: 50.0, times: &[("t4", 1.0)], ..ONE };
+    let sandbox =
+        Sandbox::new().file("trace.yaml", trace(&[a, b, c, lost])).file("cluster.yaml", cluster(TWO_TYPES));
+    let run =
+        |options: &str| sandbox.run(&format!("simulate --trace trace.yaml --cluster cluster.yaml {options}"));
+    let json = run("--policy hare,hlas --format json").json();
+    let entry = &json["policies"][0];
+    near(&entry["lower_bound"], 39.0);
+    near(&entry["weighted_completion_s"], 49.0);
+    for policy in 0..2 {
+        let lost = &json["policies"][policy]["jobs"][3];
+        assert!(
+            lost["completion_s"].is_null() && lost["reason"].as_str().expect("a reason").contains("speed")
+        );
+    }
+    assert!(json["lower_bound_s"].is_null(), "a bound for jobs that hold their GPUs");
+}
+
+#[test]
+fn what_does_not_exist_task_by_task_is_refused() {
+    let sandbox =
+        Sandbox::new().file("trace.yaml", trace(&three_jobs())).file("cluster.yaml", cluster(TWO_TYPES));
+    let run =
+        |options: &str| sandbox.run(&format!("simulate --trace trace.yaml --cluster cluster.yaml {options}"));
+    let text = run("--policy hare --noise 0.3").fails(2);
+    assert!(text.contains("--execution gangs"), "{text}");
+    run("--policy hare --noise 0.3 --execution gangs").succeeds();
+    run("--policy fifo --noise 0.3").succeeds();
+    run("--policy hlas --groups 0").fails(2);
+    let table = run("--policy hare,hlas").succeeds();
+    assert!(table.contains("25.6 % above its lower bound"), "{table}");
+}

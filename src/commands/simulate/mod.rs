@@ -135,9 +135,15 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
         let trace = Arc::new(ground(context, &self.trace, &self.cluster, &self.speeds)?);
+        if !tasks.is_empty() && !trace.is_whole() {
+            let message = "the trace begins in the middle, and single tasks are shared out from the start";
+            return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
+        }
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
-        if self.bound || self.certificate || is_usual(trace.jobs.len()) && !self.no_bound {
+        // It bounds jobs that hold their GPUs.
+        let is_bounded = tasks.len() < self.policy.len() && is_usual(trace.jobs.len()) && !self.no_bound;
+        if self.bound || self.certificate || is_bounded {
             add_bounds(&mut cells);
         }
         let clock = &context.clock;
