@@ -36,19 +36,27 @@ pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
 
 /// Says which jobs have a directory that is not here; it may be there on the nodes.
 pub(crate) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
+    let mut missing: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for job in jobs {
-        let workdir = workdir(context, job);
-        if !workdir.is_dir() {
-            context.note(&format!(
-                "{}: workdir {} does not exist on this machine",
-                job.name,
-                workdir.display()
-            ));
-        }
+        missing.entry(workdir(context, job)).or_default().push(job.name.as_str());
+    }
+    for (workdir, names) in missing.iter().filter(|(workdir, _)| !workdir.is_dir()) {
+        let (names, workdir) = (named(names), workdir.display());
+        context.note(&format!("{names}: workdir {workdir} does not exist on this machine"));
     }
 }
 
-fn checkpoints(context: &Context, job: &Job) -> PathBuf {
+/// Returns some names as people list them, the first three of many.
+pub(crate) fn named(names: &[&str]) -> String {
+    match names {
+        [] | [_] => names.concat(),
+        [all @ .., last] if all.len() < 3 => format!("{} and {last}", all.join(", ")),
+        _ => format!("{} and {} more", names[..3].join(", "), names.len() - 3),
+    }
+}
+
+/// Returns the directory of a job's checkpoints.
+pub(crate) fn checkpoints(context: &Context, job: &Job) -> PathBuf {
     let usual = format!("checkpoints/{}", job.name);
     absolute(&workdir(context, job), job.launch.checkpoint.dir.as_ref().unwrap_or(&usual))
 }

@@ -7,6 +7,7 @@ pub(crate) mod context;
 pub(crate) mod folders;
 pub(crate) mod guesses;
 pub(crate) mod input;
+pub(crate) mod metrics;
 pub(crate) mod offer;
 pub(crate) mod output;
 pub(crate) mod permissions;

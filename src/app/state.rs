@@ -270,7 +270,11 @@ pub(crate) fn failure(error: &StateError) -> Failure {
     };
     let failure = Failure::from_error(exit, error);
     match error {
-        StateError::Locked { .. } => failure.hint("try again when it has ended"),
+        StateError::Locked { by, .. } => {
+            let who = by.map_or_else(String::new, |pid| format!(": it is process {pid}"));
+            failure
+                .hint(format!("try again when it has ended{who}; hsched add and hsched cancel need not wait"))
+        }
         StateError::Exists { .. } => failure.hint("give another --run-id"),
         StateError::Write { source, .. } => failure.hint(unwritable(source)),
         StateError::Damaged { .. } => failure

@@ -21,7 +21,7 @@ use crate::store::Wanted;
 ///
 /// Running ranks get no time to save a checkpoint; existing checkpoints are kept. The request is stored first: if Slurm
 /// does not answer, `hsched watch` carries it out later, or you can run this command again. While another hsched holds the
-/// state directory, `hsched watch` carries it out on its next turn.
+/// state directory, `hsched watch` carries it out on its next turn, and `hsched run` at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of jobs.

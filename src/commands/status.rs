@@ -5,10 +5,13 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::metrics::metrics;
 use crate::app::{state, wishes};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::engine::{Attempt, EpochReport, Event, News, Rules, Stage, State, Submission, Tracked, apply};
+use crate::engine::{
+    Attempt, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, Tracked, apply,
+};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Reported, absolute, reported};
@@ -58,6 +61,10 @@ impl Subcommand for Args {
             context.note(&note);
         }
         wishes::show(&mut state, &wishes, &rules, follower);
+        let is_left = cluster.as_deref() == Some(state::HERE) && !StateDir::is_held(&root);
+        if is_left {
+            show_interrupted(&mut state, now);
+        }
         let chosen = self.chosen(&state)?;
         let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
         let looked = last_look(&root);
@@ -71,7 +78,9 @@ impl Subcommand for Args {
                 let place = root.display();
                 format!("no jobs in {place}: add some with hsched add JOBS or hsched submit JOBS\n")
             }
-            Format::Table if self.jobs.is_empty() => status_table(&state, now, context.terminal),
+            Format::Table if self.jobs.is_empty() => {
+                status_table(&state, &metrics(&root, &state), now, context.terminal)
+            }
             Format::Table => {
                 let details = |tracked: &&Tracked| {
                     let standing = Standing::new(tracked);
@@ -84,7 +93,7 @@ impl Subcommand for Args {
         print(context, &text)?;
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {
-                Some(state::HERE) => (!StateDir::is_held(&root)).then(|| INTERRUPTED.to_owned()),
+                Some(state::HERE) => is_left.then(|| INTERRUPTED.to_owned()),
                 _ => looked.and_then(|at| stale(at, now, follower)),
             };
             print(context, &note.unwrap_or_default())?;
@@ -104,6 +113,20 @@ impl Args {
             own.ok_or_else(|| unknown_job(name, state))
         };
         self.jobs.iter().map(find).collect()
+    }
+}
+
+/// Shows jobs as waiting that an hsched was running which is gone: they ended with it, and go on with the next one.
+fn show_interrupted(state: &mut State, now: Time) {
+    for tracked in state.jobs.iter_mut().filter(|tracked| tracked.phase.is_submitted()) {
+        let from = if tracked.epochs_done > 0 {
+            format!("; resumes after epoch {}", tracked.epochs_done)
+        } else {
+            String::new()
+        };
+        let reason = format!("ended with its hsched run{from}");
+        tracked.last = (tracked.epoch_at.unwrap_or(now), reason.clone());
+        tracked.phase = Phase::Waiting { not_before: None, reason };
     }
 }
 

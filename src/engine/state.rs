@@ -61,6 +61,9 @@ pub struct Tracked {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
     pub past: Vec<PastAttempt>,
+    /// Whether the speeds in its spec are assumed: nobody knew any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
 }
 
 /// Where a job stands.
@@ -138,6 +141,7 @@ impl Tracked {
             stray: None,
             avoids: BTreeSet::new(),
             past: Vec::new(),
+            assumed: false,
         }
     }
 

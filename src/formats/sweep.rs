@@ -69,7 +69,8 @@ impl Sweeps {
         if self.made > JOB_LIMIT {
             if !was_enough {
                 let message = format!("the sweeps of this file make more than {JOB_LIMIT} jobs");
-                own.as_ref().unwrap_or(job).report(ValueError::new(message));
+                let error = ValueError::new(message).hint("leave out values, or use several files");
+                own.as_ref().unwrap_or(job).report(error);
             }
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
         }
@@ -199,6 +200,11 @@ fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueErr
 
 /// Returns the usable values of a list, and whether all are.
 fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
+    if let Kind::Scalar { text, .. } = &list.node().kind {
+        let error = ValueError::new(format!("must be a list, got {}", quoted(text)));
+        list.report(error.hint(format!("write [{text}]")));
+        return (Vec::new(), false);
+    }
     let items = list.items();
     if items.is_empty() && (list.is_list() || list.is_nothing()) {
         list.report(ValueError::new("must have at least one value"));
@@ -209,12 +215,14 @@ fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
         .filter_map(|item| {
             let text = item.parsed(one_line)?;
             if let Some(first) = parts.insert(name_part(&text), text.clone()) {
-                let message = if first == text {
-                    format!("{} appears a second time", quoted(&text))
+                item.report(if first == text {
+                    let hint = "to run it several times, add a key such as seed: [1, 2]";
+                    ValueError::new(format!("{} appears a second time", quoted(&text))).hint(hint)
                 } else {
-                    format!("{} gives a job the same name as {}", quoted(&text), quoted(&first))
-                };
-                item.report(ValueError::new(message));
+                    let message =
+                        format!("{} gives a job the same name as {}", quoted(&text), quoted(&first));
+                    ValueError::new(message).hint("their names differ only in what names cannot have")
+                });
                 return None;
             }
             Some(item.node().clone())

@@ -71,15 +71,15 @@ fn values_that_are_no_names_are_quoted_for_the_shell_and_changed_in_the_name() {
 fn what_is_wrong_with_a_sweep_is_said_at_once() {
     assert_snapshot!(check("sweep: {lr: [], a: 3, b: [[1], {x: 1}, null], 1x: [2], rank: [1], Path: [1], d: [1, 1, a/b, a_b], D: [1]}, weight: -1"), @r#"
     line 3: jobs[0].sweep.lr: must have at least one value
-    line 3: jobs[0].sweep.a: must be a list, got "3"
+    line 3: jobs[0].sweep.a: must be a list, got "3"; write [3]
     line 3: jobs[0].sweep.b[0]: must be text, got a list
     line 3: jobs[0].sweep.b[1]: must be text, got a map
     line 3: jobs[0].sweep.b[2]: must be text, got nothing; remove the key or give it a value
     line 3: jobs[0].sweep.1x: "1x" cannot be a placeholder; letters, digits and _ only, no digit first
     line 3: jobs[0].sweep.rank: would set the variable RANK, which is taken; choose another name
     line 3: jobs[0].sweep.Path: would set the variable PATH, which is taken; choose another name
-    line 3: jobs[0].sweep.d[1]: "1" appears a second time
-    line 3: jobs[0].sweep.d[3]: "a_b" gives a job the same name as "a/b"
+    line 3: jobs[0].sweep.d[1]: "1" appears a second time; to run it several times, add a key such as seed: [1, 2]
+    line 3: jobs[0].sweep.d[3]: "a_b" gives a job the same name as "a/b"; their names differ only in what names cannot have
     line 3: jobs[0].sweep.D: sets the variable D, as the key d does
     line 3: jobs[0].weight: must be from 0.000001 to 1000000, got -1
     "#);
@@ -102,7 +102,7 @@ fn what_is_wrong_with_a_sweep_is_said_at_once() {
     assert_snapshot!(check(&format!("sweep: {{n: [1, {}]}}", "x".repeat(200))), @r#"line 2: jobs[0].name: with the values of its sweep, the job name is 203 characters long; at most 200 are allowed; shorten it, the keys or the values"#);
     let many = (0..101).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     assert_snapshot!(check(&format!("sweep: {{n: [{many}], lr: [{many}]}}, weight: -1")), @r#"
-    line 3: jobs[0].sweep: the sweeps of this file make more than 10000 jobs
+    line 3: jobs[0].sweep: the sweeps of this file make more than 10000 jobs; leave out values, or use several files
     line 3: jobs[0].weight: must be from 0.000001 to 1000000, got -1
     "#);
     assert_snapshot!(check("sweep: {n: [1-m2, '1'], m: [2, 2-m2]}"), @r#"line 2: jobs[0].name: "a-n1-m2-m2" is already the name of the job on line 2"#);

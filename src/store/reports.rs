@@ -34,6 +34,9 @@ struct Line {
     /// Sizes and times of trial steps.
     #[serde(default)]
     probe: Vec<(u64, f64)>,
+    /// What the training says of itself; of a number that is none nothing is known.
+    #[serde(default)]
+    metrics: BTreeMap<String, Option<f64>>,
 }
 
 /// Characters of a line that are shown.
@@ -64,6 +67,17 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
         }
     }
     Ok(new.into_values().collect())
+}
+
+/// Returns the metrics of the last epoch that rank 0 has reported; none where there are none or they cannot be read.
+#[must_use]
+pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
+    let text = read(&folder.join("rank-0.jsonl")).ok().flatten().unwrap_or_default();
+    let whole = text.split_inclusive('\n').rev().filter(|line| line.ends_with('\n'));
+    let last =
+        whole.filter_map(|line| serde_json::from_str::<Line>(line).ok()).find(|line| line.epoch.is_some());
+    let metrics = last.map(|line| line.metrics).unwrap_or_default();
+    metrics.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// Returns the trial steps that rank 0 has reported so far.
@@ -240,6 +254,16 @@ mod tests {
         let trials = probes(folder.path()).expect("reads");
         assert_eq!(trials, [Timed { batch: 8, time: Seconds(0.1) }]);
         assert!(read(1).is_empty());
+    }
+
+    #[test]
+    fn metrics_are_those_of_the_last_whole_epoch() {
+        let folder = tempfile::tempdir().expect("a directory");
+        assert!(metrics(folder.path()).is_empty());
+        let text = "{\"epoch\": 1, \"metrics\": {\"loss\": 2.5}}\n{\"epoch\": 2, \"metrics\": {\"loss\": 1.5, \"odd\": null}}\n\
+                    {\"rank\": 0}\n{\"epoch\": 3, \"metrics\": {\"loss\": 0.5}}";
+        fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
+        assert_eq!(metrics(folder.path()), BTreeMap::from([("loss".to_owned(), 1.5)]));
     }
 
     #[test]

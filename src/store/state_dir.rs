@@ -1,7 +1,7 @@
 //! The state directory: its lock, and a folder for each run.
 //!
 //! ```text
-//! STATE/lock                 held while a command changes anything here
+//! STATE/lock                 held while a command changes anything here; the number of its process
 //! STATE/watch.lock           held by a `watch` that goes on
 //! STATE/state.json           where every job stands: replaced as a whole, before anything is done
 //! STATE/state.json.old       the previous one
@@ -28,9 +28,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
@@ -73,7 +74,11 @@ pub struct Peeked {
 #[derive(Debug, Error)]
 pub enum StateError {
     #[error("{}: locked by another hsched", path.display())]
-    Locked { path: PathBuf },
+    Locked {
+        path: PathBuf,
+        /// The number of its process, where it has left it.
+        by: Option<u32>,
+    },
     #[error("run {id} exists already in {}", folder.display())]
     Exists { id: String, folder: PathBuf },
     #[error("cannot write {}", path.display())]
@@ -291,10 +296,17 @@ fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
 }
 
 fn lock(path: &Path) -> Result<File, StateError> {
-    let lock = private().append(true).open(path).map_err(write_error(path))?;
+    let mut lock = private().append(true).open(path).map_err(write_error(path))?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StateError::Locked { path: path.to_owned() }),
+        Ok(()) => {
+            // For people: who may write the lock may also be unable to, on a full disk.
+            let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", process::id()));
+            Ok(lock)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let by = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+            Err(StateError::Locked { path: path.to_owned(), by })
+        }
         Err(TryLockError::Error(source)) => Err(StateError::Write { path: path.to_owned(), source }),
     }
 }

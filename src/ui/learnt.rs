@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Job, Speed};
+use crate::model::{GpuType, Speed};
 use crate::throughput::{Lesson, Measured, Sample, SpeedKey};
 
 /// Speeds as they were told, or as they were known when nothing was told.
@@ -25,20 +25,32 @@ const NOTABLE: f64 = 0.05;
 impl Learnt {
     /// Returns what is news in lessons: speeds unlike what was told or known before, or at first unlike what the job file
     /// said.
-    pub(super) fn tell(&mut self, job: &Job, samples: &[Sample], lessons: &[Lesson]) -> Option<String> {
+    ///
+    /// `given` has the speeds of the job file, unless it has none and others were assumed.
+    pub(super) fn tell(
+        &mut self,
+        given: Option<&BTreeMap<GpuType, Speed>>,
+        samples: &[Sample],
+        lessons: &[Lesson],
+    ) -> Option<String> {
         let said: Vec<String> = changes(samples, lessons)
             .iter()
-            .filter_map(|(key, change)| self.change(job, key, change))
+            .filter_map(|(key, change)| self.change(given, key, change))
             .collect();
         (!said.is_empty()).then(|| format!("measured {}", said.join(", ")))
     }
 
-    fn change(&mut self, job: &Job, key: &SpeedKey, change: &Change<'_>) -> Option<String> {
+    fn change(
+        &mut self,
+        given: Option<&BTreeMap<GpuType, Speed>>,
+        key: &SpeedKey,
+        change: &Change<'_>,
+    ) -> Option<String> {
         #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
         let batch = change.sample.batch as f64;
         let rate = change.after.speed.rate_at(batch);
         let is_notable = |before: f64| (rate / before - 1.0).abs() >= NOTABLE;
-        let of_file = job.throughput.get(&key.gpu_type).map(|speed| speed.rate_at(batch));
+        let of_file = given.and_then(|own| own.get(&key.gpu_type)).map(|speed| speed.rate_at(batch));
         let before = self.known.get(key).copied().or(change.before.map(|measured| measured.speed));
         let before = before.map(|speed| speed.rate_at(batch));
         if !before.or(of_file).is_none_or(is_notable) {
@@ -54,6 +66,7 @@ impl Learnt {
         };
         let than = match before {
             Some(before) => format!("before: {}", per_second(before)),
+            None if given.is_none() => "nobody knew".to_owned(),
             None => format!("job file: {}", of_file.map_or("nothing".to_owned(), per_second)),
         };
         Some(format!("{} {}{at} ({than})", key.gpu_type, per_second(rate)))

@@ -1,9 +1,10 @@
 //! Where the jobs stand, as a table: what each runs on, how far it is, when it ends, what happened last.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::engine::{Attempt, Outcome, PastAttempt, Phase, State, Tracked};
-use crate::model::{NodeName, Seconds, Time, hostlist};
+use crate::model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 use crate::ui::quantity::duration;
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
@@ -24,27 +25,36 @@ pub struct Standing<'a> {
     pub attempt: Option<&'a Attempt>,
 }
 
-/// Returns all jobs as a table, each with what its row does not say, and a summary.
+/// A metric of each job, by name and value.
+pub type Metrics = BTreeMap<JobName, (String, f64)>;
+
+/// Returns all jobs as a table, each with what its row does not say, and a summary; with a column for metrics where there
+/// are any.
 #[must_use]
-pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
-    let mut table = Table::new(&[
+pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Terminal) -> String {
+    let mut columns = vec![
         ("JOB", Align::Left),
         ("STATE", Align::Left),
         ("GPUS", Align::Left),
         ("EPOCHS", Align::Right),
         ("EPOCH TIME", Align::Left),
         ("ENDS", Align::Left),
-    ]);
+    ];
+    columns.extend((!metrics.is_empty()).then_some(("METRIC", Align::Left)));
+    let mut table = Table::new(&columns);
     for tracked in &state.jobs {
         let own = Standing::new(tracked);
-        table.row([
+        let metric = metrics.get(&tracked.job.name).map_or_else(|| "-".to_owned(), metric);
+        let row = [
             tracked.job.name.to_string(),
             tracked.phase.word().to_owned(),
             own.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
             format!("{}/{}", tracked.epochs_done, tracked.job.epochs),
             own.epoch_time().unwrap_or_else(|| "-".to_owned()),
             own.ends(now).unwrap_or_else(|| "-".to_owned()),
-        ]);
+            metric,
+        ];
+        table.row(row.into_iter().take(columns.len()));
         if let Some(note) = own.note(now) {
             table.note(harmless(&note));
         }
@@ -58,7 +68,42 @@ pub fn status_table(state: &State, now: Time, terminal: Terminal) -> String {
         say(&format!("nodes unavailable at the last look: {}", nodes(state.nodes_down.iter())));
     }
     say(&summary(state));
+    if let Some(best) = best(state, metrics) {
+        say(&best);
+    }
     text
+}
+
+fn metric((name, value): &(String, f64)) -> String {
+    format!("{} {}", harmless(name), number(*value))
+}
+
+/// Returns which of several jobs is the best by a metric that all who have one share; nothing where nobody said whether
+/// it is to fall, and it is no loss.
+fn best(state: &State, metrics: &Metrics) -> Option<String> {
+    let (first, _) = metrics.values().next()?;
+    if metrics.len() < 2 || metrics.values().any(|(name, _)| name != first) {
+        return None;
+    }
+    let targets = state.jobs.iter().filter_map(|tracked| tracked.job.target.as_ref());
+    let mode = targets.filter(|target| target.metric == *first).map(|target| target.mode).next();
+    let sign = match mode.or_else(|| first.contains("loss").then_some(GoalMode::Min))? {
+        GoalMode::Min => 1.0,
+        GoalMode::Max => -1.0,
+    };
+    let least = metrics.iter().min_by(|(_, (_, a)), (_, (_, b))| (sign * a).total_cmp(&(sign * b)))?;
+    Some(format!("best {}: {} with {}", harmless(first), least.0, number(least.1.1)))
+}
+
+/// Returns a number with four digits that count.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1e5 || (size < 1e-3 && size > 0.0) {
+        return format!("{value:.3e}");
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 6")]
+    let decimals = if size > 0.0 { (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+    format!("{value:.decimals$}")
 }
 
 /// Returns how many jobs there are of each kind; when all have ended, how long that took.

@@ -9,6 +9,7 @@ use crate::engine::{
 use crate::model::{Availability, GpuType, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
+use crate::ui::story_local::{add_switch, speak_of_processes};
 
 /// Makes lines of what is told, and leaves out what is no news.
 #[derive(Debug, Default)]
@@ -194,7 +195,10 @@ impl Story {
             }
             Action::Learn { job, samples, lessons } => {
                 let tracked = state.find(job);
-                let said = tracked.and_then(|tracked| self.speeds.tell(&tracked.job, samples, lessons));
+                let said = tracked.and_then(|tracked| {
+                    let given = (!tracked.assumed).then_some(&tracked.job.throughput);
+                    self.speeds.tell(given, samples, lessons)
+                });
                 said.map(|said| line(job, Topic::Speed, said)).into_iter().collect()
             }
         }
@@ -223,31 +227,6 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
         } else if reason.is_stuck {
             lines.push(line(job, Topic::Queue, format!("pending: {}{stuck}", reason.text)));
         }
-    }
-}
-
-/// Says of a process what is said of jobs in Slurm's queue.
-fn speak_of_processes(line: &mut StoryLine) {
-    let said = [
-        ("submitted as job ", "started as process "),
-        ("refused by Slurm: ", "cannot be started: "),
-        ("Slurm does not accept it now, will retry: ", "cannot be started now, will retry: "),
-        ("could not be submitted: ", "could not be started, will retry: "),
-        ("gave up: refused by Slurm: ", "gave up: cannot be started: "),
-    ];
-    if let Some((slurm, own)) = said.iter().find(|(slurm, _)| line.text.starts_with(slurm)) {
-        line.text = format!("{own}{}", &line.text[slurm.len()..]);
-    }
-}
-
-/// Adds how a job gave up its devices, or got them back, to the line that says so; where there is none, it is one of its own.
-fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String) {
-    let own = |own: &&mut StoryLine| {
-        own.job.as_ref() == Some(job) && matches!(own.topic, Topic::Saved | Topic::Submission)
-    };
-    match lines.iter_mut().rev().find(own) {
-        Some(line) => line.text = format!("{}; {text}", line.text),
-        None => lines.push(line(job, Topic::Switch, text)),
     }
 }
 

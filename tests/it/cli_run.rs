@@ -168,7 +168,7 @@ fn jobs_run_to_their_end_on_imagined_devices() {
     assert_eq!(bench.processes(), Vec::<String>::new());
     // What is done is not done again.
     let again = bench.run("run jobs.yaml --devices cpu:2").exits(0);
-    assert!(again.stderr.contains("a has completed before"), "{}", again.stderr);
+    assert!(again.stderr.contains("a, b and c have completed before"), "{}", again.stderr);
     bench.did_each_epoch_once("a", 3);
 }
 

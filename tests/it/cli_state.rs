@@ -22,7 +22,7 @@ fn another_hsched_at_work_is_not_disturbed() {
     assert_snapshot!(sandbox.run(SUBMIT).fails(75), @r"
     error: ROOT/home/.local/state/hsched/lock: locked by another hsched
     hint: nothing was submitted
-    hint: try again when it has ended
+    hint: try again when it has ended; hsched add and hsched cancel need not wait
     ");
     let value = sandbox.run(&format!("{SUBMIT} --format json")).exits(75).json();
     assert_eq!(value["error"]["code"], "locked");

@@ -145,7 +145,9 @@ fn simulated(journal: &Journal) -> Ends {
     let cancelled = since(cancelled.expect("a wish"));
     orders.push((cancelled, Event::CancelAsked { job: name("gone") }));
     let end = End::Failed { exit: 3, signal: 0 };
-    let mut incidents = vec![Incident::Failure { job: name("bad"), submission: 1, epoch: 1, end }];
+    // Whichever of its submissions comes to begin an epoch.
+    let fails = |submission| Incident::Failure { job: name("bad"), submission, epoch: 1, end: end.clone() };
+    let mut incidents: Vec<Incident> = (1..10).map(fails).collect();
     for (from, to) in journal.gaps() {
         for node in ["w1", "w2"] {
             let node = NodeName::new(node).expect("a name");

@@ -2,8 +2,8 @@
 
 use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Tracked};
 use hsched::formats;
-use hsched::model::{GpuType, Job, JobId, NodeName, PlacedRank, Seconds, Time};
-use hsched::ui::{Standing, Terminal, TerminalKind, status_details, status_table};
+use hsched::model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
+use hsched::ui::{Metrics, Standing, Terminal, TerminalKind, status_details, status_table};
 use insta::assert_snapshot;
 
 use crate::engine_states::phase;
@@ -73,7 +73,7 @@ fn every_phase_is_shown_and_nothing_is_hidden() {
         nodes_down: ["n1", "n2"].map(|name| NodeName::new(name).expect("a name")).into(),
         ..State::default()
     };
-    assert_snapshot!(status_table(&state, NOW, plain()), @r"
+    assert_snapshot!(status_table(&state, &Metrics::new(), NOW, plain()), @r"
     JOB    STATE    GPUS           EPOCHS  EPOCH TIME         ENDS
     runs   running  2 t4 + 1 v100   10/20  120.0 s → 180.0 s  in 30 min 00 s
     waits  waiting  -                0/20  -                  -
@@ -95,7 +95,7 @@ fn when_all_have_ended_the_summary_says_how_long_it_took() {
         tracked("b", ended(1800.0, Outcome::Completed), (1800.0, "completed")),
         tracked("c", ended(60.0, Outcome::Cancelled), (60.0, "cancelled")),
     ];
-    let text = status_table(&State { jobs, ..State::default() }, NOW, plain());
+    let text = status_table(&State { jobs, ..State::default() }, &Metrics::new(), NOW, plain());
     assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in total, mean completion time 1 h 15 min");
 }
 
@@ -121,4 +121,22 @@ fn a_job_in_full_has_all_its_submissions() {
     r6       17  2 t4 + 1 v100  a[1-2],b1       4  10 min 00 s  saved a checkpoint
     r7       17  2 t4 + 1 v100  a[1-2],b1       6  30 min 00 s  running
     ");
+}
+
+#[test]
+fn metrics_have_a_column_and_the_best_is_named() {
+    let job = |name: &str| tracked(name, ended(60.0, Outcome::Completed), (60.0, "completed"));
+    let state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
+    let own = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
+    let metrics = Metrics::from([own("a", 0.123_456), own("b", 12.0)]);
+    let text = status_table(&state, &metrics, NOW, plain());
+    let cells = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).expect("a row");
+        line.split("  ").last().expect("a cell").trim().to_owned()
+    };
+    assert_eq!(
+        [cells("JOB"), cells("a "), cells("b "), cells("c ")],
+        ["METRIC", "loss 0.1235", "loss 12.00", "-"]
+    );
+    assert!(text.ends_with("best loss: a with 0.1235\n"), "{text}");
 }

@@ -143,7 +143,7 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
 fn absent(name: &'static str, error: &CommandError) -> Check {
     Check::problem(name, error.to_string()).advise(match error {
         CommandError::NotFound { .. } => {
-            "log in to a login node or load the module slurm; without Slurm, plan with --cluster FILE"
+            "log in to a login node or load the module slurm; without Slurm, hsched run runs jobs on the GPUs of this machine, and hsched plan --cluster FILE plans"
         }
         CommandError::TimedOut { .. } => {
             "check whether `scontrol ping` answers; allow more time with --set slurm_timeout=60s"

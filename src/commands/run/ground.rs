@@ -1,6 +1,7 @@
 //! Where jobs run: this machine, or the allocation that hsched runs in.
 
 use crate::app::context::Context;
+use crate::catalogue::recognise;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Device, Devices};
@@ -46,6 +47,10 @@ impl Ground {
             return Err(Failure::new(Exit::Failed, "this machine has no GPU that hsched can find").hint(
                 "to run on its CPUs: --devices cpu:4, with as many as there shall be ranks at a time",
             ));
+        }
+        let unknown = |own: &&GpuType| own.as_str() != "cpu" && recognise(own.as_str()).is_none();
+        for own in counts.is_some().then(|| devices.gpu_types()).iter().flatten().filter(unknown) {
+            context.note(&format!("{own}: no GPU that hsched knows; to it this is a name and no more"));
         }
         let threads = (facts.cpus > 0).then(|| (facts.cpus / devices.count() as u64).max(1));
         Ok(Self { devices, launcher: Launcher::Local, threads, end: None, is_remote: false })

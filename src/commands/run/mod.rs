@@ -1,5 +1,6 @@
 //! `hsched run`: the engine on this machine's GPUs, or on those of the allocation that it runs in.
 
+mod adding;
 mod assumed;
 mod ground;
 mod measuring;

@@ -7,6 +7,7 @@ use chrono::Local;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::metrics::metrics;
 use crate::app::state;
 use crate::clock::Clock as _;
 use crate::commands::cli::print;
@@ -42,7 +43,8 @@ impl<'a> Telling<'a> {
             let text = if state.jobs.is_empty() {
                 "no jobs: give a job file, or add some with hsched add JOBS\n".to_owned()
             } else {
-                status_table(state, state::now(self.context), self.context.terminal)
+                let metrics = metrics(&state::root(self.context)?, state);
+                status_table(state, &metrics, state::now(self.context), self.context.terminal)
             };
             print(self.context, &text)?;
         }

@@ -6,13 +6,11 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::app::state::{self, Opened, live_failure};
 use crate::app::timer::Timer;
-use crate::commands::run::Args;
-use crate::commands::run::assumed::Assumed;
 use crate::commands::run::ground::Ground;
 use crate::commands::run::telling::Telling;
+use crate::commands::run::{Args, assumed};
 use crate::engine::{
-    self, Beginning, Event, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update,
-    World as _, apply, due, notice,
+    self, Event, Keeper as _, Planner, Rules, State, Turn, Update, World as _, apply, due, notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -37,9 +35,8 @@ pub(super) struct Session<'a> {
 pub(super) struct Hands<'s, 'a> {
     pub world: LocalWorld<'s>,
     pub state: State,
-    ledger: Ledger<'a>,
+    pub ledger: Ledger<'a>,
     policy: Box<dyn Policy>,
-    assumed: Assumed,
 }
 
 /// A turn that was taken.
@@ -81,6 +78,11 @@ const BEFORE_END: Seconds = Seconds(30.0);
 /// What jobs get beyond their grace, before they are killed.
 const MARGIN: Seconds = Seconds(5.0);
 
+/// What a restart costs unless somebody says otherwise: with a queue, and without one, where a switch takes up to ten
+/// seconds as measured (docs/run.md).
+const RESTART_ON_SLURM: Seconds = Seconds(60.0);
+const RESTART_HERE: Seconds = Seconds(10.0);
+
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
 impl<'a> Session<'a> {
@@ -93,6 +95,9 @@ impl<'a> Session<'a> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let mut rules = Rules { pinned: true, ..state::rules(context) };
+        if rules.restart_cost == RESTART_ON_SLURM {
+            rules.restart_cost = RESTART_HERE;
+        }
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format);
@@ -113,7 +118,7 @@ impl<'a> Session<'a> {
         let devices = self.ground.devices.clone();
         let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
         let policy = self.args.policy.find()?;
-        let mut hands = Hands { world, state, ledger, policy, assumed: Assumed::default() };
+        let mut hands = Hands { world, state, ledger, policy };
         self.telling.hear_all(&taken);
         let seen = state::catch_up_here(self.context, &mut hands.state, &self.rules)?;
         self.telling.hear_all(&seen.events);
@@ -251,7 +256,7 @@ impl<'a> Session<'a> {
 
     /// Takes a turn.
     fn turn(&self, hands: &mut Hands<'_, '_>) -> Result<Turned, Failure> {
-        let mut notes = hands.assumed.fill(&mut hands.state, &self.types());
+        let mut notes = assumed::fill(&mut hands.state, &self.types());
         let Hands { world, state, ledger, policy, .. } = hands;
         state.planned_by = Some(self.args.policy.words());
         let mut hear = |told: Update<'_>| self.telling.hear(told);
@@ -269,7 +274,7 @@ impl<'a> Session<'a> {
 
     /// Says what the first turn would do.
     fn preview(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
-        let notes = hands.assumed.fill(&mut hands.state, &self.types());
+        let notes = assumed::fill(&mut hands.state, &self.types());
         let Hands { world, state, policy, .. } = hands;
         let turn =
             self.planned(policy.as_mut(), |planner| engine::look(world, state, (&self.rules, planner)))?;
@@ -347,34 +352,6 @@ impl<'a> Session<'a> {
         Ok(events)
     }
 
-    /// Adds the jobs of the job file that are not done, and writes down what has happened by then.
-    fn add(&self, hands: &mut Hands<'_, '_>, jobs: &[Job], mut events: Vec<Event>) -> Result<(), Failure> {
-        let at = hands.world.now();
-        for job in jobs {
-            let before = hands.state.find(&job.name);
-            let is_done = before.is_some_and(|before| {
-                matches!(before.phase, Phase::Ended { outcome: Outcome::Completed, .. })
-                    && !is_more(job, before)
-            });
-            if is_done && !self.args.restart {
-                self.context.note(&format!("{} has completed before; to run it again: --restart", job.name));
-                continue;
-            }
-            let clause = Beginning::of(job, &hands.state, self.args.restart).clause();
-            if let Some(clause) = clause.strip_prefix("; ") {
-                self.context.note(&format!("{}: {clause}", job.name));
-            }
-            events.push(Event::Added { job: Box::new(job.clone()), restart: self.args.restart });
-        }
-        for event in events.iter().filter(|event| matches!(event, Event::Added { .. })) {
-            apply(&mut hands.state, at, event, &self.rules);
-        }
-        if !self.args.dry_run && !events.is_empty() {
-            hands.ledger.keep(at, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
-        }
-        Ok(())
-    }
-
     fn longest_grace(&self, state: &State) -> Seconds {
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let grace = open.map(|own| own.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
@@ -388,9 +365,4 @@ impl<'a> Session<'a> {
 
 pub(super) fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {
     moments.into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))
-}
-
-/// Returns whether a job that completed is to do more now than it did.
-fn is_more(job: &Job, before: &Tracked) -> bool {
-    job.epochs > before.job.epochs
 }

@@ -106,7 +106,7 @@ impl Subcommand for Args {
         }
         let root = state::root(context)?;
         let _alone = StateDir::lock_watch(&root).map_err(|error| match error {
-            StateError::Locked { path } => {
+            StateError::Locked { path, .. } => {
                 let message = format!("{}: another hsched watch already follows these jobs", path.display());
                 Failure::new(Exit::Locked, message).hint("hsched status shows them")
             }

@@ -8,6 +8,7 @@ use chrono::Local;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::metrics::metrics;
 use crate::app::state::{self, Opened, live_failure};
 use crate::app::timer::Timer;
 use crate::clock::Clock as _;
@@ -258,7 +259,8 @@ impl<'a> Watch<'a> {
         if followed.jobs.is_empty() {
             return "all jobs have ended: hsched status shows them\n".into();
         }
-        status_table(&followed, state::now(self.context), self.context.terminal)
+        let metrics = state::root(self.context).map(|root| metrics(&root, &followed)).unwrap_or_default();
+        status_table(&followed, &metrics, state::now(self.context), self.context.terminal)
     }
 
     /// Says something about the watch itself, with the time.

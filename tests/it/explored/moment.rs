@@ -165,6 +165,7 @@ impl Moment {
             stray,
             avoids,
             past,
+            assumed: _,
         } = tracked;
         assert!(epoch.is_none() && avoids.is_empty(), "reports without lengths, no types on trial");
         let stray = stray.map_or("", |_| "stray");

@@ -1,0 +1,78 @@
+//! The jobs of a job file that `hsched run` adds, and what is said of those that it knows.
+
+use crate::app::folders::{checkpoints, named};
+use crate::app::state;
+use crate::commands::run::turns::{Hands, Session};
+use crate::engine::{Beginning, Event, Keeper as _, Outcome, Phase, State, Tracked, apply};
+use crate::error::Failure;
+use crate::model::Job;
+
+impl Session<'_> {
+    /// Adds the jobs of the job file that are not done, and writes down what has happened by then.
+    pub(super) fn add(
+        &self,
+        hands: &mut Hands<'_, '_>,
+        jobs: &[Job],
+        mut events: Vec<Event>,
+    ) -> Result<(), Failure> {
+        let at = hands.world.now();
+        let mut done = Vec::new();
+        for job in jobs {
+            let before = hands.state.find(&job.name);
+            let is_done = before.is_some_and(|before| {
+                matches!(before.phase, Phase::Ended { outcome: Outcome::Completed, .. })
+                    && !is_more(job, before)
+            });
+            if is_done && !self.args.restart {
+                done.push(job.name.as_str());
+                continue;
+            }
+            self.note_beginning(job, &hands.state);
+            events.push(Event::Added { job: Box::new(job.clone()), restart: self.args.restart });
+        }
+        match done[..] {
+            [] => {}
+            [name] => self.context.note(&format!("{name} has completed before; to run it again: --restart")),
+            _ => {
+                let names = named(&done);
+                self.context.note(&format!("{names} have completed before; to run them again: --restart"));
+            }
+        }
+        for event in events.iter().filter(|event| matches!(event, Event::Added { .. })) {
+            apply(&mut hands.state, at, event, &self.rules);
+        }
+        if !self.args.dry_run && !events.is_empty() {
+            hands.ledger.keep(at, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Says where a job begins that is added, and what may not be meant so.
+    fn note_beginning(&self, job: &Job, state: &State) {
+        let beginning = Beginning::of(job, state, self.args.restart);
+        if let Some(clause) = beginning.clause().strip_prefix("; ") {
+            self.context.note(&format!("{}: {clause}", job.name));
+        }
+        let folder = checkpoints(self.context, job);
+        if matches!(beginning, Beginning::Anew { .. }) && folder.is_dir() {
+            let folder = folder.display();
+            self.context.note(&format!(
+                "{}: its program may go on from the checkpoint in {folder} all the same; remove it to begin at the first epoch",
+                job.name
+            ));
+        }
+        let is_cancelled =
+            |before: &Tracked| matches!(before.phase, Phase::Ended { outcome: Outcome::Cancelled, .. });
+        if state.find(&job.name).is_some_and(is_cancelled) {
+            self.context.note(&format!(
+                "{}: was cancelled and runs again, as its file was given; without the file only jobs that were not cancelled go on",
+                job.name
+            ));
+        }
+    }
+}
+
+/// Returns whether a job that completed is to do more now than it did.
+fn is_more(job: &Job, before: &Tracked) -> bool {
+    job.epochs > before.job.epochs
+}
