@@ -205,7 +205,7 @@ impl Parking {
         for parked in self.parked.values_mut() {
             match parked.hold {
                 Hold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
-                    parked.hold = Hold::Moved
+                    parked.hold = Hold::Moved;
                 }
                 Hold::Ending { until } if now >= until => {
                     parked.hold = Hold::Ending { until: now.after(TO_END) };

@@ -1,8 +1,6 @@
 //! How a local world takes devices from one job for another: the training is parked where it can be, and goes on from
 //! there; else it saves, ends and starts again.
 
-#![expect(clippy::disallowed_methods, reason = "this room marks what it has started")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;

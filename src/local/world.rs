@@ -110,7 +110,9 @@ impl<'a> LocalWorld<'a> {
         }
         own.ended = Some((end, now));
         self.devices.give_back(&of);
-        watches.into_iter().for_each(|watch| self.leave(watch));
+        for watch in watches {
+            self.leave(watch);
+        }
     }
 
     fn leave(&self, watch: Option<WatchDescriptor>) {

@@ -310,7 +310,9 @@ mod tests {
     fn the_last_word_of_processes_is_that_of_the_submission_that_they_went_on_for() {
         let folder = tempfile::tempdir().expect("a directory");
         let [before, after] = ["a", "b"].map(|name| folder.path().join(name));
-        [&before, &after].into_iter().for_each(|own| fs::create_dir(own).expect("a folder"));
+        for own in [&before, &after] {
+            fs::create_dir(own).expect("a folder");
+        }
         take_over(&before, &after, 12).expect("writes");
         assert_eq!((begin(&after).expect("reads"), word(&after, None).expect("reads")), (Some(12), None));
         fs::write(before.join("ends"), "7 0\n").expect("writes");

@@ -66,7 +66,9 @@ fn folders_that_are_shared_or_not_there_are_worth_a_word() {
     let gone = JOBS.replace("command: train", "workdir: gone, command: train");
     let said = Sandbox::with_slurm().file("jobs.yaml", gone).run("add jobs.yaml").exits(0).stderr;
     assert!(
-        said.starts_with("note: resnet18: workdir ROOT/home/desk/gone does not exist on this machine\n"),
+        said.starts_with(
+            "note: resnet18 and vgg19: workdir ROOT/home/desk/gone does not exist on this machine\n"
+        ),
         "{said}"
     );
 }

@@ -97,7 +97,7 @@ impl<W: World> World for Watched<W> {
                 }
             }
         }
-        self.devices_add_up(&seen);
+        Self::devices_add_up(&seen);
         Ok(seen)
     }
 
@@ -138,7 +138,7 @@ impl<W: World> World for Watched<W> {
 
 impl<W> Watched<W> {
     /// Who runs has its GPUs, and no GPU is there twice.
-    fn devices_add_up(&self, seen: &Observation) {
+    fn devices_add_up(seen: &Observation) {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
         let used: u32 = stocks.map(|stock| stock.used).sum();

@@ -92,7 +92,9 @@ impl<'a> Telling<'a> {
     /// Takes in how jobs give up their devices and get them back, for the next lines.
     pub(super) fn hear_switches(&self, said: Vec<(JobName, String)>) {
         let mut story = self.story.borrow_mut();
-        said.into_iter().for_each(|(job, text)| story.switch(job, text));
+        for (job, text) in said {
+            story.switch(job, text);
+        }
     }
 
     /// Says something about the session itself, with the time.
