@@ -157,7 +157,8 @@ fn a_job_moves_to_the_hosts_memory_where_another_may_not_fit_beside_it() {
 
 #[test]
 fn a_job_ends_and_starts_again_where_no_memory_holds_it() {
-    let memory = r#"PACE: 0.2, FULL: 1, MEMORY: '{"device": 2305843009213693952, "held": 1152921504606846976}'"#;
+    let memory =
+        r#"PACE: 0.2, FULL: 1, MEMORY: '{"device": 2305843009213693952, "held": 1152921504606846976}'"#;
     let mut story = Story::new(&gated("long", 40, memory));
     story.add("short", &gated("short", 2, "FULL: 1"));
     let text = story.end(0);
@@ -211,7 +212,8 @@ fn a_parked_job_whose_process_dies_starts_again_and_loses_no_retry() {
 #[test]
 fn all_who_are_parked_have_saved_when_hsched_is_asked_to_end() {
     for (signal, code) in [(Signal::SIGTERM, 85), (Signal::SIGKILL, 137)] {
-        let mut story = Story::new(&gated("long", 40, "PACE: 0.2").replace("max_gpus", "retries: 0, max_gpus"));
+        let mut story =
+            Story::new(&gated("long", 40, "PACE: 0.2").replace("max_gpus", "retries: 0, max_gpus"));
         story.add("short", &gated("short", 5, "PACE: 0.2"));
         let session = story.session.take().expect("runs");
         session.signal(signal);
