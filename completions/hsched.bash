@@ -916,7 +916,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --objective)
@@ -963,7 +963,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --sharing --utility --worth --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -986,7 +986,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --execution)
@@ -1007,6 +1007,18 @@ _hsched() {
                     ;;
                 --promote)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sharing)
+                    COMPREPLY=($(compgen -W "balanced equal" -- "${cur}"))
+                    return 0
+                    ;;
+                --utility)
+                    COMPREPLY=($(compgen -W "throughput normalised" -- "${cur}"))
+                    return 0
+                    ;;
+                --worth)
+                    COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
                     return 0
                     ;;
                 --round)
@@ -1103,7 +1115,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --restart --account --partition --qos --run-id --format --together --gpus --nodes --time --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --race --run-id --format --together --gpus --nodes --time --cluster --from --columns --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1126,6 +1138,10 @@ _hsched() {
                     return 0
                     ;;
                 --qos)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --race)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1161,10 +1177,6 @@ _hsched() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --policy)
-                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
-                    return 0
-                    ;;
                 --objective)
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
                     return 0
@@ -1195,6 +1207,10 @@ _hsched() {
                     ;;
                 --budget)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1432,7 +1448,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon hare hlas hlas-p" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon hare hlas hlas-p hadar" -- "${cur}"))
                     return 0
                     ;;
                 --set)

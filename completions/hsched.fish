@@ -103,6 +103,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand run" -l policy -d 'Policy 
 hare\t''
 hlas\t''
 hlas-p\t''
+hadar\t''
 fifo\t''
 fifo-het\t''
 fifo-by-name\t''
@@ -143,6 +144,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Su
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l account -d 'Slurm account' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l partition -d 'Slurm partition' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l qos -d 'Slurm quality of service' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l race -d 'Queue so many requests of each job, for different GPUs: the first to start trains, the others leave the queue or end at once' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l run-id -d 'Id of this run [default: the time and a random number]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
@@ -152,12 +154,6 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l time -d 'With -
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l columns -d 'Format of a table without a header line given to --from' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use' -r -f -a "optimal\t''
-jps\t''
-has\t''
-optimus\t''
-optimus-lb\t''
-exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
@@ -172,6 +168,29 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l estimate -d 'Es
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal and for lower bounds, unlimited for other policies]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'Policy that places the jobs. All but optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also decide over time [default with --together: horizon]' -r -f -a "horizon\t''
+hare\t''
+hlas\t''
+hlas-p\t''
+hadar\t''
+fifo\t''
+fifo-het\t''
+fifo-by-name\t''
+yarn-cs\t''
+srtf\t''
+srsf\t''
+las\t''
+gavel-max-min\t''
+gavel-mtd\t''
+gavel-fifo\t''
+allox\t''
+allox-p\t''
+optimal\t''
+jps\t''
+has\t''
+optimus\t''
+optimus-lb\t''
+exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that job'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l restart -d 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
@@ -233,7 +252,8 @@ exhaustive\t''
 horizon\t''
 hare\t''
 hlas\t''
-hlas-p\t''"
+hlas-p\t''
+hadar\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
@@ -380,6 +400,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l policy -d 'Po
 hare\t''
 hlas\t''
 hlas-p\t''
+hadar\t''
 fifo\t''
 fifo-het\t''
 fifo-by-name\t''
@@ -406,7 +427,13 @@ insert\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l groups -d 'hlas: which GPUs are given out together: gpus (each alone), nodes (those of a node), or the number of groups, which are made as equal as possible' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l thresholds -d 'hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of the median job, then four times twice as much]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l promote -d 'hlas: a job that has waited for more than so many times its service since its last round goes to the first level [default: never]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l sharing -d 'Whether each GPU of a job takes an equal part of the batch, as in the paper, or one that fits its speed' -r -f -a "balanced\t''
+equal\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l utility -d 'What finishing is worth: steps per second (throughput), as in the paper, which serves long jobs first, or the time alone over the time from arrival to completion (normalised)' -r -f -a "throughput\t''
+normalised\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'What a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
+delay\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this [default: at every change; hadar: 6m]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'End after so many rounds' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l restart-cost -d 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l lose -d 'What a stopped job loses: nothing, or the epoch under way' -r -f -a "nothing\t''
