@@ -60,7 +60,9 @@ impl Policy for Hare {
         };
         let mut tasks = Tasks::new(problem, jobs.iter().map(left));
         tasks.counts.fill(0);
-        cards.iter().for_each(|card| tasks.counts[card.gpu.gpu_type] += 1);
+        for card in &cards {
+            tasks.counts[card.gpu.gpu_type] += 1;
+        }
         let middles = first_middles(&tasks);
         let mut order: Vec<(f64, usize, bool)> = Vec::new();
         for (place, &job) in jobs.iter().enumerate() {

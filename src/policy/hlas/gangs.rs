@@ -198,7 +198,9 @@ impl Hlas {
                 break;
             }
         }
-        taken.iter().for_each(|gpu| table.free[*gpu] = false);
+        for gpu in &taken {
+            table.free[*gpu] = false;
+        }
         taken
     }
 
@@ -229,7 +231,9 @@ impl Hlas {
             let gpus = self.hand_out(&mut table, &mut idle, job, &tasks.jobs[place], most);
             let wanted = slots(gpus.iter().map(|gpu| table.gpus[*gpu]));
             let Some(placement) = placed(problem, job, wanted) else {
-                gpus.iter().for_each(|gpu| table.free[*gpu] = true);
+                for gpu in gpus {
+                    table.free[gpu] = true;
+                }
                 idle = before;
                 continue;
             };
