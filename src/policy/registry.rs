@@ -70,6 +70,7 @@ pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
 /// Returns the policy of that name as `simulate` runs it: one that decides over time, or a placer that places all jobs anew
 /// whenever one comes or goes.
 #[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "callers make them in place")]
 pub fn find_over_time(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
     over_time(&parameters).into_iter().find(|policy| policy.name() == name)
 }
@@ -82,6 +83,7 @@ pub fn names_over_time() -> Vec<&'static str> {
 
 /// Returns the placer of that name.
 #[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "callers make them in place")]
 pub fn placer(name: &str, parameters: Parameters) -> Option<Box<dyn Placer>> {
     placers(&parameters).into_iter().find(|placer| placer.name() == name)
 }
