@@ -1,7 +1,7 @@
 //! Jobs like those of the papers on Hare and HLAS: eight models of four kinds, on K80, M60, T4 and V100.
 //!
-//! The papers print models, batches and few speeds (ResNet50: twice as fast on a T4 as on a K80, seven times on a V100;
-//! GraphSAGE: twice on a V100). The other speeds are near published ones; lengths, scales and weights are made up.
+//! The papers print models, batches and few speeds (`ResNet50`: twice as fast on a T4 as on a K80, seven times on a V100;
+//! `GraphSAGE`: twice on a V100). The other speeds are near published ones; lengths, scales and weights are made up.
 
 use super::random::Random;
 use crate::model::{Bytes, GpuType, Job, JobName, Speed};

@@ -70,26 +70,28 @@ pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
 /// Returns the policy of that name as `simulate` runs it: one that decides over time, or a placer that places all jobs anew
 /// whenever one comes or goes.
 #[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "callers make them in place")]
 pub fn find_over_time(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
-    over_time(parameters).into_iter().find(|policy| policy.name() == name)
+    over_time(&parameters).into_iter().find(|policy| policy.name() == name)
 }
 
 /// Returns the names of all policies that [`find_over_time`] knows.
 #[must_use]
 pub fn names_over_time() -> Vec<&'static str> {
-    over_time(Parameters::default()).iter().map(|policy| policy.name()).collect()
+    over_time(&Parameters::default()).iter().map(|policy| policy.name()).collect()
 }
 
 /// Returns the placer of that name.
 #[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "callers make them in place")]
 pub fn placer(name: &str, parameters: Parameters) -> Option<Box<dyn Placer>> {
-    placers(parameters).into_iter().find(|placer| placer.name() == name)
+    placers(&parameters).into_iter().find(|placer| placer.name() == name)
 }
 
 /// Returns the names of all policies, the default first.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    placers(Parameters::default()).iter().map(|placer| placer.name()).collect()
+    placers(&Parameters::default()).iter().map(|placer| placer.name()).collect()
 }
 
 /// Returns the names of all policies that [`find`] knows: those that place jobs at one moment, and some over time.
@@ -98,10 +100,10 @@ pub fn names_watched() -> Vec<&'static str> {
     names().into_iter().chain(WATCHED).collect()
 }
 
-fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
-    let Parameters { repacking, replanning, shared, hlas, hadar, .. } = parameters.clone();
+fn over_time(parameters: &Parameters) -> Vec<Box<dyn Policy>> {
+    let &Parameters { repacking, replanning, shared, hadar, .. } = parameters;
     let horizon = Horizon::new(HorizonParameters { repacking, preempts: !shared });
-    let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..hlas.clone() }));
+    let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..parameters.hlas.clone() }));
     let hadar = Box::new(Hadar::new(hadar));
     let free: [Box<dyn Policy>; 5] =
         [Box::new(horizon), Box::<Hare>::default(), hlas(false), hlas(true), hadar];
@@ -115,7 +117,7 @@ fn over_time(parameters: Parameters) -> Vec<Box<dyn Policy>> {
     own.chain(placers.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>)).collect()
 }
 
-fn placers(parameters: Parameters) -> Vec<Box<dyn Placer>> {
+fn placers(parameters: &Parameters) -> Vec<Box<dyn Placer>> {
     vec![
         Box::new(Optimal::new(parameters.optimal)),
         Box::new(Jps::new(parameters.jps)),

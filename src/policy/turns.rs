@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{JobName, Seconds, Time};
-use crate::policy::{Gpu, Placement, Problem, Sharing, Slot, Stage, Standing};
+use crate::policy::{Basis, Gpu, Placement, Problem, Sharing, Slot, Stage, Standing};
 
 /// The most that a restart may cost beside its turn.
 const RESTART_PART: f64 = 0.05;
@@ -75,6 +75,18 @@ pub(super) fn whole_left(standing: &Standing, now: Time) -> f64 {
         _ => 0.0,
     });
     standing.left(now) + under_way.fold(0.0, f64::max)
+}
+
+/// Returns the GPUs by node and type that these jobs hold or may get. What they hold is theirs, whichever others a limit would
+/// leave them.
+pub(super) fn within_reach(problem: &Problem, jobs: &[usize]) -> Vec<Vec<u32>> {
+    let ready: Vec<usize> =
+        jobs.iter().copied().filter(|job| problem.jobs[*job].standing.is_ready()).collect();
+    let mut gpus = problem.offered_to(&ready, Basis::Free);
+    for slot in jobs.iter().flat_map(|job| held(problem, *job)) {
+        gpus[slot.node][slot.gpu_type] += slot.count;
+    }
+    gpus
 }
 
 /// Returns single GPUs as slots.

@@ -304,7 +304,11 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                         own.done = (own.done + 1e-9).floor();
                     }
                     let problem = Problem { jobs: vec![model.clone()], ..trace.problem.clone() };
-                    let sharing = if policy == "optimus" { Sharing::Equal } else { Sharing::Balanced };
+                    let sharing = if ["optimus", "hadar"].contains(&policy) {
+                        Sharing::Equal
+                    } else {
+                        Sharing::Balanced
+                    };
                     let placement = Placement::new(&problem, 0, &event.slots, sharing);
                     let epoch = placement.expect("a legal placement").epoch.total();
                     own.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));

@@ -1,7 +1,10 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
 use hsched::model::{Seconds, Time};
-use hsched::policy::{Budget, HlasParameters, JobModel, Parameters, Policy, Problem, Rounds, find_over_time};
+use hsched::policy::{
+    Budget, HlasParameters, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
+    find_over_time,
+};
 use hsched::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
 
 use crate::problems;
@@ -119,5 +122,23 @@ fn what_they_remember_is_taken_up_as_it_was() {
         assert_ne!(second.memory().map(|own| own.text), Some(memory.text.clone()), "{name}");
         second.remember(&memory);
         assert_eq!(second.memory(), Some(memory), "{name}");
+    }
+}
+
+#[test]
+fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
+    for name in ["hare", "hlas"] {
+        let own = JobModel { max_gpus: 1, ..job("a", 4, 1, &[100.0]) };
+        let mut problem = problems::problem(&["v100"], &[&[1], &[1]], vec![own]);
+        problem.limits = vec![TypeLimit { gpu_types: vec![0], most: 1 }];
+        let slots = vec![Slot { node: 1, gpu_type: 0, count: 1 }];
+        let stage = Stage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+        let standing = &mut problem.jobs[0].standing;
+        standing.started = Some(Time(0.0));
+        standing.holds = vec![Hold { slots, since: Time(0.0), epoch: 100.0, stage }];
+        let mut policy = policy(name, HlasParameters::default());
+        let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
+        assert!(plan.changes.is_empty(), "{name}: {:?}", plan.changes);
+        assert_eq!(plan.wake, Some(Time(100.0)), "{name}");
     }
 }

@@ -4,9 +4,9 @@
 use crate::model::Time;
 use crate::policy::hare::order::first_middles;
 use crate::policy::tasks::{TIE, TaskJob, Tasks};
-use crate::policy::turns::{Turns, held, in_words, placed, slots, whole_left};
+use crate::policy::turns::{Turns, held, in_words, placed, slots, whole_left, within_reach};
 use crate::policy::{
-    Basis, Budget, Decision, Gpu, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage,
+    Budget, Decision, Gpu, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage,
 };
 
 /// The policy.
@@ -58,7 +58,11 @@ impl Policy for Hare {
             let rounds = whole_left(&problem.jobs[*job].standing, problem.now).ceil() as u64;
             (&problem.jobs[*job], 0.0, rounds.max(1))
         };
-        let tasks = Tasks::new(problem, jobs.iter().map(left));
+        let mut tasks = Tasks::new(problem, jobs.iter().map(left));
+        tasks.counts.fill(0);
+        for card in &cards {
+            tasks.counts[card.gpu.gpu_type] += 1;
+        }
         let middles = first_middles(&tasks);
         let mut order: Vec<(f64, usize, bool)> = Vec::new();
         for (place, &job) in jobs.iter().enumerate() {
@@ -149,7 +153,7 @@ fn is_held(problem: &Problem, job: usize, placement: &Placement) -> bool {
 
 /// Returns the GPUs that these jobs have or may get.
 fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
-    let counts = problem.offered_to(jobs, Basis::Free);
+    let counts = within_reach(problem, jobs);
     let of_node = |(node, counts): (usize, &Vec<u32>)| {
         let types = counts.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));

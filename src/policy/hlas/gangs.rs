@@ -11,8 +11,8 @@ use crate::policy::hlas::ladder::Ladder;
 use crate::policy::hlas::parameters::HlasParameters;
 use crate::policy::hlas::predict::Predictor;
 use crate::policy::tasks::{TaskJob, Tasks};
-use crate::policy::turns::{Turns, held, placed, slots, whole_left};
-use crate::policy::{Basis, Budget, Decision, Gpu, Memory, Plan, Policy, PolicyError, Problem};
+use crate::policy::turns::{Turns, held, placed, slots, whole_left, within_reach};
+use crate::policy::{Budget, Decision, Gpu, Memory, Plan, Policy, PolicyError, Problem};
 
 /// The policy.
 pub struct Hlas {
@@ -198,7 +198,9 @@ impl Hlas {
                 break;
             }
         }
-        taken.iter().for_each(|gpu| table.free[*gpu] = false);
+        for gpu in &taken {
+            table.free[*gpu] = false;
+        }
         taken
     }
 
@@ -229,7 +231,9 @@ impl Hlas {
             let gpus = self.hand_out(&mut table, &mut idle, job, &tasks.jobs[place], most);
             let wanted = slots(gpus.iter().map(|gpu| table.gpus[*gpu]));
             let Some(placement) = placed(problem, job, wanted) else {
-                gpus.iter().for_each(|gpu| table.free[*gpu] = true);
+                for gpu in gpus {
+                    table.free[gpu] = true;
+                }
                 idle = before;
                 continue;
             };
@@ -327,7 +331,7 @@ fn all_gpus(problem: &Problem) -> Vec<Gpu> {
 impl Table {
     /// Returns the GPUs, of which those are free that nobody has whose turn goes on.
     fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
-        let mut left = problem.offered_to(jobs, Basis::Free);
+        let mut left = within_reach(problem, jobs);
         let mut own = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
         for &job in jobs {
             for slot in held(problem, job) {
