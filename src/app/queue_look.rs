@@ -66,7 +66,6 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     let mut snapshot = snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     site.keep_growth(&mut snapshot);
     let age = time(&context.clock).since(squeue.at);
-    snapshot.notes.extend(seen.notes);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
     Ok(Looked { snapshot, cluster: seen.cluster, age })

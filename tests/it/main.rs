@@ -62,6 +62,7 @@ mod planner_facts;
 mod policy_properties;
 mod problems;
 mod python;
+mod queue_look;
 mod queue_oracle;
 mod queue_passes;
 mod race;
