@@ -130,12 +130,15 @@ impl Rest {
             (&self.partitions, "the partitions' limits are not known"),
             (&self.reservations, "reservations are not known"),
         ];
-        let mut notes: Vec<String> = told.iter().filter_map(|(answer, what)| unanswered(answer, what)).collect();
+        let mut notes: Vec<String> =
+            told.iter().filter_map(|(answer, what)| unanswered(answer, what)).collect();
         if self.has_accounting {
             notes.extend(unanswered(&self.shares, "the accounts' shares are not known"));
             notes.extend(unanswered(&self.history, "what became of past jobs is not known"));
         } else if self.config.text.is_some() {
-            notes.push("what became of past jobs is not known: this Slurm has no accounting database".to_owned());
+            notes.push(
+                "what became of past jobs is not known: this Slurm has no accounting database".to_owned(),
+            );
         }
         notes
     }
@@ -164,7 +167,9 @@ fn old(answer: &Answer, age: Seconds) -> Option<String> {
     let minutes = (age.0 / 60.0).round();
     let why = match &answer.failure {
         Some(why) => why.clone(),
-        None if age > MINUTE => format!("squeue took {:.0} s, so it is asked again after 15 min", answer.took.0),
+        None if age > MINUTE => {
+            format!("squeue took {:.0} s, so it is asked again after 15 min", answer.took.0)
+        }
         None => return None,
     };
     Some(format!("the queue is as it was {minutes} min ago: {why}"))

@@ -47,9 +47,15 @@ mod tests {
         let job = "7|RUNNING|man|bio|normal|gpu|3|2026-11-22T10:00:00|2026-11-22T10:00:00|1:00:00|1|1|1|cpu=1|gres:gpu:1|N/A|N/A|N/A|v1|(null)|(null)|OK|None\u{1e}\n"
             .replace('|', "\u{1f}");
         let seen = check(&job, "", &cluster, "me");
-        assert_eq!((seen.level, seen.found.as_str()), (Level::Ok, "of others, 1 jobs that run can be seen, and 0 that wait"));
+        assert_eq!(
+            (seen.level, seen.found.as_str()),
+            (Level::Ok, "of others, 1 jobs that run can be seen, and 0 that wait")
+        );
         let hidden = check("", "PrivateData = jobs\n", &cluster, "me");
-        assert_eq!((hidden.level, hidden.found.as_str()), (Level::Note, "jobs of others are hidden (PrivateData=jobs)"));
+        assert_eq!(
+            (hidden.level, hidden.found.as_str()),
+            (Level::Note, "jobs of others are hidden (PrivateData=jobs)")
+        );
         assert_eq!(check("odd\u{1e}odd\u{1e}", "", &cluster, "me").level, Level::Note);
     }
 }

@@ -29,7 +29,9 @@ fn count(part: &str) -> u32 {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| text.trim().parse::<u32>().ok();
     match (number(first), number(last), number(step)) {
-        (Some(first), Some(last), Some(step)) if first <= last && step > 0 => ((last - first) / step).saturating_add(1),
+        (Some(first), Some(last), Some(step)) if first <= last && step > 0 => {
+            ((last - first) / step).saturating_add(1)
+        }
         _ => 0,
     }
 }

@@ -82,7 +82,8 @@ pub(super) fn since(ended: &[Ended], at: Time) -> Time {
 
 /// Returns a job that has ended; `None` while it has not.
 fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
-    let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names] = *fields;
+    let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names] =
+        *fields;
     if !JobState::parse(state).is_final() {
         return None;
     }
@@ -181,10 +182,15 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
 
     #[test]
     fn what_is_missing_is_said() {
-        let (_, notes) = read("man|astro|gpu|TIMEOUT|2026-11-22T17:48:54|2026-11-22T17:48:57|2026-11-22T18:49:06|60|1|8|cpu=8||v1\nodd\n");
+        let (_, notes) = read(
+            "man|astro|gpu|TIMEOUT|2026-11-22T17:48:54|2026-11-22T17:48:57|2026-11-22T18:49:06|60|1|8|cpu=8||v1\nodd\n",
+        );
         assert_eq!(
             notes,
-            ["1 lines of sacct could not be read, such as \"odd\"", "the accounting keeps no GPUs (AccountingStorageTRES)"]
+            [
+                "1 lines of sacct could not be read, such as \"odd\"",
+                "the accounting keeps no GPUs (AccountingStorageTRES)"
+            ]
         );
         assert!(parse("SLURM accounting storage is disabled\n", &cluster()).is_err());
         assert_eq!(read(""), (vec![], vec![]));

@@ -55,7 +55,11 @@ pub fn command() -> CommandLine {
 ///
 /// # Errors
 /// When nothing at all can be read although something was printed.
-pub fn parse(text: &str, cluster: &Cluster, look: Look<'_>) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
+pub fn parse(
+    text: &str,
+    cluster: &Cluster,
+    look: Look<'_>,
+) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
         match <[&str; FIELDS.len()]>::try_from(record) {
@@ -74,7 +78,12 @@ pub fn parse(text: &str, cluster: &Cluster, look: Look<'_>) -> Result<(Vec<Queue
 }
 
 /// Returns a job that runs or waits; those that have ended, and are still shown, are left out.
-fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster, look: Look<'_>, notes: &mut Notes) -> Option<QueueJob> {
+fn job(
+    fields: &[&str; FIELDS.len()],
+    cluster: &Cluster,
+    look: Look<'_>,
+    notes: &mut Notes,
+) -> Option<QueueJob> {
     let [id, state, user, account, qos, partitions, priority, submit, start, limit, ..] = *fields;
     let [.., nodes, features, reservation, _, reason] = *fields;
     let owned = |text: &str| value(text).map(str::to_owned);
@@ -196,7 +205,10 @@ impl<'a> Request<'a> {
         let names = hostlist::expand(nodes).unwrap_or_default();
         let names: Vec<NodeName> = names.iter().filter_map(|name| NodeName::new(name).ok()).collect();
         for name in &names {
-            notes.of(name, "which GPUs some jobs hold is not printed and was taken from what they asked for".to_owned());
+            notes.of(
+                name,
+                "which GPUs some jobs hold is not printed and was taken from what they asked for".to_owned(),
+            );
         }
         names.into_iter().map(|node| assumed(node, asks, cluster)).collect()
     }

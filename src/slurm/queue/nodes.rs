@@ -30,13 +30,14 @@ fn node(own: &Node) -> QueueNode {
 /// Returns a note where more GPUs are in use than the jobs that are shown hold: somebody's jobs are hidden.
 #[must_use]
 pub fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
-    let used: u64 =
-        cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.used)).sum();
+    let used: u64 = cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.used)).sum();
     let holds = jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);
     let held: u64 = holds.flat_map(|held| &held.gpus).map(|gpus| u64::from(gpus.count)).sum();
     // Between the two questions a few jobs start and end.
     let many = used > held && (used - held) * 10 > used.max(10);
-    many.then(|| format!("{used} GPUs are in use, and the jobs that are shown hold {held}: others are hidden"))
+    many.then(|| {
+        format!("{used} GPUs are in use, and the jobs that are shown hold {held}: others are hidden")
+    })
 }
 
 #[cfg(test)]
@@ -62,7 +63,8 @@ mod tests {
     }
 
     fn bare_job() -> QueueJob {
-        let text = r#"{"schema": "hsched.queue/1", "taken_at": 0, "nodes": [], "jobs": [{"id": "7", "asks": {}}]}"#;
+        let text =
+            r#"{"schema": "hsched.queue/1", "taken_at": 0, "nodes": [], "jobs": [{"id": "7", "asks": {}}]}"#;
         Snapshot::parse(text).expect("a snapshot").jobs.remove(0)
     }
 
@@ -72,10 +74,7 @@ mod tests {
             let gpu_type = GpuType::new("v100").expect("a type");
             let node = NodeName::new("v1").expect("a name");
             let held = Held { node, gpus: vec![GpuCount { gpu_type, count }], cpus: None, memory_mib: None };
-            QueueJob {
-                running: Some(Running { since: Time(0.0), holds: vec![held] }),
-                ..bare_job()
-            }
+            QueueJob { running: Some(Running { since: Time(0.0), holds: vec![held] }), ..bare_job() }
         };
         assert_eq!(unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(20)]), None);
         assert_eq!(unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(19)]), None);

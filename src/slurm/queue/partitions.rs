@@ -81,7 +81,8 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
         assert!(hi.qos.as_ref().is_some_and(|qos| qos.contains("fast")));
         let billing = gpu.billing.as_ref().expect("weights");
         assert_eq!(billing.weigh, Weigh::Max);
-        let expected = [("cpu", 1.0), ("gres/gpu:a100", 4.0), ("mem", 0.25)].map(|(name, own)| (name.to_owned(), own));
+        let expected =
+            [("cpu", 1.0), ("gres/gpu:a100", 4.0), ("mem", 0.25)].map(|(name, own)| (name.to_owned(), own));
         assert_eq!(billing.weights, BTreeMap::from(expected));
     }
 
@@ -94,7 +95,10 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
     #[test]
     fn memory_is_weighed_by_the_gibibyte() {
         let mem = |text: &str| weights(text).and_then(|all| all.get("mem").copied());
-        assert_eq!((mem("Mem=0.25G"), mem("Mem=0.5"), mem("mem=1M")), (Some(0.25), Some(512.0), Some(1024.0)));
+        assert_eq!(
+            (mem("Mem=0.25G"), mem("Mem=0.5"), mem("mem=1M")),
+            (Some(0.25), Some(512.0), Some(1024.0))
+        );
         assert_eq!((mem("Mem=x"), mem("(null)"), mem("Mem=-1G"), weights("")), (None, None, None, None));
     }
 }

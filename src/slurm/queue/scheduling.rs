@@ -14,7 +14,8 @@ const APART: Seconds = Seconds(900.0);
 pub fn scheduling(config: &Config) -> Scheduling {
     let parameter = |key: &str| {
         let list = config.get("SchedulerParameters").unwrap_or_default();
-        list.split(',').find_map(|item| item.trim().strip_prefix(key)?.strip_prefix('=')?.trim().parse::<u32>().ok())
+        list.split(',')
+            .find_map(|item| item.trim().strip_prefix(key)?.strip_prefix('=')?.trim().parse::<u32>().ok())
     };
     let kind = config.get("SchedulerType");
     let backfill = kind.map(|kind| kind.ends_with("backfill"));
@@ -24,7 +25,8 @@ pub fn scheduling(config: &Config) -> Scheduling {
         // Slurm's own defaults where the site says nothing.
         interval_s: seconds(parameter("bf_interval"), 30).filter(|_| known),
         depth: Some(parameter("bf_max_job_test").unwrap_or(500)).filter(|_| known),
-        window_s: seconds(parameter("bf_window").map(|minutes| minutes.saturating_mul(60)), 86400).filter(|_| known),
+        window_s: seconds(parameter("bf_window").map(|minutes| minutes.saturating_mul(60)), 86400)
+            .filter(|_| known),
         backfill,
         whole_nodes: config.get("SelectType").is_some_and(|kind| kind.ends_with("linear")),
         priority_per_hour: None,
@@ -41,7 +43,10 @@ pub fn hidden(config: &Config) -> Vec<String> {
         ("nodes", "nodes are hidden (PrivateData=nodes)"),
         ("partitions", "some partitions are hidden (PrivateData=partitions)"),
     ];
-    told.into_iter().filter(|(word, _)| config.lists("PrivateData", word)).map(|(_, note)| note.to_owned()).collect()
+    told.into_iter()
+        .filter(|(word, _)| config.lists("PrivateData", word))
+        .map(|(_, note)| note.to_owned())
+        .collect()
 }
 
 /// Returns by how much the priority of a waiting job grows in an hour: the median of the jobs that waited at both looks.
@@ -93,9 +98,14 @@ mod tests {
     #[test]
     fn growth_is_that_of_jobs_that_waited_at_both_looks() {
         let jobs = |priorities: &[(&str, u64)]| {
-            let jobs: Vec<String> =
-                priorities.iter().map(|(id, own)| format!(r#"{{"id": "{id}", "asks": {{}}, "priority": {own}}}"#)).collect();
-            let text = format!(r#"{{"schema": "hsched.queue/1", "taken_at": 0, "nodes": [], "jobs": [{}]}}"#, jobs.join(","));
+            let jobs: Vec<String> = priorities
+                .iter()
+                .map(|(id, own)| format!(r#"{{"id": "{id}", "asks": {{}}, "priority": {own}}}"#))
+                .collect();
+            let text = format!(
+                r#"{{"schema": "hsched.queue/1", "taken_at": 0, "nodes": [], "jobs": [{}]}}"#,
+                jobs.join(",")
+            );
             Snapshot::parse(&text).expect("a snapshot").jobs
         };
         let earlier = BTreeMap::from([("1".to_owned(), 100), ("2".to_owned(), 500), ("3".to_owned(), 7)]);

@@ -4,7 +4,8 @@ use crate::slurm::sinfo;
 
 /// Nodes v1 to v3 with four V100, m with two types, u with untyped GPUs.
 fn cluster() -> Cluster {
-    let node = |name: &str, gres: &str| format!("{name}|gpu*|1:00|mixed|{gres}|(null)|0/8/0/8|64000|0||\u{1e}\n");
+    let node =
+        |name: &str, gres: &str| format!("{name}|gpu*|1:00|mixed|{gres}|(null)|0/8/0/8|64000|0||\u{1e}\n");
     let text = node("v[1-3]", "gpu:v100:4") + &node("m", "gpu:v100:2,gpu:t4:2");
     sinfo::parse(&text.replace('|', "\u{1f}")).expect("nodes").0
 }
@@ -30,7 +31,8 @@ fn waiting(tres: &str, per_node: &str, per_job: &str, per_task: &str) -> Asks {
 
 /// The GPUs on each node as `type:count`.
 fn gpus(asks: &Asks) -> String {
-    let shown = |ask: &GpuAsk| format!("{}:{}", ask.gpu_type.as_ref().map_or("any", GpuType::as_str), ask.count);
+    let shown =
+        |ask: &GpuAsk| format!("{}:{}", ask.gpu_type.as_ref().map_or("any", GpuType::as_str), ask.count);
     asks.gpus.iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
@@ -46,10 +48,19 @@ fn a_waiting_job_has_its_place_and_what_it_asks_for() {
     let job = one(
         "52|PENDING|lp|bio|normal|gpu,short|115945|2026-11-22T11:50:02|2026-11-23T08:03:22|3:00:00|1|32|1|cpu=32,mem=112.50G,node=1,billing=32,gres/gpu=4,gres/gpu:v100=4|gres:gpu:v100:4|N/A|N/A|N/A||v100|(null)|OK|Resources\n",
     );
-    assert_eq!((job.id.as_str(), job.user.as_deref(), job.account.as_deref()), ("52", Some("lp"), Some("bio")));
-    assert_eq!((job.priority, job.limit_s, job.ours), (Some(115_945), Some(crate::model::Seconds(10800.0)), false));
+    assert_eq!(
+        (job.id.as_str(), job.user.as_deref(), job.account.as_deref()),
+        ("52", Some("lp"), Some("bio"))
+    );
+    assert_eq!(
+        (job.priority, job.limit_s, job.ours),
+        (Some(115_945), Some(crate::model::Seconds(10800.0)), false)
+    );
     assert_eq!(job.partitions, ["gpu", "short"]);
-    assert_eq!((job.running.is_none(), job.reason.as_deref(), job.waits_for_other), (true, Some("Resources"), false));
+    assert_eq!(
+        (job.running.is_none(), job.reason.as_deref(), job.waits_for_other),
+        (true, Some("Resources"), false)
+    );
     assert_eq!((job.asks.nodes, job.asks.cpus, job.asks.memory_mib), (1, Some(32), Some(115_200)));
     assert_eq!((gpus(&job.asks).as_str(), job.asks.features.as_deref()), ("v100:4", Some("v100")));
 }
@@ -57,7 +68,11 @@ fn a_waiting_job_has_its_place_and_what_it_asks_for() {
 #[test]
 fn gpus_are_read_however_they_were_asked_for() {
     let check = |tres: &str, per_node: &str, per_job: &str, per_task: &str, expected: &str| {
-        assert_eq!(gpus(&waiting(tres, per_node, per_job, per_task)), expected, "{tres} {per_node} {per_job} {per_task}");
+        assert_eq!(
+            gpus(&waiting(tres, per_node, per_job, per_task)),
+            expected,
+            "{tres} {per_node} {per_job} {per_task}"
+        );
     };
     check("cpu=1,node=1", "gres:gpu:v100:2", "N/A", "N/A", "v100:2");
     check("cpu=1,node=1", "gres/gpu:v100:2", "N/A", "N/A", "v100:2");
@@ -136,5 +151,8 @@ fn arrays_hets_and_holds_are_told() {
 #[test]
 fn ended_jobs_are_left_out_and_bad_lines_are_told() {
     let (jobs, notes) = read("9|COMPLETED|me|dev|normal|gpu|5|a|b|1:00:00|1|1|1|cpu=1||||||||OK|None\nodd\n");
-    assert_eq!((jobs.len(), notes.as_slice()), (0, &["a line of squeue could not be read: \"odd\"".to_owned()][..]));
+    assert_eq!(
+        (jobs.len(), notes.as_slice()),
+        (0, &["a line of squeue could not be read: \"odd\"".to_owned()][..])
+    );
 }
