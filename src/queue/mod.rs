@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod chance;
+mod choice;
 mod estimate;
 mod floor;
 mod forecast;
@@ -17,7 +18,9 @@ mod request;
 mod scene;
 mod shape;
 mod snapshot;
+mod together;
 
+pub use self::choice::{Candidate, Choice, Reason, choose};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Outlook, Question, forecast};
 pub use self::request::{Request, Standing, StandingSource};
@@ -25,3 +28,4 @@ pub use self::snapshot::{
     AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
     QueuePartition, Reservation, Running, Scheduling, Snapshot, SnapshotError, Weigh,
 };
+pub use self::together::{Chosen, Jobs, choose_together};
