@@ -16,7 +16,9 @@ pub struct ClusterClock {
 impl ClusterClock {
     /// Reads the clock of the cluster in a directory: asks `date` under it, and takes the quickest answer of five.
     pub fn of(cluster: &Path) -> Self {
-        let Ok(text) = fs::read_to_string(cluster.join("etc/clock")) else { return Self { speed: 1.0, offset: 0.0 } };
+        let Ok(text) = fs::read_to_string(cluster.join("etc/clock")) else {
+            return Self { speed: 1.0, offset: 0.0 };
+        };
         let variables: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('=')).collect();
         let (_, told) = variables.iter().find(|(name, _)| *name == "FAKETIME").expect("FAKETIME");
         let speed: f64 = told.split_once('x').expect("a speed").1.parse().expect("a speed");

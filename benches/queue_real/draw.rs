@@ -61,7 +61,14 @@ impl Draw {
         let gpus = vec![GpuAsk { gpu_type: Some(gpu_type.clone()), count: per_node }];
         let cpus = u64::from(per_node) * 4;
         Drawn {
-            asks: Asks { nodes, gpus, cpus: Some(cpus), memory_mib: Some(cpus * 2000), exclusive: false, features: None },
+            asks: Asks {
+                nodes,
+                gpus,
+                cpus: Some(cpus),
+                memory_mib: Some(cpus * 2000),
+                exclusive: false,
+                features: None,
+            },
             partition,
             account,
             limit_min,

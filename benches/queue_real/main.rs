@@ -3,7 +3,11 @@
 //!
 //! `slurm/measure-starts` runs both. Forecasts are made afterwards, so that one recording serves every version of the model.
 
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a measurement that cannot be made should fail")]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a measurement that cannot be made should fail"
+)]
 
 mod clock;
 mod draw;
@@ -40,7 +44,12 @@ fn main() {
     let number = |text: &str| text.parse::<u32>().expect("a whole number");
     match words.as_slice() {
         ["record", cluster, seed, count, gap, most_hours, out] => {
-            let plan = record::Plan { seed: number(seed).into(), count: number(count), gap_s: number(gap), most_hours: number(most_hours) };
+            let plan = record::Plan {
+                seed: number(seed).into(),
+                count: number(count),
+                gap_s: number(gap),
+                most_hours: number(most_hours),
+            };
             record::record(Path::new(cluster), &plan, Path::new(out));
         }
         ["score", files @ ..] if !files.is_empty() => score::score(files),

@@ -146,7 +146,8 @@ impl Site {
         ];
         options.extend(drawn.account.iter().map(|account| format!("--account={account}")));
         let script = format!("#!/bin/sh\nexec sleep {:.3}\n", self.clock.real_seconds(drawn.run_min * 60.0));
-        let test = sbatch::test(&self.slurm, &sbatch::test_command(&script, &options)).expect("Slurm answers");
+        let test =
+            sbatch::test(&self.slurm, &sbatch::test_command(&script, &options)).expect("Slurm answers");
         let test_only = if let Forecast::Starts(date) = test { time::unix(&date) } else { None };
         let parsable = std::iter::once("--parsable".to_owned()).chain(options);
         let command = CommandLine { stdin: Some(script), ..CommandLine::new("sbatch", parsable) };

@@ -76,7 +76,9 @@ fn report(told: &[Told]) {
     }
     let points: Vec<f64> = told.iter().filter(|own| own.waited > WAITED).map(|own| own.point).collect();
     if let Some(Calibration { low, high }) = Calibration::of(&points) {
-        println!("  of those that waited, the 10 and 90 % points lie at {low:.2} and {high:.2} of the samples");
+        println!(
+            "  of those that waited, the 10 and 90 % points lie at {low:.2} and {high:.2} of the samples"
+        );
     }
 }
 
