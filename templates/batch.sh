@@ -17,11 +17,13 @@ hs_batch_main() {
   hs_token=$hs_id.${SLURM_RESTART_COUNT:-0}.$(date +%s)
   # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
+  if [[ -n $hs_claim ]]; then hs_race; fi
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
   hs_note_begin
 
   hs_list_hosts
+  if ((${#hs_choices[@]} > 0)); then hs_take_table; fi
   hs_find_master
   hs_count_epochs
   hs_join_batches
@@ -41,6 +43,40 @@ hs_batch_main() {
   hs_start_ranks "$hs_program"
   hs_await "$hs_srun"
   hs_judge
+}
+
+# Takes the job for this Slurm job, or ends it with status 0: of several that race for it one alone may train, and of
+# whatever it dies, no other. One that Slurm starts again has taken it before.
+hs_race() {
+  local winner='' own=$hs_claim.$hs_id try
+  # A link appears with what is in it, and to one alone, on shared file systems too. Some have none.
+  (umask 077 && printf '%s\n' "$hs_id" >"$own") || hs_fail "cannot write beside $hs_claim"
+  if ! ln -T -- "$own" "$hs_claim" 2>/dev/null && [[ ! -e $hs_claim ]]; then
+    (umask 077; set -o noclobber; printf '%s\n' "$hs_id" >"$hs_claim") 2>/dev/null
+  fi
+  rm -f -- "$own"
+  for ((try = 0; try < 50; try++)); do
+    if IFS= read -r winner <"$hs_claim"; then break; fi
+    sleep 0.1
+  done 2>/dev/null
+  if [[ $winner != "$hs_id" ]]; then
+    hs_say "job ${winner:-of another number} started before this one and trains; nothing is left to do here"
+    trap - EXIT
+    exit 0
+  fi
+  hs_cancel_others </dev/null >/dev/null 2>&1 &
+}
+
+# Takes the others of the race out of the queue, so that nobody makes room for them. Those that start all the same find
+# that the job is taken.
+hs_cancel_others() {
+  local id comment
+  trap - EXIT USR1 TERM
+  while read -r id comment; do
+    if [[ ${id%%+*} != "$hs_id" && $comment == *"\"run\":\"$hs_run\""* && $comment == *"\"job\":\"$hs_job\""* ]]; then
+      scancel --state=PENDING "${id%%+*}"
+    fi
+  done < <(squeue --me --noheader --states=PENDING --format='%i %k')
 }
 
 hs_trap_signals() {
@@ -99,6 +135,83 @@ hs_list_hosts() {
   for name in "${hs_hosts[@]}"; do
     [[ " ${found[*]} " == *" $name "* ]] || hs_fail "the plan names node $name, but Slurm gave: ${found[*]}"
   done
+}
+
+# Where Slurm gave other GPUs than planned, as when the request was changed while it waited, takes the table for those.
+hs_take_table() {
+  local given planned known k=0 cpus row
+  local -a rows
+  given=$(hs_given_gpus)
+  planned=$(hs_gpus_of "${hs_ranks[@]}")
+  # Slurm may not say what it gave: then it is what was asked for.
+  if [[ -z $given || ${given,,} == "${planned,,}" ]]; then return; fi
+  known=$planned
+  while hs_choice "$k"; do
+    planned=$(hs_gpus_of "${rows[@]}")
+    if [[ ${given,,} == "${planned,,}" ]]; then
+      hs_ranks=("${rows[@]}")
+      hs_world_size=${#rows[@]}
+      IFS=' ' read -r _ _ cpus <<<"${hs_components[0]}"
+      row=$((hs_world_size / ${#hs_hosts[@]}))
+      # CPUs are not always changed along with GPUs.
+      if [[ $cpus != - && ${SLURM_CPUS_ON_NODE-} =~ ^[0-9]+$ ]] && ((cpus * row > SLURM_CPUS_ON_NODE)); then
+        cpus=$((SLURM_CPUS_ON_NODE / row > 0 ? SLURM_CPUS_ON_NODE / row : 1))
+      fi
+      hs_components=("${#hs_hosts[@]} $row $cpus")
+      hs_say "Slurm gave $given: takes the shares that were prepared for that"
+      return
+    fi
+    known+="; $planned"
+    k=$((k + 1))
+  done
+  hs_fail "Slurm gave $given, and there are shares only for: $known"
+}
+
+# Sets rows to the table of number $1; fails where there is none.
+hs_choice() {
+  local line
+  rows=()
+  for line in "${hs_choices[@]}"; do
+    if [[ $line == "$1 "* ]]; then rows+=("${line#* }"); fi
+  done
+  ((${#rows[@]} > 0))
+}
+
+# Prints what the ranks $@ are for, such as "2 nodes with 4 v100": the same on each node.
+hs_gpus_of() {
+  local row node type nodes=0
+  local -A count=()
+  for row in "$@"; do
+    IFS=' ' read -r node _ _ _ _ type <<<"$row"
+    if ((node >= nodes)); then nodes=$((node + 1)); fi
+    if [[ $node == 0 ]]; then count[$type]=$((${count[$type]-0} + 1)); fi
+  done
+  hs_write_gpus "$nodes"
+}
+
+# Prints the GPUs that Slurm gave in the same words; nothing where it does not say their types, or gave unequal nodes.
+hs_given_gpus() {
+  local line gres part nodes=${#hs_hosts[@]} first=''
+  local -A count=()
+  while IFS= read -r line; do
+    [[ $line =~ GRES=([^[:space:]]*) ]] || continue
+    gres=${BASH_REMATCH[1]}
+    # The numbers of the devices differ from node to node.
+    while [[ $gres =~ (.*)\([^\)]*\)(.*) ]]; do gres=${BASH_REMATCH[1]}${BASH_REMATCH[2]}; done
+    if [[ -n $first && $gres != "$first" ]]; then return; fi
+    first=$gres
+  done < <(scontrol --details --oneliner show job "$hs_id" 2>/dev/null | grep -o ' Nodes=[^ ]* CPU_IDs=[^ ]* Mem=[^ ]* GRES=[^ ]*')
+  for part in ${first//,/ }; do
+    if [[ $part =~ ^gpu:([^:]+):([0-9]+)$ ]]; then count[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}; fi
+  done
+  if ((${#count[@]} > 0)); then hs_write_gpus "$nodes"; fi
+}
+
+# Prints the caller's count of GPUs by type, on $1 nodes.
+hs_write_gpus() {
+  local type list=''
+  for type in $(printf '%s\n' "${!count[@]}" | sort); do list+=${list:+ and }"${count[$type]} $type"; done
+  if (($1 == 1)); then printf '1 node with %s\n' "$list"; else printf '%d nodes with %s\n' "$1" "$list"; fi
 }
 
 # Rank 0 is on node 0. Its name may be known to Slurm alone.

@@ -52,7 +52,10 @@ fn main() {
             };
             record::record(Path::new(cluster), &plan, Path::new(out));
         }
-        ["score", files @ ..] if !files.is_empty() => score::score(files),
-        _ => println!("usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | score FILE..."),
+        ["score", files @ ..] if !files.is_empty() => score::score(files, false),
+        ["each", files @ ..] if !files.is_empty() => score::score(files, true),
+        _ => println!(
+            "usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | score FILE... | each FILE..."
+        ),
     }
 }

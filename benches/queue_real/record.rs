@@ -1,7 +1,7 @@
 //! Submits to a running cluster and writes down the queue before each submission, and what became of it.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -30,35 +30,43 @@ pub struct Plan {
     pub most_hours: u32,
 }
 
-/// Records to `out`: first all submissions, then once more with their starts.
+/// Records to `out`, when all are submitted and again until all have started.
 pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
     let mut site = Site::of(cluster);
     let mut draw = Draw::new(plan.seed);
     let mut submissions: Vec<Submission> = Vec::new();
-    let mut next = site.clock.now();
-    while submissions.len() < plan.count as usize {
+    let (mut next, mut last_look) = (site.clock.now(), 0.0);
+    let mut end = f64::INFINITY;
+    loop {
         site.clock.wait_until(next);
         let seen = site.look();
         let drawn = draw.next(&seen);
         next += drawn.gap * f64::from(plan.gap_s);
-        submissions.extend(site.submit(drawn, seen));
-        println!("{} of {} submitted", submissions.len(), plan.count);
-    }
-    let end = site.clock.now() + f64::from(plan.most_hours) * 3600.0;
-    loop {
+        let submitted = site.submit(drawn, seen);
+        if submissions.len() < plan.count as usize {
+            submissions.extend(submitted);
+            println!("{} of {} submitted", submissions.len(), plan.count);
+            continue;
+        }
+        // Others are submitted until the last has started: the queue must not drain for those that wait longest.
+        let now = site.clock.now();
+        end = end.min(now + f64::from(plan.most_hours) * 3600.0);
+        if now - last_look < LOOK {
+            continue;
+        }
+        last_look = now;
         site.read_starts(&mut submissions);
         write(&submissions, out);
         let waiting = submissions.iter().filter(|own| own.start.is_none()).count();
         println!("{waiting} still wait");
-        if waiting == 0 || site.clock.now() > end {
+        if waiting == 0 || now > end {
             return;
         }
-        site.clock.wait_until(site.clock.now() + LOOK);
     }
 }
 
 fn write(submissions: &[Submission], out: &Path) {
-    let mut file = File::create(out).expect("the file can be written");
+    let mut file = BufWriter::new(File::create(out).expect("the file can be written"));
     for own in submissions {
         writeln!(file, "{}", serde_json::to_string(own).expect("JSON")).expect("written");
     }
@@ -74,6 +82,7 @@ struct Site {
     shares: (f64, String),
     history: (f64, String),
     earlier: (f64, String),
+    growth: Option<f64>,
 }
 
 impl Site {
@@ -90,6 +99,7 @@ impl Site {
             shares: (0.0, String::new()),
             history: (0.0, String::new()),
             earlier: (0.0, String::new()),
+            growth: None,
             clock: ClusterClock::of(cluster),
             slurm,
         }
@@ -121,7 +131,11 @@ impl Site {
             history: Some((Time(self.history.0), &self.history.1)),
             earlier: (self.earlier.0 > 0.0).then_some((Time(self.earlier.0), self.earlier.1.as_str())),
         };
-        let seen = snapshot(texts, Look { at: Time(at), user: &self.user }).expect("a snapshot");
+        let mut seen = snapshot(texts, Look { at: Time(at), user: &self.user }).expect("a snapshot");
+        self.growth = seen.scheduling.priority_per_hour.or(self.growth);
+        seen.scheduling.priority_per_hour = self.growth;
+        // The load begins with many jobs at once, which is no habit of anybody's.
+        seen.history_since = seen.history_since.map(|since| Time(since.0 + 3600.0));
         if at - self.earlier.0 > 3600.0 {
             self.earlier = (at, squeue);
         }

@@ -26,7 +26,9 @@ struct Told {
 }
 
 /// Prints coverage and errors of the recordings, each alone and together.
-pub fn score(files: &[&str]) {
+///
+/// `each` prints a line for each start, too, in hours.
+pub fn score(files: &[&str], each: bool) {
     let mut all = Vec::new();
     for file in files {
         let text = fs::read_to_string(file).expect("a recording");
@@ -34,6 +36,8 @@ pub fn score(files: &[&str]) {
             text.lines().map(|line| serde_json::from_str(line).expect("a submission")).collect();
         let started = submissions.iter().filter(|own| own.start.is_some()).count();
         let told: Vec<Told> = submissions.iter().filter_map(told).collect();
+        let lines = submissions.iter().filter(|own| own.start.is_some()).zip(&told).filter(|_| each);
+        lines.for_each(|(own, told)| one(own, told));
         println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), told.len());
         report(&told);
         all.extend(told);
@@ -42,6 +46,25 @@ pub fn score(files: &[&str]) {
         println!("together: {} starts", all.len());
         report(&all);
     }
+}
+
+/// Prints what was foretold of a start and what came of it.
+fn one(own: &Submission, told: &Told) {
+    let [low, median, high] =
+        [told.estimate.low, told.estimate.median, told.estimate.high].map(|own| own.0 / 3600.0);
+    let waiting = own.snapshot.jobs.iter().filter(|job| job.running.is_none()).count();
+    let gpu_type = own.asks.gpus.first().and_then(|ask| ask.gpu_type.as_ref());
+    println!(
+        "    {} {} {} for {:.0} h in {}, {}: told {median:.1} ({low:.1}-{high:.1}), waited {:.1}, point {:.2}; {waiting} waited",
+        own.job,
+        told.gpus,
+        gpu_type.map_or("gpu", |own| own.as_str()),
+        own.limit_s / 3600.0,
+        own.partition,
+        own.account.as_deref().unwrap_or("-"),
+        told.waited / 3600.0,
+        told.point,
+    );
 }
 
 fn told(own: &Submission) -> Option<Told> {

@@ -17,6 +17,7 @@ pub(crate) mod probing;
 pub(crate) mod queue_args;
 pub(crate) mod queue_look;
 pub(crate) mod requests;
+pub(crate) mod rivals;
 pub(crate) mod sbatch_options;
 pub(crate) mod speeds;
 pub(crate) mod state;

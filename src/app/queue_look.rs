@@ -64,8 +64,8 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     };
     let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
     let mut snapshot = snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+    site.keep_growth(&mut snapshot);
     let age = time(&context.clock).since(squeue.at);
-    snapshot.notes.extend(seen.notes);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
     Ok(Looked { snapshot, cluster: seen.cluster, age })
@@ -109,6 +109,24 @@ impl Site<'_> {
             shares,
             history,
             has_accounting,
+        }
+    }
+
+    /// Keeps how priorities grow for the looks that are too close to an earlier one to tell.
+    fn keep_growth(&self, snapshot: &mut Snapshot) {
+        let (now, known) = (snapshot.taken_at, self.answers.get("growth"));
+        match snapshot.scheduling.priority_per_hour {
+            Some(growth) if known.at != now => {
+                let answer = Answer { text: Some(growth.to_string()), at: now, ..Answer::default() };
+                // Without it, growth is unknown until there is an earlier look.
+                let _ = self.answers.keep("growth", &answer);
+            }
+            Some(_) => {}
+            None if now.since(known.at) < DAY => {
+                let told = known.text.and_then(|text| text.parse().ok());
+                snapshot.scheduling.priority_per_hour = told;
+            }
+            None => {}
         }
     }
 

@@ -224,7 +224,9 @@ fn forget_refused(
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
         let refused = |answer: &Answer| matches!(answer, Answer::Refused(_) | Answer::Unreachable(_));
-        answers.iter().any(|own| own.job == *name && refused(&own.answer))
+        let mut own = answers.iter().filter(|own| own.job == *name).peekable();
+        // Of several requests for one job Slurm may have taken some.
+        own.peek().is_some() && own.all(|own| refused(&own.answer))
     };
     let mut kept = Vec::new();
     for tracked in state.jobs.drain(..) {

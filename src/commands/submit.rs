@@ -13,7 +13,7 @@ use crate::app::planning::Planned;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
-use crate::app::{input, planning};
+use crate::app::{input, planning, rivals};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::together::TogetherArgs;
 use crate::engine::Run;
@@ -50,6 +50,10 @@ pub(super) struct Args {
     restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
+    /// Queue so many requests of each job, for different GPUs: the first to start trains, the others leave the queue or
+    /// end at once.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    race: u8,
     /// Id of this run [default: the time and a random number].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
@@ -103,7 +107,10 @@ impl Subcommand for Args {
             sbatch: &self.sbatch,
             planned_by: &planned_by,
         };
-        let run = submission::run(context, &planned, wish)?;
+        let mut run = submission::run(context, &planned, wish)?;
+        if self.race > 1 {
+            rivals::add(context, &mut run, self.race.into());
+        }
         let scripts = submission::prepare(context, &run, wish)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
         note_shared_checkpoints(context, &own);

@@ -10,7 +10,14 @@ impl Tracked {
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
         let last = self.take_out(ended, of, &end.to_string()).is_some();
-        let epochs = self.epochs_done.saturating_sub(attempt.epochs_before);
+        if *end == End::Yielded {
+            // It did nothing: what comes after is decided by the one that took the job.
+            if last {
+                self.after_race(ended, now, of, stage, rules);
+            }
+            return;
+        }
+        let (epochs, race) = (self.epochs_done.saturating_sub(attempt.epochs_before), attempt.race);
         // How the batch was divided has served its purpose; the GPUs are kept.
         let lost = *end == End::Vanished;
         let attempt = Attempt { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
@@ -24,6 +31,26 @@ impl Tracked {
             }
             (false, _) => {}
         }
+        if race && !last && *end != End::Cancelled && *end != End::Completed {
+            // It had taken the job, which the others would leave as soon as they start.
+            let others = self.phase.submissions_mut().iter_mut();
+            let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));
+            others.for_each(|own| own.end(ended, Then::GoOn));
+        }
+    }
+
+    /// Decides what comes after a race, once the last of those that lost it is gone.
+    fn after_race(&mut self, ended: Time, now: Time, of: &SubmissionKey, stage: Stage, rules: &Rules) {
+        let winner = self.past.last().filter(|past| past.attempt.run == of.run);
+        let Some(end) = winner.map(|past| past.end.clone()) else {
+            return self.wait(ended, None, "left to another submission, which is not there");
+        };
+        // That it was taken back, as there was no use for it, says nothing of the job.
+        let stage = match stage {
+            Stage::Stopping { then: Then::GoOn, .. } => Stage::Running,
+            other => other,
+        };
+        self.after(ended, now, stage, &end, rules);
     }
 
     /// Has the other copies ended: the job is done.

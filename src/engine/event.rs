@@ -150,6 +150,8 @@ pub enum End {
     /// The deadline that Slurm was given has passed.
     Deadline,
     Cancelled,
+    /// Another submission of its race started before it.
+    Yielded,
     /// The hsched that ran it ended, and let it save where it could.
     Interrupted,
     /// Slurm does not know it any more, and it left no word.
@@ -180,6 +182,7 @@ impl fmt::Display for End {
             Self::Preempted => f.write_str("was preempted"),
             Self::Deadline => f.write_str("passed its deadline"),
             Self::Cancelled => f.write_str("was cancelled"),
+            Self::Yielded => f.write_str("left the job to another, which started first"),
             Self::Interrupted => f.write_str("was interrupted"),
             Self::Vanished => f.write_str("is no longer known to Slurm"),
             Self::Other(text) => write!(f, "ended in state {text}"),

@@ -29,6 +29,8 @@ pub struct Intent {
     pub job: usize,
     /// Its number among the job's copies; 0 where there is one.
     pub copy: u32,
+    /// Whether it races with the job's other submissions of the run: the first to start trains, and the others leave.
+    pub race: bool,
     pub placement: Placement,
 }
 
@@ -40,7 +42,7 @@ impl Intent {
     ) -> impl Iterator<Item = Self> + 'a {
         let intent = |job: usize| {
             let placement = plan.verdicts().get(job)?.placement()?.clone();
-            Some(Self { job, copy: 0, placement })
+            Some(Self { job, copy: 0, race: false, placement })
         };
         jobs.into_iter().filter_map(intent)
     }
@@ -63,8 +65,8 @@ impl Run {
     /// Returns a submission as what is known of it when it is about to be made.
     #[must_use]
     pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
-        let Intent { job, copy, ref placement } = *intent;
+        let Intent { job, copy, race, ref placement } = *intent;
         let planned = (&self.problem, job, placement);
-        Attempt { copy, ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant) }
+        Attempt { copy, race, ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant) }
     }
 }

@@ -75,6 +75,9 @@ pub struct Attempt {
     /// Its number among the copies of the job; 0 where there is one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
+    /// Whether it races with the job's other submissions of its run: of these one alone trains.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub race: bool,
     /// The ranks as planned, rank 0 first.
     pub ranks: Vec<PlacedRank>,
     /// Predicted time of an epoch.
@@ -194,6 +197,7 @@ impl Attempt {
         Self {
             run: run.to_owned(),
             copy: 0,
+            race: false,
             ranks,
             epoch,
             communication: Seconds(0.0),
@@ -210,6 +214,11 @@ impl Attempt {
             pieces: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -9,7 +9,7 @@ use crate::live::observe::tag;
 use crate::model::{Job, JobDefaults, NodeName, Seconds, Selector, Walltime};
 use crate::plan_file::PlanFile;
 use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
-use crate::store::{StateDir, report_folder, run_folder};
+use crate::store::{StateDir, claim_file, report_folder, run_folder};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
@@ -129,6 +129,8 @@ impl Placed<'_> {
         // The plan is about the epochs that are left; ranks are told of all.
         let job = Job { epochs: rest.epochs + done, ..rest.clone() };
         let ranks = named_ranks(&run.problem, &intent.placement);
+        let others = run.submissions.iter().filter(|own| own.job == intent.job && own.copy != intent.copy);
+        let others: Vec<_> = others.map(|own| named_ranks(&run.problem, &own.placement)).collect();
         let key = run.key(intent);
         let checkpoints = format!("checkpoints/{}", job.name);
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
@@ -138,12 +140,17 @@ impl Placed<'_> {
             name: key.name(),
             comment: tag(&key).to_comment(),
             ranks: &ranks,
+            others: &others,
             pinned: run.file.pinned,
             inside: site.inside,
             walltime: self.walltime(site),
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,
             helper_dir: utf8(&run_folder(&site.state, &run.id))?,
+            claim: intent
+                .race
+                .then(|| utf8(&claim_file(&site.state, &run.id, job.name.as_str())))
+                .transpose()?,
             report_dir: utf8(&report_folder(&site.state, &run.id, &key.name()))?,
             workdir: utf8(workdir)?,
             device_order: run.file.device_order(),

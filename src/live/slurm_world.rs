@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 
 use crate::clock::Clock;
 use crate::engine::{
-    Answer, Attempt, Intent, Observation, Run, Sighting, State, Submission, SubmissionKey, World,
+    Answer, Attempt, End, Intent, Observation, Run, Sighting, Standing, State, Submission, SubmissionKey,
+    World,
 };
 use crate::live::observe::Queue;
 use crate::live::scripts::{Prepared, Site, scripts};
@@ -17,7 +18,7 @@ use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
     sacct, sbatch, scancel, scontrol_job, sinfo, squeue, time,
 };
-use crate::store::{StateDir, report_folder, reports};
+use crate::store::{StateDir, claim_file, report_folder, reports};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
@@ -77,10 +78,39 @@ impl<'a> SlurmWorld<'a> {
             }
         }
         sightings.extend(self.endings(&left, notes)?);
+        let sightings = self.judge_races(state, sightings)?;
         let Reported { epochs, odd, notes: unread } = reported(&self.site.state, state, at);
         notes.extend(unread);
         let strays = queue.strays(state, &cluster);
         Ok(Observation { at, cluster, sightings, strays, epochs, odd, notes: std::mem::take(notes) })
+    }
+
+    /// Tells submissions that left a race from those that did the job: both end with status 0.
+    ///
+    /// One that completed without a claim that can be seen is not taken for either: on a shared file system it may come later.
+    fn judge_races(&self, state: &State, seen: Vec<Sighting>) -> Result<Vec<Sighting>, LiveError> {
+        let mut judged = Vec::new();
+        for mut sighting in seen {
+            let tracked = state.find(&sighting.of.job);
+            let races =
+                tracked.and_then(|own| own.submission(&sighting.of)).is_some_and(|own| own.attempt.race);
+            let Standing::Ended { end, .. } = &mut sighting.standing else {
+                judged.push(sighting);
+                continue;
+            };
+            if races && matches!(end, End::Completed | End::Cancelled) {
+                let claim = claim_file(&self.site.state, &sighting.of.run, sighting.of.job.as_str());
+                let taken = reports::claimed(&claim)
+                    .map_err(|source| LiveError::Reports { folder: claim.clone(), source })?;
+                match taken {
+                    Some(winner) if winner != sighting.job_id => *end = End::Yielded,
+                    None if *end == End::Completed => continue,
+                    _ => {}
+                }
+            }
+            judged.push(sighting);
+        }
+        Ok(judged)
     }
 
     /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that

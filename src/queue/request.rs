@@ -65,7 +65,8 @@ impl Snapshot {
     pub fn standing(&self, account: Option<&str>) -> Standing {
         let per_hour = self.scheduling.priority_per_hour.unwrap_or(0.0);
         let is_own = |job: &&QueueJob| {
-            let waits = job.ours && job.running.is_none();
+            // What is held has no priority, and what waits for something else may have gathered no age.
+            let waits = job.ours && job.running.is_none() && !job.waits_for_other;
             waits && account.is_none_or(|name| job.account.as_deref() == Some(name))
         };
         let newest = |job: &&QueueJob| job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);

@@ -21,6 +21,8 @@ pub struct Facts<'a> {
     /// The Slurm job's name, and that of its output: the job's, with its number where there are several copies.
     pub name: String,
     pub ranks: &'a [PlacedRank],
+    /// The ranks of other requests for the same job: their shares are for what Slurm may give in place of what was planned.
+    pub others: &'a [Vec<PlacedRank>],
     /// Whether the ranks must be on the planned nodes, not only on their kind.
     pub pinned: bool,
     /// How ranks are started on GPUs that are there already; `None` where Slurm is asked for them.
@@ -31,6 +33,8 @@ pub struct Facts<'a> {
     pub workdir: String,
     /// Absolute directory in which the job saves its progress.
     pub checkpoint_dir: String,
+    /// Absolute file, seen by all nodes, by which one of several submissions takes the job; `None` where there is one.
+    pub claim: Option<String>,
     /// Absolute directory, seen by all nodes, in which the ranks report.
     pub report_dir: String,
     /// Absolute directory, seen by all nodes, of the Python module for training programs.

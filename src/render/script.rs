@@ -7,8 +7,8 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use serde_json::{Value as JsonValue, json};
 use thiserror::Error;
 
-use crate::model::{Command, GpuType, NodeName, PlacedRank};
-use crate::render::{Batch, Component, quote};
+use crate::model::{Command, GpuType, Job, NodeName, PlacedRank};
+use crate::render::{Batch, Component, Launcher, components, quote};
 
 /// The texts of which job scripts are made, and the one that goes beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +79,27 @@ fn failure(name: &str, error: &minijinja::Error) -> RenderError {
     RenderError::Template { name: error.name().unwrap_or(name).to_owned(), place, message }
 }
 
+/// Returns a rank's line of the table; its node is a place among those of the job.
+fn row(job: &Job, rank: &PlacedRank, nodes: &[&NodeName]) -> JsonValue {
+    let (micro_batch, accumulation) = rank.micro_batches(job);
+    json!({
+        "node": nodes.iter().position(|node| **node == rank.node),
+        "local_rank": rank.local_rank,
+        "gpu_type": rank.gpu_type.as_str(),
+        "batch": rank.batch,
+        "micro_batch": micro_batch,
+        "accumulation": accumulation,
+    })
+}
+
+/// Returns the table of another request; `None` where its nodes differ, which no ordinary job can be given.
+fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
+    let parts = components(ranks);
+    let [part] = parts.as_slice() else { return None };
+    let nodes: Vec<&NodeName> = part.nodes.iter().collect();
+    Some(JsonValue::from_iter(ranks.iter().map(|rank| row(job, rank, &nodes))))
+}
+
 /// Returns what templates can use, by name.
 fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let facts = &batch.facts;
@@ -96,18 +117,10 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         })
     };
     let nodes: Vec<&NodeName> = batch.components.iter().flat_map(|(own, _)| &own.nodes).collect();
-    let rank = |(number, rank): (usize, &PlacedRank)| {
-        let (micro_batch, accumulation) = rank.micro_batches(job);
-        json!({
-            "rank": number,
-            "node": nodes.iter().position(|node| **node == rank.node),
-            "local_rank": rank.local_rank,
-            "gpu_type": rank.gpu_type.as_str(),
-            "batch": rank.batch,
-            "micro_batch": micro_batch,
-            "accumulation": accumulation,
-        })
-    };
+    let rank = |rank: &PlacedRank| row(job, rank, &nodes);
+    // A job of several components, or on named nodes, gets what it asked for or nothing.
+    let has_choice = batch.launcher == Launcher::Plain && !facts.pinned;
+    let others = facts.others.iter().filter(|_| has_choice).filter_map(|ranks| choice(job, ranks));
     let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });
     json!({
         "rank_functions": template.rank_functions,
@@ -126,12 +139,14 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         "components": batch.components.iter().map(component).collect::<Vec<_>>(),
         "launch": batch.launcher.name(),
         "hosts": facts.pinned.then(|| nodes.iter().map(|node| node.as_str()).collect::<Vec<_>>()),
-        "ranks": facts.ranks.iter().enumerate().map(rank).collect::<Vec<_>>(),
+        "ranks": facts.ranks.iter().map(rank).collect::<Vec<_>>(),
+        "choices": others.collect::<Vec<_>>(),
         "world_size": facts.ranks.len(),
         "global_batch": job.global_batch,
         "epochs": job.epochs,
         "epochs_done": facts.epochs_done,
         "checkpoint_dir": facts.checkpoint_dir,
+        "claim": facts.claim.as_deref().unwrap_or_default(),
         "report_dir": facts.report_dir,
         "helper_dir": facts.helper_dir,
         "grace_s": batch.grace_s,

@@ -159,6 +159,14 @@ pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<(JobId, u
     Ok(words.find(|(id, _)| job_id.is_none_or(|wanted| wanted == *id)))
 }
 
+/// Returns which Slurm job took a job for which several raced; `None` while none has, or none is known to have.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn claimed(claim: &Path) -> io::Result<Option<JobId>> {
+    Ok(read(claim)?.and_then(|text| text.trim().parse().ok()).map(JobId))
+}
+
 /// Returns at which byte of its file a batch script's output begins, where it has said so.
 ///
 /// # Errors

@@ -17,6 +17,7 @@
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_ddp.py  what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
+//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it
 //! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
 //! ```
 //!
@@ -267,6 +268,13 @@ pub fn run_folder(root: &Path, run: &str) -> PathBuf {
 #[must_use]
 pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
+}
+
+/// Returns the file by which one submission takes a job of a run for which several race: it holds the number of its Slurm job.
+#[must_use]
+pub fn claim_file(root: &Path, run: &str, job: &str) -> PathBuf {
+    // No job has such a name: the report folders of others are beside it.
+    run_folder(root, run).join("report").join(format!("{job}:claim"))
 }
 
 /// Makes a folder of the state directory, or that itself, unless it is there.

@@ -152,3 +152,55 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
     ends(&mut found.state, 1, End::Cancelled);
     assert_eq!(found.state.jobs[0].phase, completed);
 }
+
+/// A job for which two submissions race: that of copy 0 runs, that of copy 1 waits.
+fn race() -> State {
+    let mut state = copies(&["v1", "v2"]);
+    let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
+    own.iter_mut().for_each(|own| own.attempt.race = true);
+    own[1].stage = Stage::Pending;
+    own[1].attempt.started = None;
+    own[1].attempt.job_id = Some(hsched::model::JobId(8));
+    state
+}
+
+#[test]
+fn what_loses_a_race_leaves_no_trace_and_the_winner_decides() {
+    let mut state = race();
+    ends(&mut state, 1, End::Yielded);
+    assert_eq!((stages(&state), state.jobs[0].past.len()), (vec![(0, "running")], 0));
+    ends(&mut state, 0, End::Completed);
+    assert!(matches!(state.jobs[0].phase, Phase::Ended { outcome: Outcome::Completed, .. }));
+    let mut state = race();
+    ends(&mut state, 0, End::Completed);
+    ends(&mut state, 1, End::Yielded);
+    assert!(matches!(state.jobs[0].phase, Phase::Ended { outcome: Outcome::Completed, .. }));
+}
+
+#[test]
+fn a_winner_that_dies_takes_the_others_along_and_the_job_is_tried_again_once() {
+    let mut state = race();
+    ends(&mut state, 0, End::Failed { exit: 9, signal: 0 });
+    // What still waits would leave as soon as it starts.
+    let then = take(state, &[(0, 1)]);
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    let mut state = then.state;
+    ends(&mut state, 1, End::Yielded);
+    let own = &state.jobs[0];
+    assert!(matches!(own.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", own.phase);
+    assert_eq!((own.failures, own.past.len()), (1, 1));
+}
+
+#[test]
+fn a_race_that_nobody_won_is_run_again() {
+    let mut state = race();
+    ends(&mut state, 0, End::Yielded);
+    ends(&mut state, 1, End::Yielded);
+    let own = &state.jobs[0];
+    assert!(matches!(own.phase, Phase::Waiting { not_before: None, .. }) && own.failures == 0);
+    let mut state = race();
+    apply(&mut state, Time(40.0), &Event::CancelAsked { job: name("a") }, &rules());
+    ends(&mut state, 0, End::Saved);
+    ends(&mut state, 1, End::Yielded);
+    assert!(matches!(state.jobs[0].phase, Phase::Ended { outcome: Outcome::Cancelled, .. }));
+}

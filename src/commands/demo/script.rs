@@ -31,6 +31,8 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
     let job = &first.jobs[intent.job];
     let defaults = scene.rules().defaults;
     let facts = Facts {
+        claim: None,
+        others: &[],
         name: job.name.to_string(),
         run: &first.id,
         plan: "demo",

@@ -5,7 +5,7 @@ use crate::queue::{GpuCount, NodeUse, QueueJob, QueueNode};
 
 /// Returns the nodes of a cluster.
 #[must_use]
-pub fn nodes(cluster: &Cluster) -> Vec<QueueNode> {
+pub(super) fn nodes(cluster: &Cluster) -> Vec<QueueNode> {
     cluster.nodes.iter().map(node).collect()
 }
 
@@ -29,7 +29,7 @@ fn node(own: &Node) -> QueueNode {
 
 /// Returns a note where more GPUs are in use than the jobs that are shown hold: somebody's jobs are hidden.
 #[must_use]
-pub fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
+pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
     let used: u64 = cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.used)).sum();
     let holds = jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);
     let held: u64 = holds.flat_map(|held| &held.gpus).map(|gpus| u64::from(gpus.count)).sum();

@@ -7,7 +7,7 @@ use crate::slurm::site::{Config, PartitionLimits};
 
 /// Returns the partitions that take jobs; `config` says how jobs are charged and stopped for others.
 #[must_use]
-pub fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<QueuePartition> {
+pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<QueuePartition> {
     let highest = limits.iter().filter_map(|own| own.tier).max();
     let by_tier = config.get("PreemptType").is_some_and(|kind| kind.ends_with("partition_prio"));
     let weigh = if config.lists("PriorityFlags", "MAX_TRES") { Weigh::Max } else { Weigh::Sum };

@@ -15,7 +15,7 @@ pub fn reservations_command() -> CommandLine {
 
 /// Returns the reservations, and notes on those that could not be read.
 #[must_use]
-pub fn reservations(text: &str) -> (Vec<Reservation>, Vec<String>) {
+pub(super) fn reservations(text: &str) -> (Vec<Reservation>, Vec<String>) {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for line in text.lines().filter(|line| line.contains("ReservationName=")) {
         match reservation(line) {

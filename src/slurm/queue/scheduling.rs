@@ -11,7 +11,7 @@ const APART: Seconds = Seconds(900.0);
 
 /// Returns what the configuration says of scheduling.
 #[must_use]
-pub fn scheduling(config: &Config) -> Scheduling {
+pub(super) fn scheduling(config: &Config) -> Scheduling {
     let parameter = |key: &str| {
         let list = config.get("SchedulerParameters").unwrap_or_default();
         list.split(',')
@@ -35,7 +35,7 @@ pub fn scheduling(config: &Config) -> Scheduling {
 
 /// Returns what a site hides from users, as notes.
 #[must_use]
-pub fn hidden(config: &Config) -> Vec<String> {
+pub(super) fn hidden(config: &Config) -> Vec<String> {
     let told = [
         ("jobs", "jobs of others are hidden (PrivateData=jobs)"),
         ("usage", "the past of others' jobs is hidden (PrivateData=usage)"),
@@ -53,7 +53,7 @@ pub fn hidden(config: &Config) -> Vec<String> {
 ///
 /// `None` where the looks are too close, or no job waited at both.
 #[must_use]
-pub fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob], now: Time) -> Option<f64> {
+pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob], now: Time) -> Option<f64> {
     let apart = now.since(at);
     if apart < APART {
         return None;

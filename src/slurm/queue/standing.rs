@@ -14,7 +14,7 @@ pub fn standings_command() -> CommandLine {
 ///
 /// What a job's size, its QOS and the site's own factor add is not known before it is submitted.
 #[must_use]
-pub fn standings(text: &str, config: &Config, partitions: &[PartitionLimits]) -> Vec<AccountStanding> {
+pub(super) fn standings(text: &str, config: &Config, partitions: &[PartitionLimits]) -> Vec<AccountStanding> {
     let mut found: Vec<AccountStanding> = Vec::new();
     for line in text.lines() {
         let Some((name, factor)) = line.split_once('|') else { continue };

@@ -240,6 +240,8 @@ impl Moment {
             odd,
             trials: _,
             pieces: _,
+            // No job of these races.
+            race: _,
         } = attempt;
         assert!(submit_time.is_none() && reason.is_none() && odd.is_none(), "this Slurm says none of it");
         // One that has not started waits a minute for its nodes.
