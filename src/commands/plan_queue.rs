@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Job;
 use crate::queue::{Chosen, Jobs, Outlook, Request, choose_together};
-use crate::ui::{Progress, When, WhenRow, duration, when_table, wrap, write_output};
+use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap, write_output};
 
 /// Requests of a job that are looked at together with those of others: the best alone.
 const MOST_OF_JOB: usize = 8;
@@ -167,7 +167,9 @@ impl Made<'_> {
             text.push_str(&when_table(&when, context.terminal));
             text.push('\n');
         }
-        let mut notes: Vec<String> = self.notes.to_vec();
+        let unit = together.iter().flatten().find_map(|(own, _)| own.own.cost).map(|cost| cost.unit.word());
+        let mut notes: Vec<String> = when_legend(unit);
+        notes.extend(self.notes.iter().cloned());
         if let Some(mean) = self.mean_finish() {
             let mean = duration(crate::model::Seconds(mean));
             notes.insert(0, format!("done in {mean} on average (estimated)"));

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::model::Job;
 use crate::queue::{Choice, Outlook};
 use crate::settings::Flag;
-use crate::ui::{Progress, When, WhenRow, duration, when_table, write_output};
+use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap, write_output};
 
 /// Show which request of each job would finish first: wait in the queue and run together
 ///
@@ -117,7 +117,9 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
 fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     let blocks = told.iter().map(|own| when_table(&when(own, queues), context.terminal));
     let mut text = blocks.collect::<Vec<_>>().join("\n");
-    let mut notes = Vec::new();
+    let unit =
+        told.iter().flat_map(|own| &own.list).find_map(|own| own.own.cost).map(|cost| cost.unit.word());
+    let mut notes = when_legend(unit);
     for queue in queues {
         notes.push(format!("{}: the queue as it was {} ago", queue.name, duration(queue.age)));
         notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
@@ -127,7 +129,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     }
     text.push('\n');
     for note in notes {
-        text.push_str(&crate::ui::wrap(&note, context.terminal.width(), "  "));
+        text.push_str(&wrap(&note, context.terminal.width(), "  "));
         text.push('\n');
     }
     text

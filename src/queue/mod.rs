@@ -14,6 +14,7 @@ mod line;
 mod moment;
 mod parts;
 mod play;
+mod race;
 mod request;
 mod scene;
 mod shape;
@@ -23,6 +24,7 @@ mod together;
 pub use self::choice::{Candidate, Choice, Reason, choose};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Outlook, Question, forecast};
+pub use self::race::race;
 pub use self::request::{Request, Standing, StandingSource};
 pub use self::snapshot::{
     AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,

@@ -43,4 +43,4 @@ pub use self::sweep::sweep_table;
 pub use self::table::{Align, Table};
 pub use self::terminal::{Terminal, TerminalKind};
 pub use self::text::wrap;
-pub use self::when::{When, WhenRow, when_table};
+pub use self::when::{When, WhenRow, when_legend, when_table};

@@ -38,11 +38,26 @@ pub struct WhenRow<'a> {
     pub mark: String,
 }
 
-/// Columns of the picture.
+/// Columns of the picture in a wide terminal,
 const PICTURE: usize = 24;
+/// in a narrow one,
+const SMALL_PICTURE: usize = 14;
+/// and of what stands beside it, at most.
+const BESIDE: usize = 64;
+
+/// What the picture's blocks mean.
+const LEGEND: &str =
+    "· waits, ░ may start, █ runs, ▒ may run; the interval of eight cases in ten is in brackets";
 
 /// The most that the picture shows, as a multiple of the best time to the end.
 const REACH: f64 = 3.0;
+
+/// Returns what the blocks of [`when_table`] mean, and in what its costs are.
+#[must_use]
+pub fn when_legend(unit: Option<&str>) -> Vec<String> {
+    let cost = unit.map(|unit| format!("cost in {unit}"));
+    std::iter::once(LEGEND.to_owned()).chain(cost).collect()
+}
 
 /// Returns the table of a job's requests.
 #[must_use]
@@ -51,7 +66,7 @@ pub fn when_table(when: &When, terminal: Terminal) -> String {
     text.push_str(when.place.as_deref().unwrap_or("no request can be foretold"));
     text.push('\n');
     if !when.rows.is_empty() {
-        text.push_str(&table(when).render(terminal.width(), terminal.colour()));
+        text.push_str(&table(when, terminal.width()).render(terminal.width(), terminal.colour()));
     }
     if let Some((row, why)) = when.chosen {
         let _ = writeln!(text, "* {}: {why} (estimated)", when.rows[row].gpus);
@@ -62,7 +77,7 @@ pub fn when_table(when: &When, terminal: Terminal) -> String {
     text
 }
 
-fn table(when: &When) -> Table {
+fn table(when: &When, width: usize) -> Table {
     let named = |own: fn(&WhenRow) -> bool| when.rows.iter().any(own);
     let places = [
         ("CLUSTER", named(|row| row.cluster.is_some())),
@@ -73,10 +88,17 @@ fn table(when: &When) -> Table {
     headings.extend(places.iter().filter(|(_, is)| *is).map(|(name, _)| (*name, Align::Left)));
     headings.extend([("LIMIT", Align::Right), ("STARTS IN", Align::Left), ("RUNS", Align::Right)]);
     headings.push(("DONE IN", Align::Left));
-    if let Some(unit) = when.unit {
-        headings.push((unit, Align::Right));
+    if when.unit.is_some() {
+        headings.push(("COST", Align::Right));
     }
-    headings.push(("WAITS · MAY START ░ RUNS █ MAY RUN ▒", Align::Left));
+    let room = width.saturating_sub(BESIDE + 11 * places.iter().filter(|(_, is)| *is).count());
+    let picture = if room < SMALL_PICTURE { 0 } else { room.clamp(SMALL_PICTURE, PICTURE) };
+    if picture > 0 {
+        headings.push(("WAIT AND RUN", Align::Left));
+    }
+    if when.rows.iter().any(|row| !row.mark.is_empty()) {
+        headings.push(("NOTE", Align::Left));
+    }
     let done = when.rows.iter().filter_map(|row| row.done);
     let best = done.map(|done| done.mean.0).fold(f64::INFINITY, f64::min);
     let mut table = Table::new(&headings);
@@ -93,8 +115,12 @@ fn table(when: &When) -> Table {
         if when.unit.is_some() {
             cells.push(row.cost.map_or("?".to_owned(), |cost| format!("{cost:.1}")));
         }
-        let picture = picture(row, REACH * best);
-        cells.push(if row.mark.is_empty() { picture } else { format!("{picture} {}", row.mark) });
+        if picture > 0 {
+            cells.push(blocks(row, REACH * best, picture));
+        }
+        if cells.len() < headings.len() {
+            cells.push(row.mark.clone());
+        }
         table.row(cells);
     }
     table
@@ -148,17 +174,17 @@ fn clock(time: Seconds) -> String {
     if days > 0 { format!("{days}-{hours:02}:{minutes:02}") } else { format!("{hours}:{minutes:02}") }
 }
 
-/// Returns the wait, its interval and the run as blocks, up to `reach` seconds from now.
-fn picture(row: &WhenRow, reach: f64) -> String {
+/// Returns the wait, its interval and the run as so many blocks, up to `reach` seconds from now.
+fn blocks(row: &WhenRow, reach: f64, columns: usize) -> String {
     let (Outlook::Estimated(forecast), true) = (row.outlook, reach.is_finite() && reach > 0.0) else {
         return String::new();
     };
     let Estimate { low, median, high, .. } = forecast.start;
     let (end, last) = (row.done.map_or(0.0, |done| done.median.0), row.done.map_or(0.0, |done| done.high.0));
     let mut text = String::new();
-    for column in 0..PICTURE {
+    for column in 0..columns {
         #[expect(clippy::cast_precision_loss, reason = "a few columns")]
-        let at = (column as f64 + 0.5) / PICTURE as f64 * reach;
+        let at = (column as f64 + 0.5) / columns as f64 * reach;
         text.push(match at {
             _ if at >= median.0 && at < end => '█',
             _ if at >= low.0 && at < median.0 => '░',
