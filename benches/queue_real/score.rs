@@ -23,6 +23,9 @@ struct Told {
     test_only: Option<f64>,
     /// Which point of the samples it was.
     point: f64,
+    starts: Vec<f64>,
+    /// When it was foretold, Unix seconds.
+    at: f64,
 }
 
 /// Prints coverage and errors of the recordings, each alone and together.
@@ -40,6 +43,7 @@ pub fn score(files: &[&str], each: bool) {
         lines.for_each(|(own, told)| one(own, told));
         println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), told.len());
         report(&told);
+        recalibrated(&told);
         all.extend(told);
     }
     if files.len() > 1 {
@@ -88,7 +92,8 @@ fn told(own: &Submission) -> Option<Told> {
     let test_only = own.test_only.map(|at| (at - own.snapshot.taken_at.0 - waited).abs());
     let error = (foretold.start.median.0 - waited).abs();
     let gpus = own.asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * own.asks.nodes;
-    Some(Told { gpus, waited, error, test_only, point: point_of(&starts, waited), estimate: foretold.start })
+    let (point, at) = (point_of(&starts, waited), own.snapshot.taken_at.0);
+    Some(Told { gpus, waited, error, test_only, point, estimate: foretold.start, starts, at })
 }
 
 fn report(told: &[Told]) {
@@ -103,6 +108,23 @@ fn report(told: &[Told]) {
             "  of those that waited, the 10 and 90 % points lie at {low:.2} and {high:.2} of the samples"
         );
     }
+}
+
+/// Reports the intervals as `when` would have corrected them by the starts that were known by then, from 30 on.
+fn recalibrated(told: &[Told]) {
+    // Of starts at once every point is as right.
+    let waits = |own: &&Told| own.waited > WAITED || own.estimate.median.0 > WAITED;
+    let corrected: Vec<Told> = told
+        .iter()
+        .filter(waits)
+        .filter_map(|own| {
+            let before = told.iter().filter(waits).filter(|other| other.at + other.waited < own.at);
+            let points: Vec<f64> = before.map(|other| other.point).collect();
+            let estimate = Estimate::of(&own.starts, Some(Calibration::of(&points)?));
+            Some(Told { estimate, starts: Vec::new(), ..*own })
+        })
+        .collect();
+    line("corrected", corrected.iter());
 }
 
 fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {

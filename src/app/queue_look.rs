@@ -20,8 +20,6 @@ use crate::store::{Answer, Answers};
 /// The queue as it was seen.
 pub(crate) struct Looked {
     pub snapshot: Snapshot,
-    /// The same nodes, as plans take them.
-    pub cluster: Cluster,
     /// How long ago that was.
     pub age: Seconds,
 }
@@ -68,7 +66,7 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     let age = time(&context.clock).since(squeue.at);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
-    Ok(Looked { snapshot, cluster: seen.cluster, age })
+    Ok(Looked { snapshot, age })
 }
 
 /// The way to Slurm and to what it answered before.
@@ -121,12 +119,11 @@ impl Site<'_> {
                 // Without it, growth is unknown until there is an earlier look.
                 let _ = self.answers.keep("growth", &answer);
             }
-            Some(_) => {}
             None if now.since(known.at) < DAY => {
                 let told = known.text.and_then(|text| text.parse().ok());
                 snapshot.scheduling.priority_per_hour = told;
             }
-            None => {}
+            _ => {}
         }
     }
 
