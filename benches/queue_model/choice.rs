@@ -3,7 +3,7 @@
 use hsched::queue::{Candidate, Outlook, Question, Request, choose, forecast};
 
 use crate::made_up::Random;
-use crate::world::{TYPES, Trial, World};
+use crate::world::{Trial, World};
 
 /// Speed of one GPU of each type, relative to the first.
 const SPEEDS: [f64; 3] = [1.0, 0.6, 0.25];
@@ -78,10 +78,10 @@ fn decisions(seed: u64, load: f64) -> Vec<Outcome> {
 /// Returns the requests for so many hours of work on one GPU of the fastest type.
 fn trials(hours: f64) -> Vec<Trial> {
     let mut list = Vec::new();
-    for gpu_type in 0..TYPES.len() {
-        for (doublings, (nodes, per_node)) in [(1, 1), (1, 2), (1, 4), (2, 4)].into_iter().enumerate() {
+    for (gpu_type, own) in SPEEDS.into_iter().enumerate() {
+        for (doublings, (nodes, per_node)) in (0..).zip([(1, 1), (1, 2), (1, 4), (2, 4)]) {
             let gpus = nodes as f64 * f64::from(per_node);
-            let speed = SPEEDS[gpu_type] * gpus * SCALING.powi(doublings as i32);
+            let speed = own * gpus * SCALING.powi(doublings);
             list.push(Trial { gpu_type, nodes, per_node, run: hours * 3600.0 / speed });
         }
     }

@@ -157,14 +157,16 @@ impl World {
         }
         let time = ((next / MINUTE).ceil() * MINUTE).max(self.now + MINUTE);
         let decay = 0.5_f64.powf((time - self.now) / HALF_LIFE);
-        self.used.iter_mut().for_each(|used| *used *= decay);
+        for used in &mut self.used {
+            *used *= decay;
+        }
         self.now = time;
         let (over, left) = std::mem::take(&mut self.running)
             .into_iter()
             .partition(|run: &Run| run.since + run.job.run <= time);
         self.running = left;
         for run in over {
-            self.end(run);
+            self.end(&run);
         }
         while self.coming.last().is_some_and(|job| job.submitted <= time) {
             self.waiting.extend(self.coming.pop());
@@ -173,9 +175,11 @@ impl World {
         true
     }
 
-    fn end(&mut self, run: Run) {
+    fn end(&mut self, run: &Run) {
         let job = &run.job;
-        run.on.iter().for_each(|&node| self.free[node] += job.per_node);
+        for &node in &run.on {
+            self.free[node] += job.per_node;
+        }
         self.used[job.user] += f64::from(job.per_node) * run.on.len() as f64 * job.run;
         self.ended.push(json!({ "user": format!("u{}", job.user), "asks": asks(job), "limit_s": job.limit,
             "submitted": EPOCH + job.submitted, "started": EPOCH + run.since,
@@ -200,18 +204,17 @@ impl World {
             if job.id >= usize::MAX / 2 && own_started {
                 continue;
             }
-            match self.place(&job, reserved[job.gpu_type].as_ref()) {
-                Some(on) => {
-                    on.iter().for_each(|&node| self.free[node] -= job.per_node);
-                    own_started |= job.id >= usize::MAX / 2;
-                    self.running.push(Run { job, on, since: self.now });
+            if let Some(on) = self.place(&job, reserved[job.gpu_type].as_ref()) {
+                for &node in &on {
+                    self.free[node] -= job.per_node;
                 }
-                None => {
-                    if reserved[job.gpu_type].is_none() {
-                        reserved[job.gpu_type] = self.reservation(&job);
-                    }
-                    self.waiting.push(job);
+                own_started |= job.id >= usize::MAX / 2;
+                self.running.push(Run { job, on, since: self.now });
+            } else {
+                if reserved[job.gpu_type].is_none() {
+                    reserved[job.gpu_type] = self.reservation(&job);
                 }
+                self.waiting.push(job);
             }
         }
     }
@@ -283,14 +286,20 @@ impl World {
         jobs.extend(self.waiting.iter().map(|job| self.shown(job, self.now - job.submitted)));
         let text = json!({ "schema": "hsched.queue/1", "taken_at": EPOCH + self.now, "nodes": nodes, "jobs": jobs,
             "scheduling": { "priority_per_hour": AGE, "window_s": 4.0 * 86_400.0 }, "history": self.ended,
-            "accounts": [{ "name": "own", "priority": self.priority(OWN, 0.0) as u64 }] });
+            "accounts": [{ "name": "own", "priority": whole(self.priority(OWN, 0.0)) }] });
         Snapshot::parse(&text.to_string()).expect("a snapshot")
     }
 
     fn shown(&self, job: &Job, waited: f64) -> Value {
         json!({ "id": job.id.to_string(), "user": format!("u{}", job.user), "asks": asks(job), "limit_s": job.limit,
-            "submitted": EPOCH + job.submitted, "priority": self.priority(job.user, waited) as u64 })
+            "submitted": EPOCH + job.submitted, "priority": whole(self.priority(job.user, waited)) })
     }
+}
+
+fn whole(priority: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0 and below 2^32")]
+    let whole = priority as u64;
+    whole
 }
 
 fn asks(job: &Job) -> Value {

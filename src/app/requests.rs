@@ -244,8 +244,8 @@ fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
         node.gpus = stocks.into_iter().map(stock).collect();
         node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
         node.memory = own.memory_mib.map(|total| Usage { total: total.saturating_mul(1 << 20), used: 0 });
-        node.partitions = own.partitions.clone();
-        node.features = own.features.clone();
+        node.partitions.clone_from(&own.partitions);
+        node.features.clone_from(&own.features);
         nodes.push(node);
     }
     let known = snapshot.partitions.iter().map(|own| Partition {

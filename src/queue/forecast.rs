@@ -221,11 +221,13 @@ fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) ->
         let finish = |number: usize| starts[number].get(future).map(|start| start + requests[number].run.0);
         let best = (0..starts.len()).filter_map(finish).fold(f64::INFINITY, f64::min);
         let winners: Vec<usize> = (0..starts.len()).filter(|&number| finish(number) == Some(best)).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a count of requests and of futures")]
-        let share = 1.0 / (winners.len() as f64 * futures as f64);
+        #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
+        let share = 1.0 / winners.len() as f64;
         for number in winners {
             won[number] += share;
         }
     }
-    won
+    #[expect(clippy::cast_precision_loss, reason = "a count of futures")]
+    let all = futures.max(1) as f64;
+    won.into_iter().map(|own| own / all).collect()
 }

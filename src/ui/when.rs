@@ -140,6 +140,9 @@ fn start(outlook: &Outlook) -> String {
 
 /// Returns an estimate with its interval: `1.2 h (0.3–4.0)`; one with all at their limits has none and says so.
 fn span(estimate: &Estimate, is_sampled: bool) -> String {
+    if is_sampled && estimate.high.0 < 60.0 {
+        return "now".to_owned();
+    }
     if !is_sampled {
         return format!("~{} by limits", about(estimate.median));
     }
@@ -212,6 +215,7 @@ mod tests {
         assert_eq!(span(&estimate(0.1, 0.5, 1.5), true), "30 min (6–90)");
         assert_eq!(span(&estimate(0.0, 6.4, 17.0), true), "6.4 h (0.0–17)");
         assert_eq!(span(&estimate(24.0, 60.0, 240.0), true), "2.5 d (1.0–10)");
+        assert_eq!(span(&estimate(0.0, 0.0, 0.01), true), "now");
         assert_eq!(span(&estimate(31.0, 31.0, 31.0), false), "~31 h by limits");
     }
 

@@ -20,7 +20,8 @@ const SNAPSHOT: &str = r#"{
 }"#;
 
 /// On one T4 10 h, on four A100 half an hour.
-const JOB: &str = "jobs: [{name: train, samples_per_epoch: 36000, epochs: 10, global_batch: 100, model_size: 0MB,
+const JOB: &str =
+    "jobs: [{name: train, samples_per_epoch: 36000, epochs: 10, global_batch: 100, model_size: 0MB,
   throughput: {t4: 10, a100: 50}, max_gpus: 4, command: [x]}]";
 
 fn small() -> Sandbox {

@@ -8,8 +8,14 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 
 /// Pages that people write, beside the generated ones.
-const HAND_WRITTEN: [&str; 5] =
-    ["docs/training.md", "docs/performance.md", "docs/simulate.md", "docs/horizon.md", "docs/run.md"];
+const HAND_WRITTEN: [&str; 6] = [
+    "docs/training.md",
+    "docs/performance.md",
+    "docs/simulate.md",
+    "docs/horizon.md",
+    "docs/run.md",
+    "docs/queue.md",
+];
 
 /// Returns the texts of the files in a folder by `FOLDER/NAME`.
 fn texts(root: &Path, folder: &str) -> BTreeMap<String, String> {
