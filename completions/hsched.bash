@@ -82,6 +82,9 @@ _hsched() {
             hsched,watch)
                 cmd="hsched__subcmd__watch"
                 ;;
+            hsched,when)
+                cmd="hsched__subcmd__when"
+                ;;
             hsched__subcmd__cache,export)
                 cmd="hsched__subcmd__cache__subcmd__export"
                 ;;
@@ -125,7 +128,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan run submit add watch probe status logs cancel report gpus cache config doctor init import generate demo simulate trace check-ddp"
+            opts="-h -V --set --help --version inventory plan when run submit add watch probe status logs cancel report gpus cache config doctor init import generate demo simulate trace check-ddp"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -743,7 +746,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__plan)
-            opts="-o -h --format --output --compare --explain --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
+            opts="-o -h --format --output --compare --explain --queue --snapshot --cost-weight --futures --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -766,6 +769,18 @@ _hsched() {
                     return 0
                     ;;
                 --explain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --snapshot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cost-weight)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --futures)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1083,7 +1098,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --restart --account --partition --qos --run-id --format --together --gpus --nodes --time --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --race --run-id --format --together --gpus --nodes --time --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1106,6 +1121,10 @@ _hsched() {
                     return 0
                     ;;
                 --qos)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --race)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1413,6 +1432,56 @@ _hsched() {
                     ;;
                 --policy)
                     COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__when)
+            opts="-h --format --snapshot --cost-weight --futures --save --seed --budget --no-cache --estimate --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --snapshot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cost-weight)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --futures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --save)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --budget)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --estimate)
+                    COMPREPLY=($(compgen -W "off learnt all" -- "${cur}"))
                     return 0
                     ;;
                 --set)
