@@ -137,11 +137,9 @@ fn jobs_are_planned_together() {
 
 #[test]
 fn the_example_runs_as_its_file_says() {
-    let sandbox = Sandbox::new()
-        .file("examples/queue.yaml", example("queue.yaml"))
-        .file("examples/queue.json", example("queue.json"));
-    let when =
-        "when examples/queue.yaml --snapshot examples/queue.json --format json --futures 4 --budget 1h";
+    let sandbox =
+        Sandbox::new().file("queue.yaml", example("queue.yaml")).file("queue.json", example("queue.json"));
+    let when = "when queue.yaml --snapshot queue.json --format json --futures 4 --budget 1h";
     let json = sandbox.run(when).json();
     let accounts: Vec<&Value> =
         json["jobs"][0]["options"].as_array().expect("options").iter().map(|own| &own["account"]).collect();
@@ -149,6 +147,6 @@ fn the_example_runs_as_its_file_says() {
     let partitions = |own: &Value| own["partition"] == "short" && own["limit_s"].as_f64() <= Some(10_800.0);
     assert!(json["jobs"][1]["options"].as_array().expect("options").iter().any(partitions));
     assert_eq!(sandbox.run(when).json()["jobs"], json["jobs"], "the same seed, another answer");
-    let plan = "plan examples/queue.yaml --queue --snapshot examples/queue.json --futures 4 --budget 1h";
+    let plan = "plan queue.yaml --queue --snapshot queue.json --futures 4 --budget 1h";
     assert!(sandbox.run(plan).succeeds().contains("on average (estimated)"));
 }
