@@ -29,6 +29,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -s h -l help -d 'Print help 
 complete -c hsched -n "__fish_hsched_needs_command" -s V -l version -d 'Print version'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "inventory" -d 'Show the cluster\'s nodes, partitions and GPUs'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "plan" -d 'Plan which GPUs each job gets and how its batch is split over them'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "when" -d 'Show which request of each job would finish first: wait in the queue and run together'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "run" -d 'Run jobs on the GPUs of this machine, without Slurm'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "submit" -d 'Write a job script for each placed job and submit it with sbatch'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "add" -d 'Add jobs for `hsched watch` to place; submits nothing'
@@ -69,6 +70,9 @@ optimus-lb\t''
 exhaustive\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l snapshot -d 'Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cost-weight -d 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l futures -d 'Futures of the queue to look at, unless --budget is over before' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l columns -d 'Format of a table without a header line given to --from' -r
@@ -93,11 +97,26 @@ learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l budget -d 'Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal and for lower bounds, unlimited for other policies]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l queue -d 'Plan through Slurm\'s queue: which request of each job to make so that all are done soonest on average. Starts are estimated as for `hsched when`, and each chosen request is in the queue of the others'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l use-all -d 'optimal: use every GPU that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l pin -d 'Request exactly the nodes of the plan, not any nodes with the same GPUs'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l no-bound -d 'Do not compute a lower bound for plans of policies other than optimal'
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l snapshot -d 'Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l cost-weight -d 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l futures -d 'Futures of the queue to look at, unless --budget is over before' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l save -d 'Also save the snapshot of the queue to this file, as JSON' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l budget -d 'Stop looking at futures after this time, such as 10s or 2m' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
+learnt\t''
+all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
+complete -c hsched -n "__fish_hsched_using_subcommand when" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l devices -d 'Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l policy -d 'Policy that decides who gets which devices, and when jobs make room for others' -r -f -a "horizon\t''
 hare\t''

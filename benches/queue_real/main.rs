@@ -8,6 +8,9 @@
     clippy::print_stdout,
     reason = "a measurement that cannot be made should fail"
 )]
+#![expect(unreachable_pub, reason = "the modules of a bench share helpers")]
+#![expect(clippy::cast_precision_loss, reason = "counts of jobs")]
+#![expect(clippy::disallowed_methods, reason = "a measurement of the world reads its clocks and files")]
 
 mod clock;
 mod draw;
@@ -52,7 +55,10 @@ fn main() {
             };
             record::record(Path::new(cluster), &plan, Path::new(out));
         }
-        ["score", files @ ..] if !files.is_empty() => score::score(files),
-        _ => println!("usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | score FILE..."),
+        ["score", files @ ..] if !files.is_empty() => score::score(files, false),
+        ["each", files @ ..] if !files.is_empty() => score::score(files, true),
+        _ => println!(
+            "usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | score FILE... | each FILE..."
+        ),
     }
 }

@@ -23,10 +23,15 @@ struct Told {
     test_only: Option<f64>,
     /// Which point of the samples it was.
     point: f64,
+    starts: Vec<f64>,
+    /// When it was foretold, Unix seconds.
+    at: f64,
 }
 
 /// Prints coverage and errors of the recordings, each alone and together.
-pub fn score(files: &[&str]) {
+///
+/// `each` prints a line for each start, too, in hours.
+pub fn score(files: &[&str], each: bool) {
     let mut all = Vec::new();
     for file in files {
         let text = fs::read_to_string(file).expect("a recording");
@@ -34,14 +39,36 @@ pub fn score(files: &[&str]) {
             text.lines().map(|line| serde_json::from_str(line).expect("a submission")).collect();
         let started = submissions.iter().filter(|own| own.start.is_some()).count();
         let told: Vec<Told> = submissions.iter().filter_map(told).collect();
+        let lines = submissions.iter().filter(|own| own.start.is_some()).zip(&told).filter(|_| each);
+        lines.for_each(|(own, told)| one(own, told));
         println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), told.len());
         report(&told);
+        recalibrated(&told);
         all.extend(told);
     }
     if files.len() > 1 {
         println!("together: {} starts", all.len());
         report(&all);
     }
+}
+
+/// Prints what was foretold of a start and what came of it.
+fn one(own: &Submission, told: &Told) {
+    let [low, median, high] =
+        [told.estimate.low, told.estimate.median, told.estimate.high].map(|own| own.0 / 3600.0);
+    let waiting = own.snapshot.jobs.iter().filter(|job| job.running.is_none()).count();
+    let gpu_type = own.asks.gpus.first().and_then(|ask| ask.gpu_type.as_ref());
+    println!(
+        "    {} {} {} for {:.0} h in {}, {}: told {median:.1} ({low:.1}-{high:.1}), waited {:.1}, point {:.2}; {waiting} waited",
+        own.job,
+        told.gpus,
+        gpu_type.map_or("gpu", |own| own.as_str()),
+        own.limit_s / 3600.0,
+        own.partition,
+        own.account.as_deref().unwrap_or("-"),
+        told.waited / 3600.0,
+        told.point,
+    );
 }
 
 fn told(own: &Submission) -> Option<Told> {
@@ -65,7 +92,8 @@ fn told(own: &Submission) -> Option<Told> {
     let test_only = own.test_only.map(|at| (at - own.snapshot.taken_at.0 - waited).abs());
     let error = (foretold.start.median.0 - waited).abs();
     let gpus = own.asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * own.asks.nodes;
-    Some(Told { gpus, waited, error, test_only, point: point_of(&starts, waited), estimate: foretold.start })
+    let (point, at) = (point_of(&starts, waited), own.snapshot.taken_at.0);
+    Some(Told { gpus, waited, error, test_only, point, estimate: foretold.start, starts, at })
 }
 
 fn report(told: &[Told]) {
@@ -80,6 +108,23 @@ fn report(told: &[Told]) {
             "  of those that waited, the 10 and 90 % points lie at {low:.2} and {high:.2} of the samples"
         );
     }
+}
+
+/// Reports the intervals as `when` would have corrected them by the starts that were known by then, from 30 on.
+fn recalibrated(told: &[Told]) {
+    // Of starts at once every point is as right.
+    let waits = |own: &&Told| own.waited > WAITED || own.estimate.median.0 > WAITED;
+    let corrected: Vec<Told> = told
+        .iter()
+        .filter(waits)
+        .filter_map(|own| {
+            let before = told.iter().filter(waits).filter(|other| other.at + other.waited < own.at);
+            let points: Vec<f64> = before.map(|other| other.point).collect();
+            let estimate = Estimate::of(&own.starts, Some(Calibration::of(&points)?));
+            Some(Told { estimate, starts: Vec::new(), ..*own })
+        })
+        .collect();
+    line("corrected", corrected.iter());
 }
 
 fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {

@@ -39,7 +39,7 @@ pub(crate) struct PlanningArgs {
     #[arg(long)]
     pub pin: bool,
     #[command(flatten)]
-    speeds: SpeedArgs,
+    pub speeds: SpeedArgs,
     /// Do not compute a lower bound for plans of policies other than optimal.
     #[arg(long)]
     no_bound: bool,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::asking::{Question, ask, time};
+use crate::app::asking::{Question, SLOW, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
 use crate::app::{input, state};
@@ -20,8 +20,6 @@ use crate::store::{Answer, Answers};
 /// The queue as it was seen.
 pub(crate) struct Looked {
     pub snapshot: Snapshot,
-    /// The same nodes, as plans take them.
-    pub cluster: Cluster,
     /// How long ago that was.
     pub age: Seconds,
 }
@@ -66,10 +64,9 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     let mut snapshot = snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     site.keep_growth(&mut snapshot);
     let age = time(&context.clock).since(squeue.at);
-    snapshot.notes.extend(seen.notes);
     snapshot.notes.extend(rest.missing());
     snapshot.notes.extend(old(&squeue, age));
-    Ok(Looked { snapshot, cluster: seen.cluster, age })
+    Ok(Looked { snapshot, age })
 }
 
 /// The way to Slurm and to what it answered before.
@@ -122,12 +119,11 @@ impl Site<'_> {
                 // Without it, growth is unknown until there is an earlier look.
                 let _ = self.answers.keep("growth", &answer);
             }
-            Some(_) => {}
             None if now.since(known.at) < DAY => {
                 let told = known.text.and_then(|text| text.parse().ok());
                 snapshot.scheduling.priority_per_hour = told;
             }
-            None => {}
+            _ => {}
         }
     }
 
@@ -186,7 +182,7 @@ fn old(answer: &Answer, age: Seconds) -> Option<String> {
     let minutes = (age.0 / 60.0).round();
     let why = match &answer.failure {
         Some(why) => why.clone(),
-        None if age > MINUTE => {
+        None if answer.took >= SLOW => {
             format!("squeue took {:.0} s, so it is asked again after 15 min", answer.took.0)
         }
         None => return None,

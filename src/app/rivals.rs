@@ -22,7 +22,10 @@ const BUDGET: Duration = Duration::from_secs(2);
 /// Where nobody can say when they start, those that run shortest. A note is left for jobs with fewer.
 pub(crate) fn add(context: &Context, run: &mut Run, wanted: usize) {
     let looked = match queue_look::look(context) {
-        Ok(looked) => Some(looked.snapshot),
+        Ok(looked) => {
+            looked.snapshot.notes.iter().for_each(|note| context.note(note));
+            Some(looked.snapshot)
+        }
         Err(failure) => {
             context.note(&format!("when requests would start is not known: {}", failure.message));
             None

@@ -9,7 +9,7 @@ use clap::Parser;
 use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, guard, import, init, inventory,
-    logs, plan, probe, report, run, simulate, status, submit, trace, watch, write_docs,
+    logs, plan, probe, report, run, simulate, status, submit, trace, watch, when, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -35,6 +35,7 @@ pub struct Cli {
 enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
+    When(when::Args),
     Run(run::Args),
     Submit(submit::Args),
     Add(add::Args),
@@ -153,6 +154,7 @@ impl Command {
         match self {
             Self::Inventory(args) => args,
             Self::Plan(args) => args,
+            Self::When(args) => args,
             Self::Run(args) => args,
             Self::Submit(args) => args,
             Self::Add(args) => args,

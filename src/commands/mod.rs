@@ -19,6 +19,7 @@ mod inventory;
 mod local;
 mod logs;
 mod plan;
+mod plan_queue;
 mod probe;
 mod report;
 mod run;
@@ -28,6 +29,7 @@ mod submit;
 mod together;
 mod trace;
 mod watch;
+mod when;
 mod write_docs;
 
 pub use self::cli::{Cli, main};

@@ -6,9 +6,11 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
+use crate::app::foretelling::QueueViewArgs;
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::explain::explain_plan;
+use crate::commands::plan_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::plan_file::PlanFile;
@@ -39,6 +41,12 @@ pub(super) struct Args {
     /// Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full.
     #[arg(long, value_name = "JOB", num_args = 0..=1, default_missing_value = "", conflicts_with = "compare")]
     explain: Option<String>,
+    /// Plan through Slurm's queue: which request of each job to make so that all are done soonest on average. Starts are
+    /// estimated as for `hsched when`, and each chosen request is in the queue of the others.
+    #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "explain", "capacity", "cluster", "from"])]
+    queue: bool,
+    #[command(flatten)]
+    view: QueueViewArgs,
     #[command(flatten)]
     planning: planning::PlanningArgs,
 }
@@ -58,6 +66,15 @@ impl Subcommand for Args {
         if PlanFile::recognises(&text) {
             let message = format!("{} is a plan, not a job file", path.display());
             return Err(Failure::new(Exit::BadInput, message).hint("submit it with hsched submit"));
+        }
+        if self.queue {
+            let written = (self.format, self.output.as_deref());
+            return plan_queue::run(context, &self.planning, &self.view, (&text, path), written);
+        }
+        if self.view.is_given() {
+            let failure =
+                Failure::new(Exit::Usage, "--snapshot and --cost-weight are for planning through the queue");
+            return Err(failure.hint("add --queue"));
         }
         if !self.compare.is_empty() {
             return compare(self, context, &text, path);

@@ -98,7 +98,10 @@ fn put_launch(map: &mut Map<String, Value>, launch: &Launch) {
     put(map, "setup", list(&launch.setup));
     put(map, "node_setup", list(&launch.node_setup));
     put(map, "workdir", text(&launch.workdir));
-    put(map, "account", text(&launch.account));
+    let accounts = || launch.account.iter().chain(&launch.other_accounts).collect::<Vec<_>>();
+    let account =
+        if launch.other_accounts.is_empty() { text(&launch.account) } else { Some(json!(accounts())) };
+    put(map, "account", account);
     put(map, "partition", text(&launch.partition));
     put(map, "qos", text(&launch.qos));
     put(map, "time", launch.time.map(duration_json));

@@ -101,12 +101,17 @@ pub const JOB_KEYS: [JobKey; 42] = [
         "",
         "Working directory of the job. Default: the directory where it is submitted or added.",
     ),
-    optional("account", "text", "", "Slurm account. Default: the setting account."),
+    optional(
+        "account",
+        "text or list of texts",
+        "",
+        "Slurm account, or a list of which `when` and `plan --queue` choose one and all else takes the first. Default: the setting account.",
+    ),
     optional(
         "partition",
-        "text",
+        "text or list of texts",
         "",
-        "Slurm partition, or several separated by commas. Default: the setting partition.",
+        "Slurm partition, or several as a list or separated by commas, of which `when` and `plan --queue` choose one and else Slurm. Default: the setting partition.",
     ),
     optional("qos", "text", "", "Slurm quality of service. Default: the setting qos."),
     optional(

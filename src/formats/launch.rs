@@ -29,7 +29,8 @@ pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
     let setup = fields.or("setup", Vec::new(), read_lines);
     let node_setup = fields.or("node_setup", Vec::new(), read_lines);
     let workdir = fields.or("workdir", None, |value| value.parsed(path).map(Some));
-    let (account, partition, qos) = (option("account"), option("partition"), option("qos"));
+    let names = |key| fields.or(key, Vec::new(), read_names);
+    let (accounts, partitions, qos) = (names("account"), names("partition"), option("qos"));
     let time = fields.or("time", None, |value| positive(value).map(Some));
     let cpus_per_gpu = fields.or("cpus_per_gpu", None, |value| value.whole_u32(1..=1_000_000).map(Some));
     let memory_per_gpu = fields.or("memory_per_gpu", None, |value| value.parsed(parse_size).map(Some));
@@ -41,8 +42,9 @@ pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
         setup: setup?,
         node_setup: node_setup?,
         workdir: workdir?,
-        account: account?,
-        partition: partition?,
+        account: accounts.as_ref()?.first().cloned(),
+        other_accounts: accounts?.into_iter().skip(1).collect(),
+        partition: partitions.map(|names| (!names.is_empty()).then(|| names.join(",")))?,
         qos: qos?,
         time: time?,
         cpus_per_gpu: cpus_per_gpu?,
@@ -90,6 +92,18 @@ pub(crate) fn no_nul(text: &str) -> Result<String, ValueError> {
         return Err(ValueError::new("must not hold a NUL character"));
     }
     Ok(text.to_owned())
+}
+
+/// Reads an account or partition, or a list of them.
+fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
+    if !value.is_list() {
+        return value.parsed(slurm_name).map(|name| vec![name]);
+    }
+    let names = all(value.items().iter().map(|item| item.parsed(slurm_name)))?;
+    if names.is_empty() {
+        value.report(ValueError::new("must not be empty"));
+    }
+    Some(names)
 }
 
 fn path(text: &str) -> Result<String, ValueError> {

@@ -103,6 +103,7 @@ impl Job {
                 node_setup: Vec::new(),
                 workdir: None,
                 account: None,
+                other_accounts: Vec::new(),
                 partition: None,
                 qos: None,
                 time: None,
@@ -135,6 +136,8 @@ pub struct Launch {
     /// Directory in which the job runs; `None` is where it was submitted.
     pub workdir: Option<String>,
     pub account: Option<String>,
+    /// Further accounts that it may be submitted with.
+    pub other_accounts: Vec<String>,
     pub partition: Option<String>,
     pub qos: Option<String>,
     /// Cap on the walltime of one run.

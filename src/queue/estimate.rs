@@ -47,15 +47,20 @@ impl Estimate {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let Calibration { low, high } = calibration.unwrap_or(Calibration { low: 0.1, high: 0.9 });
-        #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
-        let count = sorted.len().max(1) as f64;
         Self {
             low: Seconds(quantile(&sorted, low)),
             median: Seconds(quantile(&sorted, 0.5)),
             high: Seconds(quantile(&sorted, high)),
-            mean: Seconds(sorted.iter().sum::<f64>() / count),
+            mean: Seconds(mean(&sorted).unwrap_or(0.0)),
         }
     }
+}
+
+/// Returns the mean of some samples; `None` for none.
+pub(super) fn mean(samples: &[f64]) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
+    let count = samples.len() as f64;
+    (count > 0.0).then(|| samples.iter().sum::<f64>() / count)
 }
 
 /// Returns the point below which a part of the sorted samples lies, between two of them where need be; 0 for none.

@@ -214,6 +214,10 @@ impl<'a> Floor<'a> {
                 };
                 let Reverse((at, node, changes)) = *first;
                 if changes == self.changes[node as usize] && at.0 >= list.from {
+                    if count == 1 && at.0 < f64::INFINITY {
+                        list.from = at.0;
+                        return Some(Slot { at: at.0, nodes: vec![node] });
+                    }
                     taken.push(PeekMut::pop(first));
                     continue;
                 }

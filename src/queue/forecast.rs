@@ -1,7 +1,9 @@
 //! When requests would start: first with all jobs at their limits, then in many futures.
 
+use std::cmp::Ordering;
+
 use crate::model::Seconds;
-use crate::queue::estimate::{Calibration, Estimate};
+use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::future::Future;
 use crate::queue::line::Key;
 use crate::queue::play::{Entry, HORIZON, play};
@@ -19,6 +21,12 @@ pub struct Question<'a> {
     pub samples: usize,
     /// What past forecasts have taught.
     pub calibration: Option<Calibration>,
+}
+
+impl Question<'_> {
+    fn seed_of(&self, sample: usize) -> u64 {
+        self.seed.wrapping_add(sample as u64)
+    }
 }
 
 /// What is known of a request's start.
@@ -42,6 +50,9 @@ pub struct Forecast {
     pub first: f64,
     /// When it starts in each future that was looked at.
     pub starts: Vec<Seconds>,
+    /// Jobs that wait for the same nodes, and how many of them are looked at before it.
+    pub waiting: usize,
+    pub ahead: usize,
 }
 
 impl Forecast {
@@ -113,16 +124,26 @@ pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<Outlook> {
     let table = Table::new(question.snapshot, question.requests);
     let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
     let at_limits: Vec<Option<f64>> = table.entries.iter().map(|own| table.at_limits(*own)).collect();
+    let finish = |(at, request): (&Option<f64>, &Request)| at.map(|at| at + request.run.0);
+    let foretold: Vec<Option<f64>> = at_limits.iter().zip(question.requests).map(finish).collect();
+    let mut hopeful = not_far(&foretold, VERY_FAR);
+    let behind: Vec<bool> = hopeful.iter().map(|own| !own).collect();
+    let mut goes_on = true;
     for sample in 0..question.samples {
-        if !table.sample(question.seed.wrapping_add(sample as u64), &mut starts, stop) {
-            break;
+        if sample == FEW {
+            hopeful = not_far(&mean_finishes(&starts, question.requests), FAR);
         }
+        goes_on = goes_on && table.sample(question.seed_of(sample), &hopeful, &mut starts, stop);
     }
-    let whole = starts.iter().filter(|own| !own.is_empty()).map(Vec::len).min().unwrap_or(0);
+    for sample in 0..question.samples.min(FEW) {
+        goes_on = goes_on && table.sample(question.seed_of(sample), &behind, &mut starts, stop);
+    }
+    let whole = (0..starts.len()).filter(|&own| hopeful[own] && table.entries[own].is_some());
+    let whole = whole.map(|own| starts[own].len()).min().unwrap_or(0);
     let first = first_to_finish(&starts, question.requests, whole);
     let outlook = |number: usize| match (table.entries[number], at_limits[number]) {
         (None, _) => Outlook::Never,
-        (Some(_), at_limits) => {
+        (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
             let own = if starts[number].is_empty() {
                 at_limits.into_iter().collect()
@@ -136,6 +157,8 @@ pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<Outlook> {
                 finish: Estimate::of(&finish, question.calibration),
                 first: first[number],
                 starts: starts[number].iter().map(|start| Seconds(*start)).collect(),
+                waiting: table.scene.parts[part].waiting.len(),
+                ahead: table.ahead(part, &entry),
             })
         }
     };
@@ -143,16 +166,23 @@ pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<Outlook> {
 }
 
 impl Table {
+    /// Returns how many waiting jobs are looked at before an entry.
+    fn ahead(&self, part: usize, entry: &Entry) -> usize {
+        let waiting = &self.scene.parts[part].waiting;
+        waiting.partition_point(|own| own.key.cmp(&entry.key) != Ordering::Greater)
+    }
+
     fn at_limits(&self, own: Option<(usize, Entry)>) -> Option<f64> {
         let (part, mut entry) = own?;
         entry.run = entry.limit;
         self.start_alone(part, entry, &mut Future::at_limits(), &|| false)
     }
 
-    /// Tries each request in one future; returns whether there was time for all.
-    fn sample(&self, seed: u64, starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
+    /// Tries each request that is hopeful in one future; returns whether there was time for all.
+    fn sample(&self, seed: u64, hopeful: &[bool], starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
         let mut futures: Vec<Option<Future>> = vec![None; self.scene.parts.len()];
-        for (entry, own) in self.entries.iter().zip(starts) {
+        for ((entry, own), _) in self.entries.iter().zip(starts).zip(hopeful).filter(|(_, hopeful)| **hopeful)
+        {
             let Some((part, entry)) = *entry else { continue };
             let future = futures[part].get_or_insert_with(|| Future::of(seed));
             match self.start_alone(part, entry, future, stop) {
@@ -164,6 +194,26 @@ impl Table {
     }
 }
 
+/// Futures after which requests far behind the best are not looked at any more.
+const FEW: usize = 10;
+
+/// How far behind the best a request may be, as a multiple of the mean time to the end.
+const FAR: f64 = 2.0;
+
+/// How far behind it may be with all jobs at their limits to be looked at before the others.
+const VERY_FAR: f64 = 4.0;
+
+/// Returns which requests are not far behind the best, by their times to the end; those without one are far.
+fn not_far(finishes: &[Option<f64>], far: f64) -> Vec<bool> {
+    let best = finishes.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    finishes.iter().map(|own| own.is_some_and(|own| own <= far * best)).collect()
+}
+
+fn mean_finishes(starts: &[Vec<f64>], requests: &[Request]) -> Vec<Option<f64>> {
+    let finish = |(starts, request): (&Vec<f64>, &Request)| mean(starts).map(|start| start + request.run.0);
+    starts.iter().zip(requests).map(finish).collect()
+}
+
 /// Returns in what part of the first so many futures each request finishes first; those that finish together share it.
 fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) -> Vec<f64> {
     let mut won = vec![0.0; starts.len()];
@@ -171,11 +221,13 @@ fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) ->
         let finish = |number: usize| starts[number].get(future).map(|start| start + requests[number].run.0);
         let best = (0..starts.len()).filter_map(finish).fold(f64::INFINITY, f64::min);
         let winners: Vec<usize> = (0..starts.len()).filter(|&number| finish(number) == Some(best)).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a count of requests and of futures")]
-        let share = 1.0 / (winners.len() as f64 * futures as f64);
+        #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
+        let share = 1.0 / winners.len() as f64;
         for number in winners {
             won[number] += share;
         }
     }
-    won
+    #[expect(clippy::cast_precision_loss, reason = "a count of futures")]
+    let all = futures.max(1) as f64;
+    won.into_iter().map(|own| own / all).collect()
 }

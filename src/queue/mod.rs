@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod chance;
+mod choice;
 mod estimate;
 mod floor;
 mod forecast;
@@ -13,15 +14,20 @@ mod line;
 mod moment;
 mod parts;
 mod play;
+mod race;
 mod request;
 mod scene;
 mod shape;
 mod snapshot;
+mod together;
 
+pub use self::choice::{Candidate, Choice, Reason, choose};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Outlook, Question, forecast};
+pub use self::race::race;
 pub use self::request::{Request, Standing, StandingSource};
 pub use self::snapshot::{
     AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
     QueuePartition, Reservation, Running, Scheduling, Snapshot, SnapshotError, Weigh,
 };
+pub use self::together::{Chosen, Jobs, choose_together};

@@ -153,7 +153,7 @@ impl<'a> Play<'a> {
                 return false;
             }
             let Some(next) = self.next_event(now) else { break };
-            now = next;
+            now = self.time_of_pass(next);
             self.end_jobs(now);
             self.take_arrivals(now);
             self.pass(now);
@@ -169,6 +169,12 @@ impl<'a> Play<'a> {
         let opening = closures.map(|closure| closure.end).filter(|end| *end > now).min_by(f64::total_cmp);
         // What arrives at once is still after now.
         [end, arrival, opening].into_iter().flatten().min_by(f64::total_cmp).map(|next| next.max(now))
+    }
+
+    /// Returns when the pass is that takes in what happens at a moment.
+    fn time_of_pass(&self, moment: f64) -> f64 {
+        let grain = self.part.grain;
+        if grain > 0.0 { self.scene.now + ((moment - self.scene.now) / grain).ceil() * grain } else { moment }
     }
 
     fn end_jobs(&mut self, now: f64) {

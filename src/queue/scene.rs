@@ -44,6 +44,8 @@ pub(super) struct Part {
     pub arrivals: Arrivals,
     /// Jobs that a pass looks at.
     pub depth: usize,
+    /// Time between passes in seconds, as Slurm's own are apart; 0: whenever something happens.
+    pub grain: f64,
 }
 
 /// A job that runs when the snapshot is taken.
@@ -135,12 +137,20 @@ impl Scene {
             }
         }
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
-        for part in &mut self.parts {
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            let nodes = parts.of_node.iter().filter(|own| **own == number).count();
+            part.grain = if nodes > FEW_NODES { GRAIN } else { 0.0 };
             part.waiting.sort_by(|a, b| a.key.cmp(&b.key));
             part.depth = (depth.saturating_mul(part.waiting.len()).div_ceil(all)).max(10);
         }
     }
 }
+
+/// Nodes of a part in which a pass for everything that happens takes no time.
+const FEW_NODES: usize = 32;
+
+/// Time between passes where more nodes are: what happens every minute is taken together. Five minutes, in seconds.
+const GRAIN: f64 = 300.0;
 
 /// Slurm's own `bf_max_job_test`.
 const USUAL_DEPTH: u32 = 500;

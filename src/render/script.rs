@@ -97,7 +97,7 @@ fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
     let parts = components(ranks);
     let [part] = parts.as_slice() else { return None };
     let nodes: Vec<&NodeName> = part.nodes.iter().collect();
-    Some(JsonValue::from_iter(ranks.iter().map(|rank| row(job, rank, &nodes))))
+    Some(ranks.iter().map(|rank| row(job, rank, &nodes)).collect())
 }
 
 /// Returns what templates can use, by name.

@@ -22,6 +22,7 @@ mod sweep;
 mod table;
 mod terminal;
 mod text;
+mod when;
 
 pub use self::board::Board;
 pub use self::compare::{Compared, Made, compare_table};
@@ -43,3 +44,4 @@ pub use self::sweep::sweep_table;
 pub use self::table::{Align, Table};
 pub use self::terminal::{Terminal, TerminalKind};
 pub use self::text::wrap;
+pub use self::when::{When, WhenRow, when_legend, when_table};

@@ -15,6 +15,7 @@ const HAND_WRITTEN: [&str; 6] = [
     "docs/horizon.md",
     "docs/policies.md",
     "docs/run.md",
+    "docs/queue.md",
 ];
 
 /// Returns the texts of the files in a folder by `FOLDER/NAME`.

@@ -38,6 +38,11 @@ impl Cells {
         Self { cells: sizes.iter().enumerate().flat_map(of_node).collect(), inside, network }
     }
 
+    /// Returns the rate of the links inside a node, in bytes per second.
+    pub(super) fn rate_inside(&self, node: usize) -> f64 {
+        self.inside[node]
+    }
+
     /// Returns all GPUs.
     pub(super) fn total(&self) -> u32 {
         self.cells.iter().map(|cell| cell.count).sum()

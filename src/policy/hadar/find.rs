@@ -25,8 +25,16 @@ pub(super) struct Allocation {
     power: f64,
 }
 
-/// Rounds to twelve digits: sums of floats that differ by less are the same.
-pub(super) fn digits(number: f64) -> f64 {
+/// Compares numbers by twelve digits: sums of floats that differ by less are the same.
+pub(super) fn by_digits(a: f64, b: f64) -> Ordering {
+    // Rounding takes long, and cannot change the order of numbers that are this far apart.
+    if (a - b).abs() > 1e-10 * a.abs().max(b.abs()) {
+        return a.total_cmp(&b);
+    }
+    digits(a).total_cmp(&digits(b))
+}
+
+fn digits(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return number;
     }
@@ -51,6 +59,7 @@ impl Market<'_> {
         if free.iter().map(|(_, count, _)| count).sum::<u32>() < job.gpus {
             return None;
         }
+        let twins = self.twins(&free);
         let mut best: Option<Allocation> = None;
         let mut offer = |parts: Parts| {
             let own = self.terms(job, taken, parts);
@@ -65,9 +74,9 @@ impl Market<'_> {
             let at_least: Vec<_> = free.iter().copied().filter(|(_, _, rate)| *rate >= speed).collect();
             let exactly: Vec<_> = free.iter().copied().filter(|(_, _, rate)| *rate == speed).collect();
             let same = at_least.len() == exactly.len();
-            self.within(job, taken, at_least, &mut offer);
+            self.within(job, (taken, &twins), at_least, &mut offer);
             if !same {
-                self.within(job, taken, exactly, &mut offer);
+                self.within(job, (taken, &twins), exactly, &mut offer);
             }
         }
         let is_free = |&(cell, count): &(usize, u32)| self.cells.cells[cell].count - taken[cell] >= count;
@@ -82,11 +91,27 @@ impl Market<'_> {
         best
     }
 
+    /// Returns the nodes that have the same to offer as an earlier one, which wins every tie.
+    fn twins(&self, free: &[(usize, u32, f64)]) -> Vec<usize> {
+        let node = |cell: usize| self.cells.cells[cell].node;
+        let nodes: Vec<&[(usize, u32, f64)]> = free.chunk_by(|a, b| node(a.0) == node(b.0)).collect();
+        let same = |a: &[(usize, u32, f64)], b: &[(usize, u32, f64)]| {
+            let offers = |own: &(usize, u32, f64)| {
+                let cell = self.cells.cells[own.0];
+                (cell.gpu_type, cell.count, own.1)
+            };
+            let links = self.cells.rate_inside(node(a[0].0)) == self.cells.rate_inside(node(b[0].0));
+            links && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| offers(a) == offers(b))
+        };
+        let has_earlier = |at: &usize| nodes[..*at].iter().any(|earlier| same(earlier, nodes[*at]));
+        (0..nodes.len()).filter(has_earlier).map(|at| node(nodes[at][0].0)).collect()
+    }
+
     /// Offers GPUs of some cells: of each node alone, of the fewest nodes, and the first of all.
     fn within(
         &self,
         job: &HadarJob,
-        taken: &[u32],
+        (taken, twins): (&[u32], &[usize]),
         mut cells: Vec<(usize, u32, f64)>,
         offer: &mut dyn FnMut(Parts),
     ) {
@@ -114,7 +139,8 @@ impl Market<'_> {
         }
         nodes.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         let of = |own: usize| cells.iter().filter(move |(cell, _, _)| self.cells.cells[*cell].node == own);
-        for &(_, own) in nodes.iter().take_while(|(room, _)| *room >= job.gpus) {
+        let alone = nodes.iter().take_while(|(room, _)| *room >= job.gpus);
+        for &(_, own) in alone.filter(|(_, own)| !twins.contains(own)) {
             offer(first(of(own), job.gpus));
         }
         if nodes[0].0 < job.gpus {
@@ -160,11 +186,9 @@ fn first<'a>(cells: impl Iterator<Item = &'a (usize, u32, f64)>, mut gpus: u32) 
 impl Allocation {
     /// Most payoff, fewer nodes, the slowest GPUs, most GPUs in the earliest cell.
     pub(super) fn beats(&self, other: &Self) -> bool {
-        let payoff = |own: &Self| digits(own.terms.payoff);
-        let order = payoff(self)
-            .total_cmp(&payoff(other))
+        let order = by_digits(self.terms.payoff, other.terms.payoff)
             .then(other.nodes.cmp(&self.nodes))
-            .then(digits(other.power).total_cmp(&digits(self.power)));
+            .then_with(|| by_digits(other.power, self.power));
         order.then_with(|| earliest(&self.parts, &other.parts)) == Ordering::Greater
     }
 }

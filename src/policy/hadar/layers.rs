@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::policy::hadar::find::{Allocation, Market, digits};
+use crate::policy::hadar::find::{Allocation, Market, by_digits};
 use crate::policy::hadar::job::HadarJob;
 
 /// The jobs to serve, by their place in the queue, with their GPUs.
@@ -72,7 +72,7 @@ fn offer(layer: &mut BTreeMap<State, Entry>, served: &Served, state: State, own:
 
 /// Returns whether one way brings more than another; of equal ones, the one that took the earlier job.
 fn better(served: &Served, own: Entry, other: Entry) -> bool {
-    let order = digits(own.payoff).total_cmp(&digits(other.payoff));
+    let order = by_digits(own.payoff, other.payoff);
     let jobs = |entry: Entry| way(served, entry.last).into_iter().map(|step| served[step].1);
     order.then_with(|| jobs(other).cmp(jobs(own))) == Ordering::Greater
 }
@@ -93,7 +93,7 @@ fn most_payoff(layer: BTreeMap<State, Entry>) -> BTreeMap<State, Entry> {
     let mut states: Vec<(State, Entry)> = layer.into_iter().collect();
     states.sort_by(|a, b| {
         let used = |state: &State| state.iter().sum::<u32>();
-        let by_payoff = digits(b.1.payoff).total_cmp(&digits(a.1.payoff));
+        let by_payoff = by_digits(b.1.payoff, a.1.payoff);
         by_payoff.then_with(|| used(&b.0).cmp(&used(&a.0))).then_with(|| a.0.cmp(&b.0))
     });
     states.truncate(BEAM);

@@ -1,3 +1,5 @@
+//! The jobs of a queue as squeue prints them: literal text.
+
 use super::*;
 use crate::queue::Asks;
 use crate::slurm::sinfo;

@@ -64,7 +64,9 @@ impl Submission {
     pub fn snapshot(&self, earlier: &[Self]) -> Snapshot {
         let mut snapshot = Snapshot::empty(Time(self.at));
         let names = (1..=3).map(|n| (format!("a{n}"), "a100"));
-        let names = names.chain((1..=3).map(|n| (format!("v{n}"), "v100"))).chain((1..=2).map(|n| (format!("t{n}"), "t4")));
+        let names = names
+            .chain((1..=3).map(|n| (format!("v{n}"), "v100")))
+            .chain((1..=2).map(|n| (format!("t{n}"), "t4")));
         snapshot.nodes = names.map(|(name, gpu_type)| node(&name, gpu_type)).collect();
         snapshot.partitions = vec![partition()];
         snapshot.jobs = self.snap.iter().map(|line| job(line)).collect();

@@ -40,8 +40,10 @@ pub fn snapshot(nodes: usize, waiting: usize, seed: u64) -> Snapshot {
     let mut random = Random::new(seed);
     let gpu_type = |node: usize| TYPES[node % 3];
     let list: Vec<Value> = (0..nodes)
-        .map(|node| json!({ "name": format!("n{node}"), "partitions": ["gpu"], "cpus": 64,
-            "gpus": [{ "type": gpu_type(node), "count": 4 }] }))
+        .map(|node| {
+            json!({ "name": format!("n{node}"), "partitions": ["gpu"], "cpus": 64,
+            "gpus": [{ "type": gpu_type(node), "count": 4 }] })
+        })
         .collect();
     let mut jobs = Vec::new();
     for node in 0..nodes {
@@ -53,9 +55,11 @@ pub fn snapshot(nodes: usize, waiting: usize, seed: u64) -> Snapshot {
             let since = NOW - limit * random.unit() * 0.9;
             let holds = json!([{ "node": format!("n{node}"), "cpus": 2 * count,
                 "gpus": [{ "type": gpu_type(node), "count": count }] }]);
-            jobs.push(json!({ "id": format!("r{node}_{left}"), "partitions": ["gpu"], "limit_s": limit, "asks": {},
+            jobs.push(
+                json!({ "id": format!("r{node}_{left}"), "partitions": ["gpu"], "limit_s": limit, "asks": {},
                 "user": random.choose(&["ann", "bob", "eve"]), "submitted": since - 1000.0,
-                "running": { "since": since, "holds": holds } }));
+                "running": { "since": since, "holds": holds } }),
+            );
         }
     }
     for number in 0..waiting {

@@ -1,0 +1,119 @@
+//! Which request finishes first, in a world with other rules than the model's: the model's choice against every other one.
+
+use hsched::queue::{Candidate, Outlook, Question, Request, choose, forecast};
+
+use crate::made_up::Random;
+use crate::world::{Trial, World};
+
+/// Speed of one GPU of each type, relative to the first.
+const SPEEDS: [f64; 3] = [1.0, 0.6, 0.25];
+/// What is left of the speed of each GPU when their number doubles.
+const SCALING: f64 = 0.95;
+const DECISIONS: usize = 36;
+const SAMPLES: usize = 40;
+
+/// What became of one decision: seconds to the end.
+struct Outcome {
+    best: f64,
+    model: f64,
+    race: f64,
+    free_now: f64,
+    fastest: f64,
+    fixed: f64,
+    is_free: bool,
+}
+
+/// Prints what became of decisions at three loads.
+pub fn main() {
+    println!(
+        "| load | decisions | best possible | model | race of 3 | free now, else the fastest | 4 a100 | fastest | model / best | race / best |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let mut all = Vec::new();
+    for (number, load) in [0.9, 0.97, 1.1].into_iter().enumerate() {
+        let own = decisions(number as u64 + 1, load);
+        row(&load.to_string(), &own);
+        all.extend(own);
+    }
+    row("all", &all);
+    let free: Vec<&Outcome> = all.iter().filter(|own| own.is_free).collect();
+    let mean = |value: fn(&Outcome) -> f64| {
+        free.iter().map(|own| value(own)).sum::<f64>() / free.len() as f64 / 3600.0
+    };
+    let worse = free.iter().filter(|own| own.model > own.free_now + 60.0).count();
+    println!(
+        "with free GPUs ({} decisions): model {:.2} h, free now {:.2} h; worse in {worse}",
+        free.len(),
+        mean(|own| own.model),
+        mean(|own| own.free_now)
+    );
+}
+
+fn row(name: &str, list: &[Outcome]) {
+    let mean = |value: fn(&Outcome) -> f64| list.iter().map(value).sum::<f64>() / list.len() as f64 / 3600.0;
+    let (best, model, race) = (mean(|own| own.best), mean(|own| own.model), mean(|own| own.race));
+    println!(
+        "| {name} | {} | {best:.1} h | {model:.1} h | {race:.1} h | {:.1} h | {:.1} h | {:.1} h | {:.2} | {:.2} |",
+        list.len(),
+        mean(|own| own.free_now),
+        mean(|own| own.fixed),
+        mean(|own| own.fastest),
+        model / best,
+        race / best
+    );
+}
+
+fn decisions(seed: u64, load: f64) -> Vec<Outcome> {
+    let mut random = Random::new(seed + 100);
+    let mut world = World::new(seed, load, 45.0);
+    let mut list = Vec::new();
+    for _ in 0..DECISIONS {
+        let next = world.now + 3600.0 * (2.0 + 10.0 * random.unit());
+        world.go_until(next);
+        list.push(decide(&world, 2.0 * 24.0_f64.powf(random.unit())));
+    }
+    list
+}
+
+/// Returns the requests for so many hours of work on one GPU of the fastest type.
+fn trials(hours: f64) -> Vec<Trial> {
+    let mut list = Vec::new();
+    for (gpu_type, own) in SPEEDS.into_iter().enumerate() {
+        for (doublings, (nodes, per_node)) in (0..).zip([(1, 1), (1, 2), (1, 4), (2, 4)]) {
+            let gpus = nodes as f64 * f64::from(per_node);
+            let speed = own * gpus * SCALING.powi(doublings);
+            list.push(Trial { gpu_type, nodes, per_node, run: hours * 3600.0 / speed });
+        }
+    }
+    list
+}
+
+fn decide(world: &World, hours: f64) -> Outcome {
+    let trials = trials(hours);
+    let finish: Vec<f64> = trials.iter().map(|own| world.finish(&[*own])).collect();
+    let requests: Vec<Request> = trials.iter().map(Trial::request).collect();
+    let snapshot = world.snapshot();
+    let question =
+        Question { snapshot: &snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
+    let outlooks = forecast(&question, &|| false);
+    let candidate = |own: &Outlook| match own {
+        Outlook::Estimated(own) => Some(Candidate { finish: own.mean_finish(), cost: None }),
+        _ => None,
+    };
+    let candidates: Vec<_> = outlooks.iter().map(candidate).collect();
+    let chosen = choose(&candidates, 0.0).expect("a request").number;
+    let racers: Vec<Trial> =
+        hsched::queue::race(&requests, &outlooks, 3).into_iter().map(|own| trials[own]).collect();
+    let by_run = |a: &usize, b: &usize| trials[*a].run.total_cmp(&trials[*b].run);
+    let free = (0..trials.len()).filter(|&own| world.has_free(&trials[own])).min_by(by_run);
+    let fastest = (0..trials.len()).min_by(by_run).expect("a request");
+    Outcome {
+        best: finish.iter().copied().fold(f64::INFINITY, f64::min),
+        model: finish[chosen],
+        race: world.finish(&racers),
+        free_now: finish[free.unwrap_or(fastest)],
+        fastest: finish[fastest],
+        fixed: finish[2],
+        is_free: free.is_some(),
+    }
+}

@@ -1,0 +1,29 @@
+//! The model of the queue: how fast it is, how right on real submissions, and what choosing by it is worth, as tables:
+//! `cargo bench --bench queue_model -- speed|calibration|choice`.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "a bench that cannot be set up should fail")]
+#![expect(clippy::print_stdout, reason = "prints its tables")]
+#![expect(clippy::cast_precision_loss, reason = "counts and hours")]
+#![expect(clippy::disallowed_methods, reason = "reads its arguments and the submissions")]
+#![expect(unreachable_pub, reason = "modules that a test shares")]
+
+mod calibration;
+mod choice;
+mod made_up;
+mod speed;
+mod submissions;
+mod world;
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|own| !own.starts_with('-')).collect();
+    let is_wanted = |name: &str| named.is_empty() || named.iter().any(|own| own == name);
+    if is_wanted("speed") {
+        speed::main();
+    }
+    if is_wanted("calibration") {
+        calibration::main();
+    }
+    if is_wanted("choice") {
+        choice::main();
+    }
+}

@@ -1,0 +1,148 @@
+//! What becomes of a job's requests in the queue: snapshots, forecasts, and the request to make.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::app::asking::time;
+use crate::app::context::Context;
+use crate::app::input;
+use crate::app::queue_look;
+use crate::app::requests::{JobRequest, requests};
+use crate::app::speeds::SpeedArgs;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats;
+use crate::model::{Job, Seconds};
+use crate::queue::{
+    Candidate, Choice, Estimate, Outlook, Question, Request, Snapshot, Standing, choose, forecast,
+};
+
+/// What can be said about the queue to plan through.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Queue")]
+pub(crate) struct QueueViewArgs {
+    /// Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use.
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Vec<PathBuf>,
+    /// What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a
+    /// cheaper one only where it is done within 5 % or 10 min of it.
+    #[arg(long, value_name = "HOURS", default_value_t = 0.0, value_parser = weight)]
+    pub cost_weight: f64,
+    /// Futures of the queue to look at, unless --budget is over before.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub futures: u32,
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "must be a number".to_owned())?;
+    if value.is_finite() && value >= 0.0 { Ok(value) } else { Err("must be 0 or more".to_owned()) }
+}
+
+/// Returns the time of `--budget`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
+    Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())
+}
+
+/// A queue and where it is.
+pub(crate) struct Queue {
+    /// The cluster's name, else the file's.
+    pub name: String,
+    pub snapshot: Snapshot,
+    pub age: Seconds,
+}
+
+/// A request with what is known of it.
+#[derive(Clone)]
+pub(crate) struct Foretold {
+    /// The number of the queue.
+    pub queue: usize,
+    pub own: JobRequest,
+    pub outlook: Outlook,
+    /// When the whole training would be done; `None` where its start is unknown.
+    pub done: Option<Estimate>,
+    pub standing: Standing,
+}
+
+impl QueueViewArgs {
+    /// Returns whether anything was said of the queue.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.snapshot.is_empty() || self.cost_weight > 0.0
+    }
+
+    /// Returns the queues to plan through: those of the files, else Slurm's.
+    ///
+    /// # Errors
+    /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
+    pub(crate) fn queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+        if self.snapshot.is_empty() {
+            let looked = queue_look::look(context)?;
+            let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
+            return Ok(vec![Queue { name, snapshot: looked.snapshot, age: looked.age }]);
+        }
+        self.snapshot.iter().map(|path| read(context, path)).collect()
+    }
+}
+
+fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
+    let text = input::text(path)?;
+    let snapshot = Snapshot::parse(&text).map_err(|error| {
+        let message = format!("{}: {error}", input::name(path));
+        Failure::new(Exit::BadInput, message).hint("hsched when --save FILE saves a snapshot")
+    })?;
+    let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let name = snapshot.cluster.clone().unwrap_or(stem);
+    let age = time(&context.clock).since(snapshot.taken_at);
+    Ok(Queue { name, snapshot, age })
+}
+
+/// Returns what is known of a job's requests in some queues, each as if it were the only one; the first to finish first.
+///
+/// # Errors
+/// When the measured speeds cannot be read.
+pub(crate) fn foretell(
+    (context, speeds): (&Context, &SpeedArgs),
+    job: &Job,
+    queues: &[Queue],
+    (seed, futures): (u64, u32),
+    stop: &dyn Fn() -> bool,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Foretold>, Failure> {
+    let mut list = Vec::new();
+    for (number, queue) in queues.iter().enumerate() {
+        let own = requests(context, speeds, job, &queue.snapshot, notes)?;
+        let asked: Vec<Request> = own.iter().map(|own| own.request.clone()).collect();
+        let samples = usize::try_from(futures).unwrap_or(usize::MAX);
+        let question =
+            Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration: None };
+        for (own, outlook) in own.into_iter().zip(forecast(&question, stop)) {
+            let standing = queue.snapshot.standing(own.request.account.as_deref());
+            let done = done(&own, &outlook);
+            list.push(Foretold { queue: number, own, outlook, done, standing });
+        }
+    }
+    let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
+    list.sort_by(|a, b| finish(a).total_cmp(&finish(b)));
+    Ok(list)
+}
+
+/// Returns when the whole training would be done; each piece of one that is cut waits as long as the first.
+pub(crate) fn done(own: &JobRequest, outlook: &Outlook) -> Option<Estimate> {
+    let Outlook::Estimated(forecast) = outlook else { return None };
+    let pieces = f64::from(own.pieces);
+    let whole = |start: Seconds| Seconds(start.0 * pieces + own.run.0);
+    let Estimate { low, median, high, mean } = forecast.start;
+    Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
+}
+
+/// Returns the request to make; `cost_weight` is what a unit of cost is worth in hours.
+pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
+    let units = || list.iter().filter_map(|own| own.own.cost).map(|cost| cost.unit);
+    // What is charged in different units cannot be compared.
+    let is_one_unit = units().all(|unit| Some(unit) == units().next());
+    let candidate = |own: &Foretold| {
+        let cost = own.own.cost.filter(|_| is_one_unit).map(|cost| cost.hours);
+        Some(Candidate { finish: own.done?.mean.0, cost })
+    };
+    choose(&list.iter().map(candidate).collect::<Vec<_>>(), cost_weight)
+}

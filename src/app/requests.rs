@@ -1,0 +1,365 @@
+//! The requests that a job could be submitted with: GPUs as the planner would share them, accounts, partitions, limits, costs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::app::context::Context;
+use crate::app::speeds::SpeedArgs;
+use crate::catalogue::recognise;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::{
+    Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, Usage,
+};
+use crate::policy::{Grounds, Placement, Problem, Sharing, Slot};
+use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
+
+/// Requests of one job that are looked at.
+const MOST: usize = 24;
+
+/// The most GPUs that are asked for where the job does not say how many it may have.
+const USUAL_MOST: u32 = 32;
+
+/// One run of ten takes so much longer than is predicted, where its speed was measured or given.
+const SLOW: f64 = 1.1;
+
+/// The same where the speed is only estimated.
+const SLOW_ESTIMATE: f64 = 1.5;
+
+/// What a limit has beyond the slow run.
+const MARGIN: f64 = 1.1;
+
+/// Limits are whole quarters of an hour.
+const QUARTER: f64 = 900.0;
+
+/// A request and what is known of it before it is in any queue.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JobRequest {
+    pub request: Request,
+    pub gpu_type: GpuType,
+    pub gpus: u32,
+    /// How long the whole training takes.
+    pub run: Seconds,
+    /// Whether that rests on an estimated speed.
+    pub is_estimated: bool,
+    /// Runs of this limit that the training takes; more than 1 where the partition's longest is too short.
+    pub pieces: u32,
+    pub cost: Option<Cost>,
+    /// Whether it may be stopped for others.
+    pub preemptible: bool,
+}
+
+/// What a run is charged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cost {
+    pub hours: f64,
+    pub unit: Unit,
+}
+
+/// In what a cost is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// By the partition's `TRESBillingWeights`.
+    Billing,
+    /// Reference GPU units.
+    Rgu,
+}
+
+impl Unit {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Billing => "billing-hours",
+            Self::Rgu => "RGU-hours",
+        }
+    }
+}
+
+/// Returns the requests of a job on the cluster of a snapshot, at most [`MOST`]; adds notes on what was left out.
+///
+/// # Errors
+/// When the measured speeds cannot be read.
+pub(crate) fn requests(
+    context: &Context,
+    speeds: &SpeedArgs,
+    job: &Job,
+    snapshot: &Snapshot,
+    notes: &mut Vec<String>,
+) -> Result<Vec<JobRequest>, Failure> {
+    let accounts = accounts(context, job);
+    let mut list = Vec::new();
+    for partition in partitions(context, job, snapshot, notes) {
+        let own = snapshot.partitions.iter().find(|own| Some(&own.name) == partition.as_ref());
+        let shapes = shapes(context, speeds, job, snapshot, partition.as_deref())?;
+        for account in &accounts {
+            let may = |allowed: &BTreeSet<String>| account.as_ref().is_none_or(|name| allowed.contains(name));
+            if own.and_then(|own| own.accounts.as_ref()).is_some_and(|allowed| !may(allowed)) {
+                let (account, partition) =
+                    (account.as_deref().unwrap_or(""), partition.as_deref().unwrap_or(""));
+                notes.push(format!("{}: account {account} may not use partition {partition}", job.name));
+                continue;
+            }
+            for shape in &shapes {
+                list.push(option(context, job, shape, (own, partition.as_deref(), account.as_deref())));
+            }
+        }
+    }
+    if list.len() > MOST {
+        notes.push(format!("{}: {} requests are possible, {MOST} are looked at", job.name, list.len()));
+        list = thin(list);
+    }
+    Ok(list)
+}
+
+/// Returns the accounts that a job may be submitted with; `None` is the user's default.
+fn accounts(context: &Context, job: &Job) -> Vec<Option<String>> {
+    let first = job.launch.account.as_ref().or(context.settings.jobs.account.as_ref());
+    let named: Vec<Option<String>> =
+        first.into_iter().chain(&job.launch.other_accounts).cloned().map(Some).collect();
+    if named.is_empty() { vec![None] } else { named }
+}
+
+/// Returns the partitions that a job may go to; `None` where the snapshot knows none.
+fn partitions(
+    context: &Context,
+    job: &Job,
+    snapshot: &Snapshot,
+    notes: &mut Vec<String>,
+) -> Vec<Option<String>> {
+    let named = job.launch.partition.as_ref().or(context.settings.jobs.partition.as_ref());
+    let Some(names) = named else {
+        let usual = snapshot.partitions.iter().find(|own| own.default);
+        return vec![usual.map(|own| own.name.clone())];
+    };
+    let is_known = |name: &&str| {
+        let in_nodes = || snapshot.nodes.iter().any(|node| node.partitions.contains(*name));
+        snapshot.partitions.iter().any(|own| own.name == **name) || in_nodes()
+    };
+    let (known, unknown): (Vec<&str>, Vec<&str>) = names.split(',').map(str::trim).partition(is_known);
+    for name in unknown {
+        notes.push(format!("{}: this cluster has no partition {name}", job.name));
+    }
+    known.into_iter().map(|name| Some(name.to_owned())).collect()
+}
+
+/// GPUs of one type for a job, as the planner would share the work over them.
+struct Shape {
+    gpu_type: GpuType,
+    nodes: u32,
+    per_node: u32,
+    run: Seconds,
+    is_estimated: bool,
+}
+
+/// Returns the GPUs that a job could use in a partition; of one type only such that more GPUs make it faster.
+fn shapes(
+    context: &Context,
+    speeds: &SpeedArgs,
+    job: &Job,
+    snapshot: &Snapshot,
+    partition: Option<&str>,
+) -> Result<Vec<Shape>, Failure> {
+    let cluster = cluster(snapshot, partition);
+    if cluster.nodes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut job = job.clone();
+    job.launch.partition = partition.map(str::to_owned);
+    let jobs = [job];
+    let settings = &context.settings;
+    let matrix = speeds.matrix(context, &jobs, &Problem::types_of(&cluster))?;
+    let access = Access::new(&cluster, &jobs, &settings.jobs);
+    let held = Holdings::new();
+    let rates = (settings.network, settings.intra_node);
+    let grounds = Grounds { cluster: &cluster, access: &access, held: &held, rates };
+    let problem = Problem::live(grounds, &jobs, &matrix)
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    let most_nodes = snapshot.partitions.iter().find(|own| Some(own.name.as_str()) == partition);
+    let most_nodes = most_nodes.and_then(|own| own.max_nodes).unwrap_or(u32::MAX);
+    let mut list = Vec::new();
+    for gpu_type in 0..problem.gpu_types.len() {
+        list.extend(of_type(&problem, gpu_type, (jobs[0].max_gpus, most_nodes), jobs[0].epochs));
+    }
+    Ok(list)
+}
+
+/// Returns the shapes of one type, each faster than all smaller ones.
+fn of_type(
+    problem: &Problem,
+    gpu_type: usize,
+    (max_gpus, most_nodes): (Option<u32>, u32),
+    epochs: u64,
+) -> Vec<Shape> {
+    let model = &problem.jobs[0];
+    let largest = problem.nodes.iter().map(|node| node.up[gpu_type]).max().unwrap_or(0);
+    let most = model.max_gpus.min(max_gpus.unwrap_or(USUAL_MOST));
+    let on_one = (1..=largest).map(|count| (1, count));
+    let on_several = (2..=most_nodes.min(USUAL_MOST)).map(|nodes| (nodes, largest));
+    let mut list: Vec<Shape> = Vec::new();
+    for (nodes, per_node) in on_one.chain(on_several) {
+        let gpus = nodes.saturating_mul(per_node);
+        if gpus < model.min_gpus || gpus > most || largest == 0 {
+            continue;
+        }
+        let mut able: Vec<usize> =
+            (0..problem.nodes.len()).filter(|&node| problem.nodes[node].up[gpu_type] >= per_node).collect();
+        able.truncate(nodes as usize);
+        let slots: Vec<Slot> = able.iter().map(|&node| Slot { node, gpu_type, count: per_node }).collect();
+        if slots.len() < nodes as usize {
+            continue;
+        }
+        let Some(placement) = Placement::new(problem, 0, &slots, Sharing::Balanced) else { continue };
+        let run = placement.jct(epochs);
+        if list.iter().all(|own| run.0 < own.run.0 * 0.98) {
+            let is_estimated = model.is_estimated(gpu_type);
+            list.push(Shape {
+                gpu_type: problem.gpu_types[gpu_type].clone(),
+                nodes,
+                per_node,
+                run,
+                is_estimated,
+            });
+        }
+    }
+    list
+}
+
+/// Returns the nodes of a partition that take new jobs, as if nobody used them.
+fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
+    let mut nodes = Vec::new();
+    for own in &snapshot.nodes {
+        let is_in = partition.is_none_or(|name| own.partitions.contains(name));
+        if own.usable != NodeUse::Up || !is_in {
+            continue;
+        }
+        let mut node = Node::new(own.name.clone());
+        let mut stocks: BTreeMap<&GpuType, u32> = BTreeMap::new();
+        for stock in &own.gpus {
+            *stocks.entry(&stock.gpu_type).or_default() += stock.count;
+        }
+        let stock = |(gpu_type, total): (&GpuType, u32)| GpuStock {
+            gpu_type: gpu_type.clone(),
+            total,
+            used: 0,
+            memory: None,
+        };
+        node.gpus = stocks.into_iter().map(stock).collect();
+        node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
+        node.memory = own.memory_mib.map(|total| Usage { total: total.saturating_mul(1 << 20), used: 0 });
+        node.partitions.clone_from(&own.partitions);
+        node.features.clone_from(&own.features);
+        nodes.push(node);
+    }
+    let known = snapshot.partitions.iter().map(|own| Partition {
+        name: own.name.clone(),
+        default: own.default,
+        max_time: own.max_time_s,
+    });
+    Cluster { nodes, partitions: known.collect(), ..Cluster::default() }
+}
+
+fn option(
+    context: &Context,
+    job: &Job,
+    shape: &Shape,
+    (partition, name, account): (Option<&QueuePartition>, Option<&str>, Option<&str>),
+) -> JobRequest {
+    let defaults = &context.settings.jobs;
+    let needs = defaults.rank_needs(job);
+    let ranks = u64::from(shape.per_node);
+    let memory = Bytes(needs.memory).whole_mebibytes() * ranks;
+    let asks = Asks {
+        nodes: shape.nodes,
+        gpus: vec![GpuAsk { gpu_type: Some(shape.gpu_type.clone()), count: shape.per_node }],
+        cpus: (needs.cpus > 0).then_some(needs.cpus * ranks),
+        memory_mib: (memory > 0).then_some(memory),
+        ..Asks::default()
+    };
+    let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
+    let slow = if shape.is_estimated { SLOW_ESTIMATE } else { SLOW };
+    let wanted = ((shape.run.0 * slow * MARGIN + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
+    let longest = partition.and_then(|own| own.max_time_s).into_iter().chain(job.launch.time);
+    let limit = longest.map(|limit| limit.0).fold(wanted, f64::min).max(60.0);
+    let piece = (limit - grace.0).max(60.0);
+    let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at least one, and a cast that is too large is the largest"
+    )]
+    let pieces = in_pieces(shape.run.0, piece, restart) as u32;
+    let request = Request {
+        asks,
+        partition: name.map(str::to_owned),
+        account: account.map(str::to_owned),
+        limit: Seconds(limit),
+        run: Seconds(shape.run.0.min(piece)),
+    };
+    let cost = cost(&request, &shape.gpu_type, partition, shape.run);
+    JobRequest {
+        gpu_type: shape.gpu_type.clone(),
+        gpus: shape.nodes * shape.per_node,
+        run: shape.run,
+        is_estimated: shape.is_estimated,
+        pieces,
+        cost,
+        preemptible: partition.is_some_and(|own| own.preemptible),
+        request,
+    }
+}
+
+/// Returns the pieces of at most so many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
+fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
+    if run <= piece { 1.0 } else { (run / (piece - restart).max(60.0)).ceil() }
+}
+
+/// Returns what a run costs: what the partition bills, else reference GPU units where the type has them.
+fn cost(
+    request: &Request,
+    gpu_type: &GpuType,
+    partition: Option<&QueuePartition>,
+    run: Seconds,
+) -> Option<Cost> {
+    let (asks, nodes) = (&request.asks, f64::from(request.asks.nodes));
+    let gpus: f64 = asks.gpus.iter().map(|ask| f64::from(ask.count)).sum::<f64>() * nodes;
+    if let Some(billing) = partition.and_then(|own| own.billing.as_ref()) {
+        #[expect(clippy::cast_precision_loss, reason = "CPUs and MiB of a node")]
+        let amount = |own: Option<u64>| own.unwrap_or(0) as f64 * nodes;
+        let weight = |name: &str| billing.weights.get(name).copied();
+        let gpu = weight(&format!("gres/gpu:{gpu_type}")).or_else(|| weight("gres/gpu")).unwrap_or(0.0);
+        let parts = [
+            gpu * gpus,
+            weight("cpu").unwrap_or(0.0) * amount(asks.cpus),
+            weight("mem").unwrap_or(0.0) * amount(asks.memory_mib) / 1024.0,
+        ];
+        let billed = match billing.weigh {
+            Weigh::Sum => parts.iter().sum(),
+            Weigh::Max => parts.into_iter().fold(0.0, f64::max),
+        };
+        return Some(Cost { hours: billed * run.0 / 3600.0, unit: Unit::Billing });
+    }
+    let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
+    // Products of one model may differ: the dearest is not too little.
+    let units = known.gpus.iter().filter_map(|gpu| gpu.rgu).max_by(f64::total_cmp)?;
+    Some(Cost { hours: units * gpus * run.0 / 3600.0, unit: Unit::Rgu })
+}
+
+/// Leaves out requests until few enough are left: first those for odd numbers of GPUs, then the longest.
+fn thin(mut list: Vec<JobRequest>) -> Vec<JobRequest> {
+    let is_odd = |own: &JobRequest| !own.gpus.is_power_of_two();
+    list.sort_by(|a, b| is_odd(a).cmp(&is_odd(b)).then(a.run.0.total_cmp(&b.run.0)));
+    list.truncate(MOST);
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_begins_with_a_restart() {
+        let hours =
+            |run: f64, piece: f64, restart: f64| in_pieces(run * 3600.0, piece * 3600.0, restart * 3600.0);
+        assert_eq!((hours(12.0, 12.0, 1.0), hours(24.0, 12.0, 0.0), hours(24.0, 12.0, 0.1)), (1.0, 2.0, 3.0));
+        // A restart that takes all of a piece would never end.
+        assert_eq!(hours(2.0, 1.0, 5.0), 120.0);
+    }
+}

@@ -1,0 +1,274 @@
+//! `hsched when`: when each job would be done, by what it asks of the queue.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::app::context::{Context, Format};
+use crate::app::foretelling::{self, Foretold, Queue, QueueViewArgs};
+use crate::app::input;
+use crate::app::speeds::SpeedArgs;
+use crate::clock::Clock;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Job;
+use crate::queue::{Choice, Outlook};
+use crate::settings::Flag;
+use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap, write_output};
+
+/// Show which request of each job would finish first: wait in the queue and run together
+///
+/// For each job on its own, compares types and numbers of GPUs, accounts and partitions. Each wait is estimated: the
+/// queue is played through many times, with run times and arrivals as in the past. The interval holds the start in about
+/// eight cases of ten. Changes nothing, and asks little of Slurm: see docs/queue.md.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Job file (YAML); - reads standard input.
+    #[arg(value_name = "JOBS")]
+    jobs: PathBuf,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    view: QueueViewArgs,
+    /// Also save the snapshot of the queue to this file, as JSON.
+    #[arg(long, value_name = "FILE", conflicts_with = "snapshot", help_heading = "Queue")]
+    save: Option<PathBuf>,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Queue")]
+    seed: u64,
+    /// Stop looking at futures after this time, such as 10s or 2m.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = foretelling::duration,
+          help_heading = "Queue")]
+    budget: Duration,
+    #[command(flatten)]
+    speeds: SpeedArgs,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn flags(&self) -> Vec<Flag> {
+        self.speeds.flags()
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let jobs = input::jobs(&input::text(&self.jobs)?, &self.jobs)?;
+        let queues = self.view.queues(context)?;
+        if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
+            save(path, queue)?;
+        }
+        let mut told = Vec::new();
+        for (number, job) in jobs.iter().enumerate() {
+            let mut notes = Vec::new();
+            let left = u32::try_from(jobs.len() - number).unwrap_or(u32::MAX);
+            let list = self.foretell(context, job, &queues, left, &mut notes)?;
+            let choice = foretelling::best(&list, self.view.cost_weight);
+            told.push(Told { job, list, choice, notes });
+        }
+        let text = match self.format {
+            Format::Json => json_text(&json(&told, &queues))?,
+            Format::Table => table(context, &told, &queues),
+        };
+        print(context, &text)?;
+        let all = told.iter().all(|own| own.choice.is_some());
+        Ok(if all { Exit::Done } else { Exit::Unplaced })
+    }
+}
+
+/// A job and what is known of it.
+struct Told<'a> {
+    job: &'a Job,
+    list: Vec<Foretold>,
+    choice: Option<Choice>,
+    notes: Vec<String>,
+}
+
+impl Args {
+    /// Looks at a job's requests for its share of the budget: that of the next of `left` jobs.
+    fn foretell(
+        &self,
+        context: &Context,
+        job: &Job,
+        queues: &[Queue],
+        left: u32,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Foretold>, Failure> {
+        let _progress = Progress::start(format!("{}: looking at futures of the queue", job.name));
+        let begin = context.clock.elapsed();
+        let share = self.budget / left.max(1);
+        let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
+        let sampling = (self.seed, self.view.futures);
+        foretelling::foretell((context, &self.speeds), job, queues, sampling, &stop, notes)
+    }
+}
+
+fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
+    let text = queue.snapshot.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
+    write_output(path, &text).map_err(|error| {
+        Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+    })
+}
+
+fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
+    let blocks = told.iter().map(|own| when_table(&when(own, queues), context.terminal));
+    let mut text = blocks.collect::<Vec<_>>().join("\n");
+    let unit =
+        told.iter().flat_map(|own| &own.list).find_map(|own| own.own.cost).map(|cost| cost.unit.word());
+    let mut notes = when_legend(unit);
+    for queue in queues {
+        notes.push(format!("{}: the queue as it was {} ago", queue.name, duration(queue.age)));
+        notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
+    }
+    if told.len() > 1 {
+        notes.push("each job as if it were the only one; hsched plan --queue plans them together".to_owned());
+    }
+    text.push('\n');
+    for note in notes {
+        text.push_str(&wrap(&note, context.terminal.width(), "  "));
+        text.push('\n');
+    }
+    text
+}
+
+fn when<'a>(told: &'a Told, queues: &'a [Queue]) -> When<'a> {
+    let list = &told.list;
+    let differs =
+        |own: &dyn Fn(&Foretold) -> Option<String>| list.windows(2).any(|two| own(&two[0]) != own(&two[1]));
+    let several_partitions = differs(&|own| own.own.request.partition.clone());
+    let several_accounts = differs(&|own| own.own.request.account.clone());
+    let row = |own: &'a Foretold| WhenRow {
+        gpus: gpus(own),
+        cluster: (queues.len() > 1).then(|| queues[own.queue].name.as_str()),
+        partition: own.own.request.partition.as_deref().filter(|_| several_partitions),
+        account: own.own.request.account.as_deref().filter(|_| several_accounts),
+        limit: own.own.request.limit,
+        outlook: &own.outlook,
+        run: own.own.run,
+        done: own.done,
+        cost: own.own.cost.map(|cost| cost.hours),
+        mark: marks(own).join(", "),
+    };
+    let mut notes = told.notes.clone();
+    let chosen = told.choice.map(|choice| &list[choice.number]).or(list.first());
+    if let Some(Foretold { outlook: Outlook::Unknown(why), .. }) = chosen {
+        notes.push(format!("nobody can tell when it would start: {why}"));
+    } else if let Some(own) = chosen {
+        notes.push(format!("priority {}", own.standing.source.word()));
+    }
+    When {
+        job: told.job.name.as_str(),
+        place: chosen.and_then(place),
+        rows: list.iter().map(row).collect(),
+        chosen: told.choice.map(|choice| (choice.number, choice.reason.word())),
+        unit: list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word()),
+        notes,
+    }
+}
+
+/// Returns the GPUs of a request in words.
+pub(super) fn gpus(own: &Foretold) -> String {
+    let nodes = own.own.request.asks.nodes;
+    let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
+    format!("{} {}{on}", own.own.gpus, own.own.gpu_type)
+}
+
+fn marks(own: &Foretold) -> Vec<String> {
+    let mut marks = Vec::new();
+    if own.own.pieces > 1 {
+        marks.push(format!("{} pieces", own.own.pieces));
+    }
+    if own.own.is_estimated {
+        marks.push("speed estimated".to_owned());
+    }
+    if own.own.preemptible {
+        marks.push("may be stopped for others".to_owned());
+    }
+    marks
+}
+
+/// Returns a request's place in line, in words.
+fn place(own: &Foretold) -> Option<String> {
+    let Outlook::Estimated(forecast) = &own.outlook else { return None };
+    let (waiting, place) = (forecast.waiting, forecast.ahead + 1);
+    let ending = match (place % 10, place % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    let account = own.own.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
+    Some(match waiting {
+        0 => format!("no job waits for the same nodes{account}"),
+        1 => format!("1 job waits for the same nodes; yours would be the {place}{ending}{account}"),
+        _ => format!("{waiting} jobs wait for the same nodes; yours would be the {place}{ending}{account}"),
+    })
+}
+
+fn json(told: &[Told], queues: &[Queue]) -> Value {
+    let queue = |own: &Queue| {
+        json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
+            "notes": own.snapshot.notes })
+    };
+    let job = |own: &Told| {
+        json!({
+            "name": own.job.name.as_str(),
+            "chosen": own.choice.map(|choice| choice.number),
+            "reason": own.choice.map(|choice| choice.reason.word()),
+            "options": own.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
+            "notes": own.notes,
+        })
+    };
+    json!({
+        "schema": "hsched.when/1",
+        "estimated": true,
+        "queues": queues.iter().map(queue).collect::<Vec<_>>(),
+        "jobs": told.iter().map(job).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns a request and what is known of it, as JSON.
+pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
+    let request = &own.own.request;
+    let mut value = json!({
+        "cluster": queues[own.queue].name,
+        "partition": request.partition,
+        "account": request.account,
+        "type": own.own.gpu_type.as_str(),
+        "gpus": own.own.gpus,
+        "nodes": request.asks.nodes,
+        "limit_s": request.limit,
+        "run_s": own.own.run,
+        "run_estimated": own.own.is_estimated,
+        "pieces": own.own.pieces,
+        "preemptible": own.own.preemptible,
+        "cost": own.own.cost.map(|cost| cost.hours),
+        "cost_unit": own.own.cost.map(|cost| cost.unit.word()),
+        "priority": own.standing.priority,
+        "priority_source": own.standing.source.word(),
+        "finish": own.done,
+    });
+    match &own.outlook {
+        Outlook::Estimated(forecast) => {
+            value["outlook"] = json!("estimated");
+            value["method"] = json!(if forecast.starts.is_empty() { "limits" } else { "futures" });
+            value["futures"] = json!(forecast.starts.len());
+            value["start"] = json!(forecast.start);
+            value["start_at_limits_s"] = json!(forecast.at_limits);
+            value["finishes_first"] = json!(forecast.first);
+            value["ahead"] = json!(forecast.ahead);
+            value["waiting"] = json!(forecast.waiting);
+        }
+        Outlook::Unknown(why) => {
+            value["outlook"] = json!("unknown");
+            value["why"] = json!(why);
+        }
+        Outlook::Never => value["outlook"] = json!("never"),
+    }
+    value
+}

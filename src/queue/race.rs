@@ -1,0 +1,44 @@
+//! Several requests of one job in the queue at once: the first to start runs, the others are withdrawn.
+
+use crate::queue::estimate::mean;
+use crate::queue::{Outlook, Request};
+
+/// Returns up to so many requests to queue together: those with which the job finishes first on average, by the futures in which each
+/// was tried alone. The first is the best alone; another is added only where it helps.
+#[must_use]
+pub fn race(requests: &[Request], outlooks: &[Outlook], entries: usize) -> Vec<usize> {
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut best = f64::INFINITY;
+    while chosen.len() < entries {
+        let with = |number: usize| {
+            let mut all = chosen.clone();
+            all.push(number);
+            Some((mean_finish(requests, outlooks, &all)?, number))
+        };
+        let others = (0..requests.len()).filter(|number| !chosen.contains(number));
+        let Some((finish, number)) = others.filter_map(with).min_by(|a, b| a.0.total_cmp(&b.0)) else {
+            break;
+        };
+        if finish >= best {
+            break;
+        }
+        best = finish;
+        chosen.push(number);
+    }
+    chosen
+}
+
+/// Returns the mean time to the end of what starts first of some requests, in the futures in which all were tried.
+fn mean_finish(requests: &[Request], outlooks: &[Outlook], all: &[usize]) -> Option<f64> {
+    let starts = |number: usize| match &outlooks[number] {
+        Outlook::Estimated(forecast) => Some(&forecast.starts),
+        _ => None,
+    };
+    let futures = all.iter().map(|&number| starts(number).map_or(0, Vec::len)).min()?;
+    let finish = |future: usize| {
+        let start = |&number: &usize| Some((starts(number)?.get(future)?.0, number));
+        let first = all.iter().filter_map(start).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(first.0 + requests[first.1].run.0)
+    };
+    mean(&(0..futures).filter_map(finish).collect::<Vec<f64>>())
+}

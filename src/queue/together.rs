@@ -1,0 +1,192 @@
+//! Several jobs at once: each chosen request is in the queue of the next, greatest regret first, then swaps.
+
+use crate::model::Seconds;
+use crate::queue::estimate::{Calibration, Estimate, mean};
+use crate::queue::forecast::Table;
+use crate::queue::future::Future;
+use crate::queue::play::{Entry, HORIZON, play};
+use crate::queue::{Request, Snapshot};
+
+/// Jobs whose requests are to be chosen together.
+#[derive(Clone, Copy, Debug)]
+pub struct Jobs<'a> {
+    pub snapshot: &'a Snapshot,
+    /// The requests of each job, with what each adds to its time to the end: what its cost is worth, in seconds.
+    pub options: &'a [Vec<(Request, f64)>],
+    pub seed: u64,
+    pub samples: usize,
+    pub calibration: Option<Calibration>,
+}
+
+/// What was chosen for a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    /// The place of the request among the job's.
+    pub option: usize,
+    pub start: Estimate,
+    pub finish: Estimate,
+    /// When it starts in each future, with all others in the queue.
+    pub starts: Vec<Seconds>,
+}
+
+/// Returns a request for each job; `None` where none of its requests could ever start, or others are hidden.
+///
+/// `stop` is asked whether the time is over; jobs that are not chosen for by then get the request that is best alone.
+#[must_use]
+pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chosen>> {
+    if jobs.snapshot.others_hidden {
+        return vec![None; jobs.options.len()];
+    }
+    let mut desk = Desk::new(jobs);
+    desk.by_regret(stop);
+    desk.swap(stop);
+    (0..jobs.options.len()).map(|job| desk.chosen(job)).collect()
+}
+
+struct Desk<'a> {
+    jobs: &'a Jobs<'a>,
+    table: Table,
+    /// The number of each job's first request in the table.
+    first: Vec<usize>,
+    /// The request chosen for each job.
+    choice: Vec<Option<usize>>,
+}
+
+/// The time from now to the end of each job of a part, in every future.
+type Finishes = Vec<(usize, Vec<f64>)>;
+
+impl<'a> Desk<'a> {
+    fn new(jobs: &'a Jobs<'a>) -> Self {
+        let all: Vec<Request> = jobs.options.iter().flatten().map(|(request, _)| request.clone()).collect();
+        let mut table = Table::new(jobs.snapshot, &all);
+        let (mut first, mut next) = (Vec::new(), 0);
+        for (job, own) in jobs.options.iter().enumerate() {
+            first.push(next);
+            for entry in table.entries[next..next + own.len()].iter_mut().flatten() {
+                entry.1.job = job;
+            }
+            next += own.len();
+        }
+        Self { jobs, table, first, choice: vec![None; jobs.options.len()] }
+    }
+
+    fn entry(&self, job: usize, option: usize) -> Option<(usize, Entry)> {
+        self.table.entries[self.first[job] + option]
+    }
+
+    /// Returns the time to the end of those of a part when these requests are made, by job; `None` when stopped.
+    fn finishes(&self, part: usize, choice: &[Option<usize>], stop: &dyn Fn() -> bool) -> Option<Finishes> {
+        let own = |job: usize| {
+            let option = choice[job]?;
+            let (own, entry) = self.entry(job, option)?;
+            (own == part).then_some((job, option, entry))
+        };
+        let there: Vec<(usize, usize, Entry)> = (0..choice.len()).filter_map(own).collect();
+        let entries: Vec<Entry> = there.iter().map(|(_, _, entry)| *entry).collect();
+        let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
+        for sample in 0..self.jobs.samples {
+            let mut future = Future::of(self.jobs.seed.wrapping_add(sample as u64));
+            let starts = play(&self.table.scene, part, &mut future, &entries, stop)?;
+            for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
+                let start = start.map_or(HORIZON, |at| at - self.table.scene.now);
+                list.1.push(start + entry.run + self.jobs.options[*job][*option].1);
+            }
+        }
+        Some(finishes)
+    }
+
+    /// Returns the sum of the mean times to the end of those in a part.
+    fn cost(&self, part: usize, choice: &[Option<usize>], stop: &dyn Fn() -> bool) -> Option<f64> {
+        let finishes = self.finishes(part, choice, stop)?;
+        Some(finishes.iter().filter_map(|(_, list)| mean(list)).sum())
+    }
+
+    /// Returns what each request of a job adds to all times to the end, beside those chosen so far; the least first.
+    fn additions(&self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
+        let mut list = Vec::new();
+        let mut before: Vec<Option<f64>> = vec![None; self.table.scene.parts.len()];
+        for option in 0..self.jobs.options[job].len() {
+            let Some((part, _)) = self.entry(job, option) else { continue };
+            let without = match before[part] {
+                Some(known) => known,
+                None => *before[part].insert(self.cost(part, &self.choice, stop)?),
+            };
+            let mut choice = self.choice.clone();
+            choice[job] = Some(option);
+            list.push((self.cost(part, &choice, stop)? - without, option));
+        }
+        list.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        Some(list)
+    }
+
+    /// Chooses for one job after the other: next for the one that loses most if it does not get its best.
+    fn by_regret(&mut self, stop: &dyn Fn() -> bool) {
+        let mut left: Vec<usize> = (0..self.jobs.options.len()).collect();
+        let mut known: Vec<Option<Vec<(f64, usize)>>> =
+            left.iter().map(|&job| self.additions(job, stop)).collect();
+        while !left.is_empty() {
+            let regret = |job: usize| match known[job].as_deref() {
+                Some([best, second, ..]) => second.0 - best.0,
+                _ => 0.0,
+            };
+            let Some(place) = (0..left.len())
+                .max_by(|&a, &b| regret(left[a]).total_cmp(&regret(left[b])).then(left[b].cmp(&left[a])))
+            else {
+                break;
+            };
+            let job = left.remove(place);
+            let best = known[job].as_ref().and_then(|list| list.first().map(|(_, option)| *option));
+            let any = || (0..self.jobs.options[job].len()).find(|&option| self.entry(job, option).is_some());
+            self.choice[job] = best.or_else(any);
+            let changed = self.choice[job].and_then(|option| self.entry(job, option)).map(|(part, _)| part);
+            for &other in &left {
+                // What is elsewhere is as before.
+                let meets = (0..self.jobs.options[other].len())
+                    .any(|option| self.entry(other, option).map(|(part, _)| part) == changed);
+                if meets && let Some(list) = self.additions(other, stop) {
+                    known[other] = Some(list);
+                }
+            }
+        }
+    }
+
+    /// Gives single jobs other requests as long as that is better for all together.
+    fn swap(&mut self, stop: &dyn Fn() -> bool) {
+        let mut better = true;
+        while better && !stop() {
+            better = false;
+            for job in 0..self.choice.len() {
+                let Some(own) = self.choice[job] else { continue };
+                self.choice[job] = None;
+                let list = self.additions(job, stop);
+                self.choice[job] = Some(own);
+                let Some(list) = list else { return };
+                let now =
+                    list.iter().find(|(_, option)| *option == own).map_or(f64::INFINITY, |(cost, _)| *cost);
+                // Less than a second is no gain, and might go in circles.
+                if let Some((cost, option)) = list.first()
+                    && *cost < now - 1.0
+                {
+                    self.choice[job] = Some(*option);
+                    better = true;
+                }
+            }
+        }
+    }
+
+    fn chosen(&self, job: usize) -> Option<Chosen> {
+        let option = self.choice[job]?;
+        let (part, entry) = self.entry(job, option)?;
+        let finishes = self.finishes(part, &self.choice, &|| false)?;
+        let (_, list) = finishes.into_iter().find(|(own, _)| *own == job)?;
+        let extra = entry.run + self.jobs.options[job][option].1;
+        let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
+        let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
+        Some(Chosen {
+            option,
+            start: Estimate::of(&starts, self.jobs.calibration),
+            finish: Estimate::of(&finish, self.jobs.calibration),
+            starts: starts.into_iter().map(Seconds).collect(),
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! `hsched when` and `hsched plan --queue` over saved snapshots of queues.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+fn example(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name))
+        .expect("an example")
+}
+
+/// One job that may run on four GPUs of one node that is busy for an hour, and on one slow GPU that is free.
+const SNAPSHOT: &str = r#"{
+  "schema": "hsched.queue/1", "taken_at": 1795345200, "cluster": "small",
+  "nodes": [{"name": "a1", "gpus": [{"type": "a100", "count": 4}]}, {"name": "t1", "gpus": [{"type": "t4", "count": 1}]}],
+  "jobs": [{"id": "1", "limit_s": 7200, "asks": {},
+    "running": {"since": 1795341600, "holds": [{"node": "a1", "gpus": [{"type": "a100", "count": 4}]}]}}]
+}"#;
+
+/// On one T4 10 h, on four A100 half an hour.
+const JOB: &str =
+    "jobs: [{name: train, samples_per_epoch: 36000, epochs: 10, global_batch: 100, model_size: 0MB,
+  throughput: {t4: 10, a100: 50}, max_gpus: 4, command: [x]}]";
+
+fn small() -> Sandbox {
+    Sandbox::new().file("jobs.yaml", JOB).file("queue.json", SNAPSHOT)
+}
+
+fn option<'a>(json: &'a Value, gpu_type: &str, gpus: u64) -> &'a Value {
+    let options = json["jobs"][0]["options"].as_array().expect("options");
+    options.iter().find(|own| own["type"] == gpu_type && own["gpus"] == gpus).expect("an option")
+}
+
+#[test]
+fn the_first_to_finish_is_chosen_though_other_gpus_are_free() {
+    let sandbox = small();
+    let json =
+        sandbox.run("when jobs.yaml --snapshot queue.json --format json --futures 20 --budget 1h").json();
+    assert_eq!((json["schema"].as_str(), json["estimated"].as_bool()), (Some("hsched.when/1"), Some(true)));
+    let (fast, slow) = (option(&json, "a100", 4), option(&json, "t4", 1));
+    assert_eq!((&slow["start"]["q90_s"], &slow["run_s"]), (&Value::from(0.0), &Value::from(36_000.0)));
+    // With nothing known of the past, any end of the running job within its last hour is as likely.
+    assert_eq!((&fast["start_at_limits_s"], &fast["run_s"]), (&Value::from(3600.0), &Value::from(1800.0)));
+    let point = |name: &str| fast["start"][name].as_f64().expect("a number");
+    assert!(
+        point("q10_s") < point("q50_s") && point("q50_s") < point("q90_s") && point("q90_s") <= 3600.0,
+        "{fast}"
+    );
+    // Half an hour, a tenth slower, a tenth more, in quarters of an hour.
+    assert_eq!(fast["limit_s"], 2700.0);
+    let chosen = usize::try_from(json["jobs"][0]["chosen"].as_u64().expect("a choice")).expect("small");
+    assert_eq!(&json["jobs"][0]["options"][chosen], fast);
+}
+
+#[test]
+fn the_table_marks_the_choice_and_what_is_estimated() {
+    let text = small().run("when jobs.yaml --snapshot queue.json --futures 20 --budget 1h").succeeds();
+    let chosen = text.lines().find(|line| line.starts_with("*  ")).expect("a choice");
+    assert!(chosen.contains("4 a100") && chosen.contains('█'), "{text}");
+    for words in
+        ["no job waits for the same nodes", "finishes first on average (estimated)", "priority unknown"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn hidden_queues_give_no_number() {
+    let hidden = SNAPSHOT.replace("\"cluster\"", "\"others_hidden\": true, \"cluster\"");
+    let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", hidden);
+    let text = sandbox.run("when jobs.yaml --snapshot queue.json").exits(3);
+    let shown = &text.stdout;
+    assert!(shown.contains("unknown") && shown.contains("the jobs of others are hidden here"), "{shown}");
+    let json = sandbox.run("when jobs.yaml --snapshot queue.json --format json").exits(3).json();
+    assert_eq!(option(&json, "t4", 1)["outlook"], "unknown");
+    assert_eq!((&option(&json, "t4", 1)["start"], &json["jobs"][0]["chosen"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn several_snapshots_tell_which_cluster() {
+    let empty = SNAPSHOT.replace("\"small\"", "\"idle\"");
+    let mut empty: Value = serde_json::from_str(&empty).expect("JSON");
+    empty["jobs"] = Value::Array(Vec::new());
+    let sandbox = small().file("idle.json", empty.to_string());
+    let json = sandbox
+        .run(
+            "when jobs.yaml --snapshot queue.json --snapshot idle.json --format json --futures 5 --budget 1h",
+        )
+        .json();
+    let chosen = usize::try_from(json["jobs"][0]["chosen"].as_u64().expect("a choice")).expect("small");
+    assert_eq!(json["jobs"][0]["options"][chosen]["cluster"], "idle");
+}
+
+#[test]
+fn what_is_no_snapshot_is_refused() {
+    let sandbox = small().file("bad.json", "{\"schema\": \"hsched.queue/9\"}");
+    let error = sandbox.run("when jobs.yaml --snapshot bad.json").fails(78);
+    assert!(error.contains("bad.json: the snapshot has schema \"hsched.queue/9\""), "{error}");
+    let error = sandbox.run("when jobs.yaml --snapshot none.json").fails(78);
+    assert!(error.contains("none.json"), "{error}");
+    let error = sandbox.run("plan jobs.yaml --snapshot queue.json").fails(2);
+    assert!(error.contains("--queue"), "{error}");
+    sandbox.run("when jobs.yaml --snapshot queue.json --cost-weight -1").fails(2);
+}
+
+#[test]
+fn jobs_are_planned_together() {
+    // Two like jobs for two nodes of one GPU each, of which one is a little slower: alone both take the faster.
+    let nodes = r#"{"schema": "hsched.queue/1", "taken_at": 1795345200,
+      "nodes": [{"name": "a1", "gpus": [{"type": "a100", "count": 1}]}, {"name": "v1", "gpus": [{"type": "v100", "count": 1}]}]}"#;
+    let job = |name: &str| {
+        format!(
+            "{{name: {name}, samples_per_epoch: 36000, epochs: 10, global_batch: 100, model_size: 0MB, \
+             throughput: {{a100: 50, v100: 45}}, command: [x]}}"
+        )
+    };
+    let jobs = format!("jobs: [{}, {}]", job("one"), job("two"));
+    let sandbox = Sandbox::new().file("jobs.yaml", jobs).file("queue.json", nodes);
+    let alone = sandbox.run("when jobs.yaml --snapshot queue.json --format json").json();
+    for job in alone["jobs"].as_array().expect("jobs") {
+        assert_eq!(job["options"][0]["type"], "a100");
+    }
+    let json = sandbox.run("plan jobs.yaml --queue --snapshot queue.json --format json --budget 1h").json();
+    let types: Vec<&str> = json["jobs"]
+        .as_array()
+        .expect("jobs")
+        .iter()
+        .map(|job| job["request"]["type"].as_str().expect("a type"))
+        .collect();
+    assert!(types.contains(&"a100") && types.contains(&"v100"), "{json}");
+    // 7200 s on the one, 8000 s on the other.
+    assert_eq!(json["mean_finish_s"], 7600.0);
+}
+
+#[test]
+fn the_example_runs_as_its_file_says() {
+    let sandbox =
+        Sandbox::new().file("queue.yaml", example("queue.yaml")).file("queue.json", example("queue.json"));
+    let when = "when queue.yaml --snapshot queue.json --format json --futures 4 --budget 1h";
+    let json = sandbox.run(when).json();
+    let accounts: Vec<&Value> =
+        json["jobs"][0]["options"].as_array().expect("options").iter().map(|own| &own["account"]).collect();
+    assert!(accounts.contains(&&Value::from("def-you")) && accounts.contains(&&Value::from("rrg-you")));
+    let partitions = |own: &Value| own["partition"] == "short" && own["limit_s"].as_f64() <= Some(10_800.0);
+    assert!(json["jobs"][1]["options"].as_array().expect("options").iter().any(partitions));
+    assert_eq!(sandbox.run(when).json()["jobs"], json["jobs"], "the same seed, another answer");
+    let plan = "plan queue.yaml --queue --snapshot queue.json --futures 4 --budget 1h";
+    assert!(sandbox.run(plan).succeeds().contains("on average (estimated)"));
+}

@@ -1,0 +1,29 @@
+//! The model of the queue on real submissions: as right as it was when its figures were written down.
+
+#[path = "../../benches/queue_model/submissions.rs"]
+mod submissions;
+
+#[path = "../../benches/queue_model/calibration.rs"]
+mod calibration;
+
+use submissions::{file, read};
+
+/// Few futures, so that this takes a moment without optimisation.
+const SAMPLES: usize = 12;
+
+#[test]
+fn real_waits_are_foretold_as_well_as_ever() {
+    let Ok(text) = std::fs::read_to_string(file()) else {
+        println!("skipped: {} is not here", file().display());
+        return;
+    };
+    let rows = calibration::rows(&read(&text), SAMPLES);
+    let (count, mean, median) = calibration::errors(&rows, |row| Some(row.start.median.0));
+    assert!(count >= 130, "{count} submissions");
+    assert!(mean < 5.5 && median < 1.0, "mean error {mean} h, median {median} h");
+    let (_, mean, median) = calibration::errors(&rows, |row| Some(row.at_limits));
+    assert!(mean < 6.0 && median < 1.5, "at limits: mean error {mean} h, median {median} h");
+    // Twelve futures make the interval a little narrower than sixty do.
+    let held = rows.iter().filter(|row| row.is_held()).count();
+    assert!((65 * count..=92 * count).contains(&(100 * held)), "{held} of {count} held");
+}

@@ -1,0 +1,79 @@
+//! What is asked of Slurm to see its queue, how often, and what is said where a site hides it.
+
+use crate::sandbox::{JOBS, Sandbox};
+
+/// A node whose four V100 others have, and one with T4.
+const SINFO: [&str; 2] = [
+    "v1|gpu*|1-00:00:00|mixed|gpu:v100:4|gpu:v100:4(IDX:0-3)|4/4/0/8|64000|400||none",
+    "t1|gpu*|1-00:00:00|mixed|gpu:t4:4|gpu:t4:4(IDX:0-3)|4/4/0/8|64000|400||none",
+];
+
+const SCONTROL: &str = r#"case "$*" in
+"show config") echo "ClusterName = north"; echo "SchedulerType = sched/backfill"; echo "EXTRA";;
+"-o show partition") echo "PartitionName=gpu Default=YES MaxTime=1-00:00:00 PriorityTier=1 State=UP";;
+"-o show reservation") echo "No reservations in the system";;
+*) exit 9;;
+esac"#;
+
+/// A running job of another user on four GPUs of a node.
+fn others(node: &str, gpu_type: &str) -> String {
+    format!(
+        "7|RUNNING|man|bio|normal|gpu|9|2026-11-22T09:00:00|2026-11-22T10:00:00|12:00:00|1|4|4|cpu=4,node=1|gres:gpu:{gpu_type}:4|N/A|N/A|N/A|{node}|(null)|(null)|OK|None"
+    )
+}
+
+/// A site with this in its configuration, and a queue that shows these jobs to those who ask for all.
+fn site(extra: &str, queue: &[String]) -> Sandbox {
+    let lines: Vec<&str> = queue.iter().map(String::as_str).collect();
+    let all = "case $1 in --all) cat \"$root/squeue.out\";; esac";
+    Sandbox::with_slurm()
+        .file("jobs.yaml", JOBS)
+        .printing("sinfo", &SINFO)
+        .printing("squeue", &lines)
+        .program("squeue", all)
+        .program("scontrol", &SCONTROL.replace("EXTRA", extra))
+        .program("sacct", ":")
+        .program("sshare", "echo 'bio|0.5'")
+}
+
+const RACE: &str = "submit jobs.yaml --job resnet18 --race 2 --capacity up --dry-run";
+
+#[test]
+fn a_look_is_a_few_questions_and_the_next_one_asks_none_again() {
+    let accounting = "AccountingStorageType = accounting_storage/slurmdbd";
+    let sandbox = site(accounting, &[others("v1", "v100"), others("t1", "t4")]);
+    for _ in 0..2 {
+        let ran = sandbox.run(RACE);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("not known"), "{}", ran.stderr);
+        assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
+    }
+    let looks = sandbox.calls("squeue").into_iter().filter(|call| call[0] == "--all").count();
+    let asked = sandbox.calls("scontrol");
+    let of = |what: &str| asked.iter().filter(|call| call.last().is_some_and(|word| word == what)).count();
+    assert_eq!((looks, of("partition"), of("reservation")), (1, 1, 1));
+    assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sshare").len()), (1, 1));
+}
+
+#[test]
+fn what_a_site_hides_is_said() {
+    let check = |extra: &str, queue: &[String], note: &str| {
+        let ran = site(extra, queue).run(RACE);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    };
+    check("PrivateData = jobs,usage", &[], "note: jobs of others are hidden (PrivateData=jobs)\n");
+    let unseen = "note: 8 GPUs are in use, and the jobs that are shown hold 4: others are hidden\n";
+    check("", &[others("v1", "v100")], unseen);
+    check("", &[], "note: what became of past jobs is not known: this Slurm has no accounting database\n");
+}
+
+#[test]
+fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
+    let sandbox = site("", &[]).program("squeue", "case $1 in --all) echo no >&2; exit 1;; esac");
+    let ran = sandbox.run(RACE);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let note = "note: when requests would start is not known: squeue: exit status: 1: no\n";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
+}
