@@ -49,9 +49,8 @@ impl Reason {
 #[must_use]
 pub fn choose(candidates: &[Option<Candidate>], hours: f64) -> Option<Choice> {
     let known = || candidates.iter().enumerate().filter_map(|(number, own)| Some((number, (*own)?)));
-    let least = |value: &dyn Fn(&Candidate) -> f64| {
-        known().min_by(|(_, a), (_, b)| value(a).total_cmp(&value(b)))
-    };
+    let least =
+        |value: &dyn Fn(&Candidate) -> f64| known().min_by(|(_, a), (_, b)| value(a).total_cmp(&value(b)));
     if hours > 0.0 {
         let traded = |own: &Candidate| own.finish + hours * 3600.0 * own.cost.unwrap_or(f64::INFINITY);
         let (number, _) = least(&traded)?;
