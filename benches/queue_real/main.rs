@@ -8,6 +8,9 @@
     clippy::print_stdout,
     reason = "a measurement that cannot be made should fail"
 )]
+#![expect(unreachable_pub, reason = "the modules of a bench share helpers")]
+#![expect(clippy::cast_precision_loss, reason = "counts of jobs")]
+#![expect(clippy::disallowed_methods, reason = "a measurement of the world reads its clocks and files")]
 
 mod clock;
 mod draw;

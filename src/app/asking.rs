@@ -14,7 +14,7 @@ pub(crate) struct Question {
 }
 
 /// An answer that took as long shows a Slurm with too much to do,
-const SLOW: Seconds = Seconds(5.0);
+pub(crate) const SLOW: Seconds = Seconds(5.0);
 /// which is asked again after this,
 const REST: Seconds = Seconds(900.0);
 /// and one that failed at once after this.

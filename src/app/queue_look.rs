@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::asking::{Question, ask, time};
+use crate::app::asking::{Question, SLOW, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
 use crate::app::{input, state};
@@ -182,7 +182,7 @@ fn old(answer: &Answer, age: Seconds) -> Option<String> {
     let minutes = (age.0 / 60.0).round();
     let why = match &answer.failure {
         Some(why) => why.clone(),
-        None if age > MINUTE => {
+        None if answer.took >= SLOW => {
             format!("squeue took {:.0} s, so it is asked again after 15 min", answer.took.0)
         }
         None => return None,

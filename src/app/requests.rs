@@ -279,12 +279,13 @@ fn option(
     let longest = partition.and_then(|own| own.max_time_s).into_iter().chain(job.launch.time);
     let limit = longest.map(|limit| limit.0).fold(wanted, f64::min).max(60.0);
     let piece = (limit - grace.0).max(60.0);
+    let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "at least one, and a cast that is too large is the largest"
     )]
-    let pieces = (shape.run.0 / piece).ceil().max(1.0) as u32;
+    let pieces = in_pieces(shape.run.0, piece, restart) as u32;
     let request = Request {
         asks,
         partition: name.map(str::to_owned),
@@ -303,6 +304,11 @@ fn option(
         preemptible: partition.is_some_and(|own| own.preemptible),
         request,
     }
+}
+
+/// Returns the pieces of at most so many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
+fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
+    if run <= piece { 1.0 } else { (run / (piece - restart).max(60.0)).ceil() }
 }
 
 /// Returns what a run costs: what the partition bills, else reference GPU units where the type has them.
@@ -342,4 +348,18 @@ fn thin(mut list: Vec<JobRequest>) -> Vec<JobRequest> {
     list.sort_by(|a, b| is_odd(a).cmp(&is_odd(b)).then(a.run.0.total_cmp(&b.run.0)));
     list.truncate(MOST);
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_begins_with_a_restart() {
+        let hours =
+            |run: f64, piece: f64, restart: f64| in_pieces(run * 3600.0, piece * 3600.0, restart * 3600.0);
+        assert_eq!((hours(12.0, 12.0, 1.0), hours(24.0, 12.0, 0.0), hours(24.0, 12.0, 0.1)), (1.0, 2.0, 3.0));
+        // A restart that takes all of a piece would never end.
+        assert_eq!(hours(2.0, 1.0, 5.0), 120.0);
+    }
 }
