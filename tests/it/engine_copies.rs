@@ -157,7 +157,9 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
 fn race() -> State {
     let mut state = copies(&["v1", "v2"]);
     let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
-    own.iter_mut().for_each(|own| own.attempt.race = true);
+    for own in own.iter_mut() {
+        own.attempt.race = true;
+    }
     own[1].stage = Stage::Pending;
     own[1].attempt.started = None;
     own[1].attempt.job_id = Some(hsched::model::JobId(8));
