@@ -9,6 +9,7 @@
 
 mod calibration;
 mod choice;
+mod foretold;
 mod made_up;
 mod speed;
 mod submissions;

@@ -1,0 +1,59 @@
+//! What the model foretells of real submissions, and how far that is from what became of them.
+
+use hsched::queue::{Estimate, Outlook, Question, forecast};
+
+use super::submissions::{Submission, time};
+
+/// Seconds by which a start may miss the interval: even a start at once takes some.
+const TOLERANCE: f64 = 150.0;
+const HOUR: f64 = 3600.0;
+
+/// A submission that started, and what was foretold.
+pub struct Row {
+    pub gpus: u32,
+    pub waited: f64,
+    pub at_limits: f64,
+    pub start: Estimate,
+    /// What Slurm's own estimates said.
+    pub testonly: Option<f64>,
+    pub squeue: Option<f64>,
+}
+
+impl Row {
+    /// Returns whether it started within the interval.
+    pub fn is_held(&self) -> bool {
+        (self.start.low.0 - TOLERANCE..=self.start.high.0 + TOLERANCE).contains(&self.waited)
+    }
+}
+
+/// Foretells those of the submissions that started.
+pub fn rows(all: &[Submission], samples: usize) -> Vec<Row> {
+    let row = |(number, own): (usize, &Submission)| {
+        let (snapshot, requests) = (own.snapshot(&all[..number]), [own.request()]);
+        let question =
+            Question { snapshot: &snapshot, requests: &requests, seed: 1, samples, calibration: None };
+        let Outlook::Estimated(known) = forecast(&question, &|| false).remove(0) else {
+            panic!("submission {number} cannot be foretold")
+        };
+        let squeue = own.squeue.as_deref().filter(|text| text.starts_with("20"));
+        Some(Row {
+            gpus: own.g,
+            waited: own.waited_s?,
+            at_limits: known.at_limits.expect("within the horizon").0,
+            start: known.start,
+            testonly: own.testonly.map(|at| at - own.at),
+            squeue: squeue.map(|text| time(text).0 - own.at),
+        })
+    };
+    all.iter().enumerate().filter_map(row).collect()
+}
+
+/// Returns the mean and the median error in hours of what is known, with the number.
+pub fn errors(rows: &[Row], told: impl Fn(&Row) -> Option<f64>) -> (usize, f64, f64) {
+    let mut list: Vec<f64> =
+        rows.iter().filter_map(|row| Some((told(row)? - row.waited).abs() / HOUR)).collect();
+    list.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_precision_loss, reason = "a count of submissions")]
+    let count = list.len() as f64;
+    (list.len(), list.iter().sum::<f64>() / count, list[list.len() / 2])
+}
