@@ -129,7 +129,9 @@ impl Tableau {
     fn pivot(&mut self, row: usize, column: usize) {
         let mut own = std::mem::take(&mut self.rows[row]);
         let by = own[column].recip();
-        own.iter_mut().for_each(|cell| *cell *= by);
+        for cell in &mut own {
+            *cell *= by;
+        }
         for other in self.rows.iter_mut().filter(|other| !other.is_empty()) {
             let times = other[column];
             if times != 0.0 {

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 
 /// Pages that people write, beside the generated ones.
-const HAND_WRITTEN: [&str; 6] = [
+const HAND_WRITTEN: [&str; 7] = [
     "docs/training.md",
     "docs/performance.md",
     "docs/simulate.md",

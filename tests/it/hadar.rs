@@ -16,7 +16,7 @@ fn job(name: &str, gpus: u32, size: &str, speeds: &str, more: &str) -> String {
 
 fn sandbox(nodes: &str, start: &str, jobs: &[String]) -> Sandbox {
     let trace = format!("{start}jobs:\n{}", jobs.concat());
-    Sandbox::new().file("lab.yaml", &cluster(nodes)).file("trace.yaml", &trace)
+    Sandbox::new().file("lab.yaml", cluster(nodes)).file("trace.yaml", &trace)
 }
 
 const RUN: &str = "simulate --trace trace.yaml --cluster lab.yaml --policy hadar --round 360s --no-bound";
@@ -38,7 +38,9 @@ fn near(value: &Value, known: f64) {
 #[track_caller]
 fn check(bid: &Value, name: &str, gpus: &Value, known: &[(&str, f64)]) {
     assert_eq!((&bid["name"], &bid["gpus"]), (&Value::from(name), gpus));
-    known.iter().for_each(|(key, known)| near(&bid[*key], *known));
+    for (key, known) in known {
+        near(&bid[*key], *known);
+    }
 }
 
 #[test]
@@ -98,7 +100,7 @@ fn a_round_in_mid_run_with_communication() {
         &bid("y"),
         "y",
         &serde_json::json!({"b/p100": 2}),
-        &[("jct_s", 1227.710_769), ("payoff", 4.886_974_269)],
+        &[("jct_s", 1_227.710_769), ("payoff", 4.886_974_269)],
     );
     check(&bid("z"), "z", &serde_json::json!({"b/k80": 1}), &[("jct_s", 780.0), ("payoff", 1.922_991_78)]);
 }

@@ -11,7 +11,7 @@ fn trace(first: &str, second: &str) -> String {
 }
 
 fn sandbox(first: &str, second: &str) -> Sandbox {
-    Sandbox::new().file("lab.yaml", CLUSTER).file("now.yaml", &trace(first, second))
+    Sandbox::new().file("lab.yaml", CLUSTER).file("now.yaml", trace(first, second))
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) struct Cell {
 /// All cells in node order, then by type, and the links between them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cells {
-    pub cells: Vec<Cell>,
+    pub list: Vec<Cell>,
     /// Bytes per second inside each node, and between nodes.
     inside: Vec<f64>,
     network: f64,
@@ -35,7 +35,7 @@ impl Cells {
             let own = gpus.iter().enumerate().filter(|(_, count)| **count > 0);
             own.map(|(gpu_type, &count)| Cell { node, gpu_type, count }).collect::<Vec<_>>()
         };
-        Self { cells: sizes.iter().enumerate().flat_map(of_node).collect(), inside, network }
+        Self { list: sizes.iter().enumerate().flat_map(of_node).collect(), inside, network }
     }
 
     /// Returns the rate of the links inside a node, in bytes per second.
@@ -45,12 +45,12 @@ impl Cells {
 
     /// Returns all GPUs.
     pub(super) fn total(&self) -> u32 {
-        self.cells.iter().map(|cell| cell.count).sum()
+        self.list.iter().map(|cell| cell.count).sum()
     }
 
     /// Returns the number of nodes of some GPUs.
     pub(super) fn nodes(&self, parts: &Parts) -> usize {
-        let nodes = parts.iter().map(|(cell, _)| self.cells[*cell].node);
+        let nodes = parts.iter().map(|(cell, _)| self.list[*cell].node);
         let (mut count, mut last) = (0, usize::MAX);
         for node in nodes {
             count += usize::from(node != last);
@@ -64,8 +64,8 @@ impl Cells {
         let mut rate = if self.nodes(parts) > 1 { self.network } else { f64::INFINITY };
         let mut rest = parts.as_slice();
         while let Some(&(first, _)) = rest.first() {
-            let node = self.cells[first].node;
-            let own = rest.iter().take_while(|(cell, _)| self.cells[*cell].node == node).count();
+            let node = self.list[first].node;
+            let own = rest.iter().take_while(|(cell, _)| self.list[*cell].node == node).count();
             if rest[..own].iter().map(|(_, count)| count).sum::<u32>() >= 2 {
                 rate = rate.min(self.inside[node]);
             }

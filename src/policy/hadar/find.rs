@@ -51,7 +51,7 @@ impl Market<'_> {
     pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
         let free: Vec<(usize, u32, f64)> = (0..taken.len())
             .filter_map(|cell| {
-                let own = &self.cells.cells[cell];
+                let own = &self.cells.list[cell];
                 let rate = job.rates[own.gpu_type]?;
                 (own.count > taken[cell]).then(|| (cell, own.count - taken[cell], rate))
             })
@@ -79,12 +79,12 @@ impl Market<'_> {
                 self.within(job, (taken, &twins), exactly, &mut offer);
             }
         }
-        let is_free = |&(cell, count): &(usize, u32)| self.cells.cells[cell].count - taken[cell] >= count;
+        let is_free = |&(cell, count): &(usize, u32)| self.cells.list[cell].count - taken[cell] >= count;
         if job.held.iter().map(|(_, count)| count).sum::<u32>() == job.gpus
             && job
                 .held
                 .iter()
-                .all(|part| is_free(part) && job.rates[self.cells.cells[part.0].gpu_type].is_some())
+                .all(|part| is_free(part) && job.rates[self.cells.list[part.0].gpu_type].is_some())
         {
             offer(job.held.clone());
         }
@@ -93,11 +93,11 @@ impl Market<'_> {
 
     /// Returns the nodes that have the same to offer as an earlier one, which wins every tie.
     fn twins(&self, free: &[(usize, u32, f64)]) -> Vec<usize> {
-        let node = |cell: usize| self.cells.cells[cell].node;
+        let node = |cell: usize| self.cells.list[cell].node;
         let nodes: Vec<&[(usize, u32, f64)]> = free.chunk_by(|a, b| node(a.0) == node(b.0)).collect();
         let same = |a: &[(usize, u32, f64)], b: &[(usize, u32, f64)]| {
             let offers = |own: &(usize, u32, f64)| {
-                let cell = self.cells.cells[own.0];
+                let cell = self.cells.list[own.0];
                 (cell.gpu_type, cell.count, own.1)
             };
             let links = self.cells.rate_inside(node(a[0].0)) == self.cells.rate_inside(node(b[0].0));
@@ -129,7 +129,7 @@ impl Market<'_> {
             return;
         }
         offer(first(cells.iter(), job.gpus));
-        let node = |cell: usize| self.cells.cells[cell].node;
+        let node = |cell: usize| self.cells.list[cell].node;
         let mut nodes: Vec<(u32, usize)> = Vec::new();
         for &(cell, count, _) in &cells {
             match nodes.iter_mut().find(|(_, own)| *own == node(cell)) {
@@ -138,7 +138,7 @@ impl Market<'_> {
             }
         }
         nodes.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        let of = |own: usize| cells.iter().filter(move |(cell, _, _)| self.cells.cells[*cell].node == own);
+        let of = |own: usize| cells.iter().filter(move |(cell, _, _)| self.cells.list[*cell].node == own);
         let alone = nodes.iter().take_while(|(room, _)| *room >= job.gpus);
         for &(_, own) in alone.filter(|(_, own)| !twins.contains(own)) {
             offer(first(of(own), job.gpus));
@@ -156,7 +156,7 @@ impl Market<'_> {
         let utility = job.worth(jct, self.parameters);
         let cost: f64 =
             parts.iter().map(|&(cell, count)| self.prices.of(cell, taken[cell]) * f64::from(count)).sum();
-        let rate = |cell: usize| job.rates[self.cells.cells[cell].gpu_type].unwrap_or(0.0);
+        let rate = |cell: usize| job.rates[self.cells.list[cell].gpu_type].unwrap_or(0.0);
         let power = parts.iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum();
         let nodes = self.cells.nodes(&parts);
         Allocation {

@@ -90,7 +90,7 @@ impl HadarJob {
     pub(super) fn new(number: usize, model: &JobModel, cells: &Cells, now: Time) -> Option<Self> {
         #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
         let per_epoch = model.samples_per_epoch.div_ceil(model.global_batch) as f64;
-        let is_there = |ty: usize| cells.cells.iter().any(|cell| cell.gpu_type == ty);
+        let is_there = |ty: usize| cells.list.iter().any(|cell| cell.gpu_type == ty);
         let rate = |(ty, own): (usize, &Option<TypeModel>)| {
             own.filter(|_| is_there(ty)).and_then(|own| rate(model, own))
         };
@@ -100,7 +100,7 @@ impl HadarJob {
         let standing = &model.standing;
         let held = |slot: &Slot| {
             let at =
-                cells.cells.iter().position(|cell| (cell.node, cell.gpu_type) == (slot.node, slot.gpu_type));
+                cells.list.iter().position(|cell| (cell.node, cell.gpu_type) == (slot.node, slot.gpu_type));
             at.map(|cell| (cell, slot.count))
         };
         let mut held: Parts = standing.running().flat_map(|hold| &hold.slots).filter_map(held).collect();
@@ -123,7 +123,7 @@ impl HadarJob {
     /// Returns its steps per second on some GPUs that it can use.
     pub(super) fn speed(&self, cells: &Cells, parts: &Parts, sharing: Sharing) -> f64 {
         let rates =
-            || parts.iter().filter_map(|&(cell, n)| Some((self.rates[cells.cells[cell].gpu_type]?, n)));
+            || parts.iter().filter_map(|&(cell, n)| Some((self.rates[cells.list[cell].gpu_type]?, n)));
         let compute = match sharing {
             Sharing::Equal => {
                 f64::from(self.gpus) * rates().map(|(rate, _)| rate).fold(f64::INFINITY, f64::min)

@@ -34,7 +34,7 @@ type Served = Vec<(Option<usize>, usize, Allocation)>;
 /// Returns the jobs that bring most payoff together, each on its own best allocation in its turn.
 pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
     let mut served = Served::new();
-    let empty = vec![0; market.cells.cells.len()];
+    let empty = vec![0; market.cells.list.len()];
     let mut layer = BTreeMap::from([(empty, Entry { payoff: 0.0, last: None })]);
     let mut beam = false;
     for (place, job) in queue.iter().enumerate() {

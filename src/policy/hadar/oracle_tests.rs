@@ -26,7 +26,7 @@ fn cells(random: &mut Pcg64) -> Cells {
 }
 
 fn job(random: &mut Pcg64, number: usize, cells: &Cells) -> Option<HadarJob> {
-    let there: BTreeSet<usize> = cells.cells.iter().map(|cell| cell.gpu_type).collect();
+    let there: BTreeSet<usize> = cells.list.iter().map(|cell| cell.gpu_type).collect();
     let rates: Vec<Option<f64>> = (0..3)
         .map(|ty| {
             let rate = f64::from(1 + pick(random, 4));
@@ -64,7 +64,7 @@ fn best_of_all(market: &Market<'_>, job: &HadarJob, taken: &[u32]) -> Option<f64
             best = Some(best.map_or(payoff, |best| best.max(payoff)));
         }
         let Some(cell) =
-            (0..counts.len()).find(|&cell| counts[cell] < market.cells.cells[cell].count - taken[cell])
+            (0..counts.len()).find(|&cell| counts[cell] < market.cells.list[cell].count - taken[cell])
         else {
             return best;
         };
@@ -78,7 +78,7 @@ fn payoff(market: &Market<'_>, job: &HadarJob, taken: &[u32], counts: &[u32]) ->
     let mut cost = 0.0;
     let mut on_node = [0_u32; 3];
     for (cell, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let own = market.cells.cells[cell];
+        let own = market.cells.list[cell];
         slowest = slowest.min(job.rates[own.gpu_type]?);
         cost += market.prices.of(cell, taken[cell]) * f64::from(count);
         on_node[own.node] += count;
@@ -112,7 +112,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
             HadarParameters { utility, worth, round: Seconds(ROUND), ..HadarParameters::default() };
         let prices = Prices::new(&cells, &jobs, NOW, &parameters);
         let market = Market { cells: &cells, prices: &prices, parameters: &parameters, now: NOW };
-        let taken: Vec<u32> = cells.cells.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
+        let taken: Vec<u32> = cells.list.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
         if pick(&mut random, 3) == 0
             && let Some(found) = market.find(&own, &vec![0; taken.len()])
         {

@@ -91,7 +91,7 @@ impl Hadar {
         answer: &Answer,
         plan: &mut Plan,
     ) {
-        let mut taken = vec![0; market.cells.cells.len()];
+        let mut taken = vec![0; market.cells.list.len()];
         let mut places = Vec::new();
         let mut served = answer.served.iter().peekable();
         for (place, job) in queue.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Hadar {
             };
             allocation.parts.iter().for_each(|&(cell, count)| taken[cell] += count);
             let slot = |&(cell, count): &(usize, u32)| {
-                let own = market.cells.cells[cell];
+                let own = market.cells.list[cell];
                 Slot { node: own.node, gpu_type: own.gpu_type, count }
             };
             let slots: Vec<Slot> = allocation.parts.iter().map(slot).collect();
@@ -127,13 +127,13 @@ impl Hadar {
 
 /// Returns whether a job can ever have its GPUs.
 fn fits(job: &HadarJob, cells: &Cells) -> bool {
-    let usable = cells.cells.iter().filter(|cell| job.rates[cell.gpu_type].is_some());
+    let usable = cells.list.iter().filter(|cell| job.rates[cell.gpu_type].is_some());
     usable.map(|cell| cell.count).sum::<u32>() >= job.gpus
 }
 
 fn told(market: &Market<'_>, queue: &[HadarJob], answer: &Answer) -> HadarRound {
-    let cell = |cell: usize| (market.cells.cells[cell].node, market.cells.cells[cell].gpu_type);
-    let mut taken = vec![0; market.cells.cells.len()];
+    let cell = |cell: usize| (market.cells.list[cell].node, market.cells.list[cell].gpu_type);
+    let mut taken = vec![0; market.cells.list.len()];
     let mut jobs: Vec<Bid> = queue
         .iter()
         .map(|job| Bid { job: job.number, steps_done: job.steps - job.left, gpus: Vec::new(), terms: None })
@@ -151,7 +151,7 @@ fn told(market: &Market<'_>, queue: &[HadarJob], answer: &Answer) -> HadarRound 
         (node, gpu_type, market.prices.of(own, *taken))
     };
     let prices = market.prices;
-    let there = |ty: &usize| market.cells.cells.iter().any(|cell| cell.gpu_type == *ty);
+    let there = |ty: &usize| market.cells.list.iter().any(|cell| cell.gpu_type == *ty);
     HadarRound {
         number: count(market.now / market.parameters.round.0 + 1e-9) + 1,
         horizon: count(prices.horizon),

@@ -81,7 +81,7 @@ impl Prices {
             users.map(|job| job.urgency(now, parameters)).fold(u_min, f64::max)
         };
         let u_max: Vec<f64> = (0..types).map(most).collect();
-        let table = cells.cells.iter().map(|cell| {
+        let table = cells.list.iter().map(|cell| {
             let ratio = u_max[cell.gpu_type] / u_min;
             let price = |taken: u32| u_min * ratio.powf(f64::from(taken) / f64::from(cell.count));
             (0..=cell.count).map(price).collect()
