@@ -529,7 +529,7 @@ _hsched() {
             fi
             case "${prev}" in
                 --rules)
-                    COMPREPLY=($(compgen -W "gavel paper heavy-tails" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "gavel paper heavy-tails hare" -- "${cur}"))
                     return 0
                     ;;
                 --throughputs)
@@ -931,7 +931,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --objective)
@@ -978,7 +978,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --sharing --utility --worth --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1001,7 +1001,39 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    return 0
+                    ;;
+                --execution)
+                    COMPREPLY=($(compgen -W "tasks gangs" -- "${cur}"))
+                    return 0
+                    ;;
+                --assign)
+                    COMPREPLY=($(compgen -W "available finish insert" -- "${cur}"))
+                    return 0
+                    ;;
+                --groups)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --thresholds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --promote)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sharing)
+                    COMPREPLY=($(compgen -W "balanced equal" -- "${cur}"))
+                    return 0
+                    ;;
+                --utility)
+                    COMPREPLY=($(compgen -W "throughput normalised" -- "${cur}"))
+                    return 0
+                    ;;
+                --worth)
+                    COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
                     return 0
                     ;;
                 --round)
@@ -1098,7 +1130,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --restart --account --partition --qos --race --run-id --format --together --gpus --nodes --time --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --race --run-id --format --together --gpus --nodes --time --cluster --from --columns --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1160,10 +1192,6 @@ _hsched() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --policy)
-                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
-                    return 0
-                    ;;
                 --objective)
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
                     return 0
@@ -1194,6 +1222,10 @@ _hsched() {
                     ;;
                 --budget)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1431,7 +1463,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon hare hlas hlas-p hadar" -- "${cur}"))
                     return 0
                     ;;
                 --set)
