@@ -19,6 +19,7 @@ mod request;
 mod scene;
 mod shape;
 mod snapshot;
+mod snapshot_file;
 mod together;
 
 pub use self::choice::{Candidate, Choice, Reason, choose};
@@ -28,6 +29,7 @@ pub use self::race::race;
 pub use self::request::{Request, Standing, StandingSource};
 pub use self::snapshot::{
     AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
-    QueuePartition, Reservation, Running, Scheduling, Snapshot, SnapshotError, Weigh,
+    QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
 };
+pub use self::snapshot_file::SnapshotError;
 pub use self::together::{Chosen, Jobs, choose_together};

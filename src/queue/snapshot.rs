@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::model::{GpuType, NodeName, Seconds, Time};
 
 /// The schema that this version writes and reads.
-const SCHEMA: &str = "hsched.queue/1";
+pub(super) const SCHEMA: &str = "hsched.queue/1";
 
 /// A cluster's nodes, partitions and jobs at one moment, and what is known of its past.
 ///
@@ -327,88 +326,6 @@ pub struct Ended {
     pub ended: Time,
 }
 
-/// Why a text is no snapshot.
-#[derive(Debug, Error)]
-pub enum SnapshotError {
-    #[error("this is no snapshot of a queue: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("the snapshot has schema {0:?}; this version reads {SCHEMA:?}")]
-    Schema(String),
-    #[error("the snapshot has a time that is no time: {0}")]
-    Time(String),
-    #[error("the snapshot names node {0} twice")]
-    Node(NodeName),
-}
-
-impl Snapshot {
-    /// Returns a snapshot in which there is nothing.
-    #[must_use]
-    pub fn empty(taken_at: Time) -> Self {
-        Self {
-            schema: SCHEMA.to_owned(),
-            taken_at,
-            cluster: None,
-            nodes: Vec::new(),
-            partitions: Vec::new(),
-            reservations: Vec::new(),
-            jobs: Vec::new(),
-            scheduling: Scheduling::default(),
-            others_hidden: false,
-            accounts: Vec::new(),
-            history: None,
-            history_since: None,
-            notes: Vec::new(),
-        }
-    }
-
-    /// Returns the snapshot that a text holds.
-    ///
-    /// # Errors
-    /// When the text is no JSON, of another schema, names a node twice, or says what cannot be.
-    pub fn parse(text: &str) -> Result<Self, SnapshotError> {
-        #[derive(Deserialize)]
-        struct Header {
-            schema: String,
-        }
-        let header: Header = serde_json::from_str(text)?;
-        if header.schema != SCHEMA {
-            return Err(SnapshotError::Schema(header.schema));
-        }
-        let snapshot: Self = serde_json::from_str(text)?;
-        let mut names = BTreeSet::new();
-        if let Some(node) = snapshot.nodes.iter().find(|node| !names.insert(&node.name)) {
-            return Err(SnapshotError::Node(node.name.clone()));
-        }
-        snapshot.check_times()?;
-        Ok(snapshot)
-    }
-
-    /// Returns the snapshot as JSON, in lines.
-    ///
-    /// # Errors
-    /// When a number in it is none.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self)
-    }
-
-    /// Checks that no duration is below zero and no reservation or run ends before it begins.
-    fn check_times(&self) -> Result<(), SnapshotError> {
-        let wrong = |what: String| Err(SnapshotError::Time(what));
-        let is_duration = |time: &Option<Seconds>| time.is_none_or(|time| time.0 >= 0.0);
-        if let Some(job) = self.jobs.iter().find(|job| !is_duration(&job.limit_s)) {
-            return wrong(format!("the limit of job {} is below zero", job.id));
-        }
-        if let Some(own) = self.reservations.iter().find(|own| own.end < own.start) {
-            return wrong(format!("reservation {} ends before it starts", own.name));
-        }
-        let history = self.history.as_deref().unwrap_or_default();
-        if history.iter().any(|job| job.started.is_some_and(|start| job.ended < start)) {
-            return wrong("a job of the history ends before it starts".to_owned());
-        }
-        Ok(())
-    }
-}
-
 fn one() -> u32 {
     1
 }
@@ -421,48 +338,4 @@ fn is_one(count: &u32) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SMALL: &str = r#"{
-        "schema": "hsched.queue/1", "taken_at": 1000.0,
-        "nodes": [{"name": "n1", "gpus": [{"type": "a100", "count": 4}]}, {"name": "n2", "use": "drained"}],
-        "jobs": [
-            {"id": "7", "limit_s": 3600, "asks": {"gpus": [{"type": "a100", "count": 1}]},
-             "running": {"since": 900.0, "holds": [{"node": "n1", "gpus": [{"type": "a100", "count": 1}]}]}},
-            {"id": "8_[1-5%2]", "array": "8", "tasks": 5, "at_once": 2, "asks": {"nodes": 2, "gpus": [{"count": 4}]}}
-        ]
-    }"#;
-
-    #[test]
-    fn what_is_left_out_is_unknown_and_what_is_saved_is_read() {
-        let snapshot = Snapshot::parse(SMALL).expect("a snapshot");
-        let [running, array] = snapshot.jobs.as_slice() else { panic!("{:?}", snapshot.jobs) };
-        assert_eq!(
-            (running.tasks, running.asks.nodes, running.limit_s, running.priority),
-            (1, 1, Some(Seconds(3600.0)), None)
-        );
-        assert_eq!((array.tasks, array.at_once, array.asks.nodes), (5, Some(2), 2));
-        assert_eq!((snapshot.nodes[0].usable, snapshot.nodes[1].usable), (NodeUse::Up, NodeUse::Drained));
-        assert_eq!((snapshot.history.as_ref(), snapshot.scheduling.backfill), (None, None));
-        let text = snapshot.to_json().expect("JSON");
-        assert_eq!(Snapshot::parse(&text).expect("a snapshot"), snapshot);
-        assert!(!text.contains("null"), "{text}");
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused_in_words() {
-        let check = |from: &str, to: &str, words: &str| {
-            assert!(SMALL.contains(from), "{from}");
-            let error = Snapshot::parse(&SMALL.replace(from, to)).expect_err(words).to_string();
-            assert!(error.contains(words), "{error}");
-        };
-        check("queue/1", "queue/2", "has schema \"hsched.queue/2\"; this version reads \"hsched.queue/1\"");
-        check("\"n2\"", "\"n1\"", "names node n1 twice");
-        check("\"limit_s\": 3600", "\"limit_s\": -1", "the limit of job 7 is below zero");
-        check("\"limit_s\"", "\"limitt_s\"", "limitt_s");
-    }
 }

@@ -18,6 +18,7 @@ mod status_details;
 mod status_json;
 mod story;
 mod story_local;
+mod story_words;
 mod sweep;
 mod table;
 mod terminal;

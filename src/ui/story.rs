@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{
-    Action, Answer, Attempt, End, Event, Intent, News, Outcome, PastAttempt, Phase, Run, State,
-    SubmissionKey, Tracked, Trials, Update,
-};
-use crate::model::{Availability, GpuType, JobName, NodeName, Seconds, hostlist};
+use crate::engine::{Action, Event, Intent, News, Run, State, SubmissionKey, Trials, Update};
+use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 use crate::ui::story_local::{add_switch, speak_of_processes};
+use crate::ui::story_words::tell;
 
 /// Makes lines of what is told, and leaves out what is no news.
 #[derive(Debug, Default)]
@@ -274,7 +272,7 @@ fn shorten_waits(lines: &mut Vec<StoryLine>) {
     lines.push(StoryLine { job: None, topic: Topic::Wait, text });
 }
 
-fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
+pub(super) fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
     StoryLine { job: Some(job.clone()), topic, text }
 }
 
@@ -316,149 +314,4 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
         lines.push(about(Topic::NodeBack, named(&back, "back")));
     }
     lines
-}
-
-/// Returns the line of an event, if it is worth one.
-fn tell(event: &Event, state: &State) -> Option<StoryLine> {
-    match event {
-        Event::Added { job, .. } => {
-            let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
-            Some(line(&job.name, Topic::Order, text))
-        }
-        Event::CancelAsked { job } => Some(line(job, Topic::Order, "cancel requested".into())),
-        Event::Answer { of, answer } => {
-            let tracked = state.find(&of.job)?;
-            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of))?;
-            Some(line(&of.job, topic, text))
-        }
-        Event::News { of, news } => {
-            let tracked = state.find(&of.job)?;
-            let (topic, text) = tell_news(news, tracked, attempt(tracked, of))?;
-            Some(line(&of.job, topic, text))
-        }
-        Event::Stray { job, job_id } => {
-            let id = (*job_id)?;
-            let text = format!("waiting: job {id}, an earlier submission, is still in the queue");
-            Some(line(job, Topic::Queue, text))
-        }
-        Event::Found { of: SubmissionKey { job, .. }, job_id, .. } => {
-            Some(line(job, Topic::Queue, format!("found in the queue after all as job {job_id}")))
-        }
-        Event::NodeDown { .. } | Event::NodeBack { .. } => None,
-    }
-}
-
-/// Returns what is known of a submission, whether it has ended or not.
-fn attempt<'a>(tracked: &'a Tracked, of: &SubmissionKey) -> Option<&'a Attempt> {
-    let past = || tracked.past.iter().map(|past| &past.attempt).find(|own| own.key(&of.job) == *of);
-    tracked.submission(of).map(|own| &own.attempt).or_else(past)
-}
-
-fn tell_answer(answer: &Answer, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
-    let told = match answer {
-        Answer::Submitted { job_id } => {
-            let Some(attempt) = attempt else {
-                return Some((Topic::Submission, format!("submitted as job {job_id}")));
-            };
-            let (place, epoch) = (place(attempt), duration(attempt.epoch));
-            let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
-            let clause = pieces + &attempt.trials.clause();
-            (
-                Topic::Submission,
-                format!("submitted as job {job_id} on {place}; predicted {epoch} per epoch{clause}"),
-            )
-        }
-        Answer::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
-        Answer::Deferred { message } => {
-            (Topic::Queue, format!("Slurm does not accept it now, will retry: {message}"))
-        }
-        Answer::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
-        Answer::Unclear { message } => {
-            (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
-        }
-        Answer::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
-        Answer::Stopped | Answer::Killed => return None,
-    };
-    Some(told)
-}
-
-fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
-    let told = match news {
-        News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
-        News::Odd { what } => (Topic::Report, format!("reports: {what}")),
-        News::NeverSubmitted => (Topic::Queue, "Slurm never received it; submitting again".to_owned()),
-        News::Queued { job_id, .. } => (Topic::Queue, format!("pending as job {job_id}")),
-        News::Started { .. } => (Topic::Start, format!("running on {}", attempt.map(place)?)),
-        News::Epoch(report) => {
-            let length = report.length.map_or(String::new(), |length| format!(" ({})", duration(length)));
-            (Topic::Epoch, format!("epoch {} of {} done{length}", report.epoch, tracked.job.epochs))
-        }
-        News::Ended { end, .. } => {
-            // What the engine made of it: ranks fail for a node that is lost.
-            let same = |past: &&PastAttempt| {
-                attempt.is_some_and(|own| (&own.run, own.copy) == (&past.attempt.run, past.attempt.copy))
-            };
-            let past = tracked.past.iter().rev().find(same);
-            let end = past.map_or(end, |past| &past.end);
-            let said = past.map_or_else(|| end.to_string(), |past| tracked.ending(past));
-            let saved = *end == End::Saved && !tracked.phase.is_over();
-            (if saved { Topic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
-        }
-        News::Waits(_) => return None,
-    };
-    Some(told)
-}
-
-/// Returns the GPUs of an attempt and their nodes.
-fn place(attempt: &Attempt) -> String {
-    format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
-}
-
-/// Returns the topic of an attempt's end, by what it means for the job.
-fn fate(tracked: &Tracked) -> Topic {
-    match &tracked.phase {
-        Phase::Ended { outcome: Outcome::Completed, .. } => Topic::Completed,
-        Phase::Ended { .. } => Topic::GivenUp,
-        _ => Topic::End,
-    }
-}
-
-/// Returns the file with what the job's ranks printed.
-fn output(tracked: &Tracked) -> String {
-    let folder = tracked.job.launch.workdir.as_deref().map_or(String::new(), |folder| format!("{folder}/"));
-    format!("{folder}{}.out", tracked.job.name)
-}
-
-fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
-    let (done, all) = (tracked.epochs_done, tracked.job.epochs);
-    match &tracked.phase {
-        Phase::Ended { at, outcome: Outcome::Completed } => {
-            let shortfall = tracked.shortfall();
-            format!("completed, {} after it was added{shortfall}", duration(at.since(tracked.added)))
-        }
-        Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
-            format!("gave up: {reason}; see {}", output(tracked))
-        }
-        Phase::Ended { outcome: Outcome::Cancelled, .. } => "cancelled".to_owned(),
-        _ => {
-            let counts =
-                !end.is_from_outside() && !matches!(end, End::Saved | End::Completed | End::TimedOut);
-            let left = if counts { format!(", {}", tracked.retries_left()) } else { String::new() };
-            let then =
-                if done > 0 { format!("resumes after epoch {done} of {all}") } else { "starts over".into() };
-            format!("{said}{left}; {then}{}", given_up(tracked))
-        }
-    }
-}
-
-/// Returns which GPU types are not tried again for a job after the end of its last run, as the end of a sentence.
-fn given_up(tracked: &Tracked) -> String {
-    let Some(last) = tracked.past.last().filter(|last| last.epochs == 0) else { return String::new() };
-    let given_up = tracked.avoids.iter().filter(|own| last.attempt.trials.0.contains_key(own));
-    let names: Vec<&str> = given_up.map(GpuType::as_str).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    let names = names.join(" and ");
-    format!("; it is not tried again on {names}, which its job file does not list (hsched add lifts this)")
 }

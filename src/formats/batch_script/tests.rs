@@ -7,73 +7,13 @@ use super::read;
 use crate::formats;
 
 /// Several nodes, a virtual environment and data on each node's disk.
-const ALLIANCE: &str = r#"#!/bin/bash
-#SBATCH --account=def-prof
-#SBATCH --gres=gpu:v100l:4        # 4 GPUs per node
-#SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4
-#SBATCH --cpus-per-task=8
-#SBATCH --mem=0
-#SBATCH --time=0-12:00
-#SBATCH --output=%N-%j.out
-#SBATCH --mail-user=me@example.org --mail-type=ALL
-
-module purge
-module load python/3.11 cuda
-virtualenv --no-download $SLURM_TMPDIR/env
-source $SLURM_TMPDIR/env/bin/activate
-pip install --no-index torch torchvision
-
-export NCCL_DEBUG=INFO
-export MASTER_ADDR=$(hostname)
-export DATA=$SLURM_TMPDIR/data
-mkdir -p $SLURM_TMPDIR/data
-tar -xf ~/projects/imagenet.tar -C $SLURM_TMPDIR/data
-echo "r$SLURM_NODEID master: $MASTER_ADDR"
-
-srun python train.py --init_method tcp://$MASTER_ADDR:3456 \
-     --world_size $SLURM_NTASKS --batch_size 256 \
-     --epochs 90
-"#;
+const ALLIANCE: &str = include_str!("../../../fuzz/seeds/batch_script/alliance.sh");
 
 /// A job array, torchrun, steps before and after.
-const MILA: &str = r"#!/bin/bash
-#SBATCH --job-name=bert fine
-#SBATCH --partition=long
-#SBATCH --gpus-per-task=rtx8000:1
-#SBATCH --ntasks=1
-#SBATCH --cpus-per-task=4
-#SBATCH --mem=16G
-#SBATCH --array=0-4%2
-#SBATCH -t 2:59:00
-set -euo pipefail
-trap 'scontrol requeue $SLURM_JOB_ID' SIGTERM
-cd $SLURM_SUBMIT_DIR
-SEED=7
-if [ -d venv ]; then
-  source venv/bin/activate
-fi
-python -u prep.py
-torchrun --standalone --nproc_per_node=1 finetune.py --seed $SLURM_ARRAY_TASK_ID --lr=1e-4 2>&1 | tee log.txt
-python evaluate.py
-";
+const MILA: &str = include_str!("../../../fuzz/seeds/batch_script/mila.sh");
 
 /// Several options a line, a range of nodes, torchrun started by srun.
-const CAMPUS: &str = r"#!/bin/bash -l
-#SBATCH -J gpt2 -A lab -p gpu -N 2-4
-#SBATCH -G a100:8
-#SBATCH --mem-per-cpu=4G -c 16
-#SBATCH --constraint=ib --exclusive
-#SBATCH --signal=B:USR1@120
-#SBATCH --requeue
-conda activate torch
-for i in 1 2 3; do
-  echo $i
-done
-export OMP_NUM_THREADS=8 LR=0.1
-srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 bash -c 'torchrun --nnodes $SLURM_NNODES --nproc_per_node 4 --rdzv_id $SLURM_JOB_ID --rdzv_backend c10d --rdzv_endpoint $head:29500 -m trainer.main --config cfg.yaml'
-echo done
-";
+const CAMPUS: &str = include_str!("../../../fuzz/seeds/batch_script/campus.sh");
 
 /// Returns the job file, which reads once its gaps are filled in.
 fn yaml(script: &str) -> String {

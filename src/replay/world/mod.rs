@@ -1,11 +1,13 @@
 //! The jobs that are there and where they stand: one problem, kept up to date, whose every change is named.
 
+mod incidents;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::model::{Seconds, Time};
 use crate::policy::{
-    Changed, HadarRound, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits, WorkerNode,
+    Changed, HadarRound, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits,
 };
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
@@ -372,66 +374,6 @@ impl<'a> World<'a> {
             self.changes.left.insert(number);
         }
         self.count -= 1;
-    }
-
-    /// A job fails; it is tried again while it has retries.
-    pub(super) fn fail(&mut self, number: usize, why: &str) {
-        self.release(number, End::Broken);
-        let Some(own) = &mut self.present[number] else { return };
-        own.failures += 1;
-        let entry = &self.trace.jobs[own.job];
-        why.clone_into(&mut own.why);
-        self.events.push(Event { why: why.to_owned(), ..Event::of_job(self.now, Kind::Failed, entry.place) });
-        if own.failures > entry.retries {
-            let why = format!("failed {} times; `retries` is {}", own.failures, entry.retries);
-            self.give_up(number, why);
-        }
-    }
-
-    /// A job without GPUs will never end.
-    fn give_up(&mut self, number: usize, why: String) {
-        self.leave(number, false);
-        let Some(own) = self.present[number].take() else { return };
-        let record = &mut self.record.jobs[own.job];
-        (record.failures, record.done, record.why) = (own.failures, own.done, Some(why));
-    }
-
-    /// A node goes down with all jobs on it.
-    pub(super) fn node_down(&mut self, node: usize) {
-        self.outages[node] += 1;
-        if self.outages[node] > 1 {
-            return;
-        }
-        self.events.push(Event::of_node(self.now, Kind::NodeDown, node));
-        let is_there = |model: &JobModel| {
-            model.standing.holds.iter().flat_map(|hold| &hold.slots).any(|slot| slot.node == node)
-        };
-        let numbers: Vec<usize> =
-            (0..self.problem.jobs.len()).filter(|&number| is_there(&self.problem.jobs[number])).collect();
-        for number in numbers {
-            self.release(number, End::Broken);
-            let Some(own) = &self.present[number] else { continue };
-            let place = self.trace.jobs[own.job].place;
-            let why = "its node went down".to_owned();
-            self.events.push(Event { why, ..Event::of_job(self.now, Kind::Failed, place) });
-        }
-        let types = self.problem.gpu_types.len();
-        let own = &mut self.problem.nodes[node];
-        (own.gpus, own.up) = (vec![0; types], vec![0; types]);
-        self.changes.all = true;
-    }
-
-    /// A node is back.
-    pub(super) fn node_back(&mut self, node: usize) {
-        self.outages[node] = self.outages[node].saturating_sub(1);
-        if self.outages[node] > 0 {
-            return;
-        }
-        self.events.push(Event::of_node(self.now, Kind::NodeBack, node));
-        let WorkerNode { gpus, up, .. } = &self.trace.problem.nodes[node];
-        let own = &mut self.problem.nodes[node];
-        (own.gpus, own.up) = (gpus.clone(), up.clone());
-        self.changes.all = true;
     }
 
     /// Ends the replay: what has not ended is recorded as it stands.
