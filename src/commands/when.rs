@@ -21,8 +21,8 @@ use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap
 /// Show which request of each job would finish first: wait in the queue and run together
 ///
 /// For each job on its own, compares types and numbers of GPUs, accounts and partitions. Each wait is estimated: the
-/// queue is played through many times, with run times and arrivals as in the past. The interval holds the start in about
-/// eight cases of ten. Changes nothing, and asks little of Slurm: see docs/queue.md.
+/// queue is played through many times, with run times and arrivals as in the past. The interval is meant to hold eight
+/// starts of ten, and held about seven where that was measured. Changes nothing, and asks little of Slurm: see docs/queue.md.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
