@@ -1130,7 +1130,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --restart --account --partition --qos --race --run-id --format --together --gpus --nodes --time --cluster --from --columns --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --policy --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --queue --race --cost-weight --futures --run-id --format --together --gpus --nodes --time --cluster --from --columns --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1157,6 +1157,14 @@ _hsched() {
                     return 0
                     ;;
                 --race)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cost-weight)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --futures)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

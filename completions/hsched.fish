@@ -163,7 +163,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Su
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l account -d 'Slurm account' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l partition -d 'Slurm partition' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l qos -d 'Slurm quality of service' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l race -d 'Queue so many requests of each job, for different GPUs: the first to start trains, the others leave the queue or end at once' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l race -d 'Queue so many of these requests of each job: the first to start trains, the others leave the queue or end at once' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cost-weight -d 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l futures -d 'Futures of the queue to look at, unless --budget is over before' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l run-id -d 'Id of this run [default: the time and a random number]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
@@ -213,6 +215,7 @@ exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l dry-run -d 'Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that job'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l restart -d 'Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them'
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l queue -d 'Submit what `hsched plan --queue` chooses: for each job the GPUs, account, partition and time limit with which all are done soonest on average, wait in the queue and run together'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l together -d 'Submit one Slurm job in which hsched run runs all jobs, instead of one for each'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l use-all -d 'optimal: use every GPU that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l pin -d 'Request exactly the nodes of the plan, not any nodes with the same GPUs'

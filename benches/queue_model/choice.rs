@@ -103,7 +103,7 @@ fn decide(world: &World, hours: f64) -> Outcome {
     let candidates: Vec<_> = outlooks.iter().map(candidate).collect();
     let chosen = choose(&candidates, 0.0).expect("a request").number;
     let racers: Vec<Trial> =
-        hsched::queue::race(&requests, &outlooks, 3).into_iter().map(|own| trials[own]).collect();
+        hsched::queue::race(&requests, &outlooks, None, 3).into_iter().map(|own| trials[own]).collect();
     let by_run = |a: &usize, b: &usize| trials[*a].run.total_cmp(&trials[*b].run);
     let free = (0..trials.len()).filter(|&own| world.has_free(&trials[own])).min_by(by_run);
     let fastest = (0..trials.len()).min_by(by_run).expect("a request");

@@ -24,6 +24,14 @@ pub(crate) struct QueueViewArgs {
     /// Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use.
     #[arg(long, value_name = "FILE")]
     pub snapshot: Vec<PathBuf>,
+    #[command(flatten)]
+    pub search: SearchArgs,
+}
+
+/// What can be said about the choice of a request.
+#[derive(Clone, Copy, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Queue")]
+pub(crate) struct SearchArgs {
     /// What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a
     /// cheaper one only where it is done within 5 % or 10 min of it.
     #[arg(long, value_name = "HOURS", default_value_t = 0.0, value_parser = weight)]
@@ -67,7 +75,7 @@ pub(crate) struct Foretold {
 impl QueueViewArgs {
     /// Returns whether anything was said of the queue.
     pub(crate) fn is_given(&self) -> bool {
-        !self.snapshot.is_empty() || self.cost_weight > 0.0
+        !self.snapshot.is_empty() || self.search.cost_weight > 0.0
     }
 
     /// Returns the queues to plan through: those of the files, else Slurm's.
@@ -122,7 +130,12 @@ pub(crate) fn foretell(
         }
     }
     let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
-    list.sort_by(|a, b| finish(a).total_cmp(&finish(b)));
+    // Where nobody can tell when they start, those that run shortest come first.
+    let is_never = |own: &Foretold| own.outlook == Outlook::Never;
+    list.sort_by(|a, b| {
+        let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
+        soonest.then(a.own.run.0.total_cmp(&b.own.run.0))
+    });
     Ok(list)
 }
 

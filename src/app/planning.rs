@@ -69,6 +69,11 @@ impl PlanningArgs {
         Self { pin: nothing.pin, ..self.clone() } == nothing
     }
 
+    /// Returns the same, with all GPUs of nodes that are up: who waits in the queue may get any of them.
+    pub(crate) fn over_all_up(&self) -> Self {
+        Self { capacity: Some(Capacity::Up), ..self.clone() }
+    }
+
     /// Returns whether the time for a search that begins now is over, when asked: the budget, or else `usual`.
     pub(crate) fn stop(&self, context: &Context, usual: Option<Duration>) -> impl Fn() -> bool {
         let (clock, start) = (context.clock, context.clock.elapsed());
@@ -99,14 +104,14 @@ impl Planned {
 
 /// Jobs and GPUs, ready to be planned by any policy.
 pub(crate) struct Desk {
-    jobs: Vec<Job>,
-    cluster: Cluster,
+    pub jobs: Vec<Job>,
+    pub cluster: Cluster,
     capacity: Capacity,
-    access: Access,
+    pub access: Access,
     /// Whether others hold GPUs that the jobs could use.
     is_in_use: bool,
     /// What was left out and why, for people.
-    notes: Vec<String>,
+    pub notes: Vec<String>,
     pub problem: Problem,
 }
 

@@ -36,6 +36,33 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// When Slurm never answered (exit 69), or not in a way that can be read.
 pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
+    seen(context, printed)
+}
+
+/// Returns the same; where Slurm does not show its queue, the nodes alone, as if the jobs of others were hidden.
+///
+/// # Errors
+/// When Slurm does not even show its nodes (exit 69).
+pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failure> {
+    let mut why = None;
+    let mut looked = seen(context, |answer| {
+        printed(answer).or_else(|failure| {
+            why = Some(failure.message);
+            Ok("")
+        })
+    })?;
+    if let Some(why) = why {
+        looked.snapshot.others_hidden = true;
+        looked.snapshot.notes = vec![format!("when requests would start is not known: {why}")];
+    }
+    Ok(looked)
+}
+
+/// Looks at the queue; `jobs_of` returns the text of the jobs from what `squeue` answered.
+fn seen(
+    context: &Context,
+    jobs_of: impl FnOnce(&Answer) -> Result<&str, Failure>,
+) -> Result<Looked, Failure> {
     let own = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(own).unwrap_or(LIMIT);
     let site = Site {
@@ -47,7 +74,7 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     let squeue = site.ask("squeue", MINUTE, &jobs::command());
     site.keep_earlier(&previous, &earlier, squeue.at);
     let sinfo = site.ask("sinfo", MINUTE, &sinfo::command());
-    let (jobs_text, nodes_text) = (printed(&squeue)?, printed(&sinfo)?);
+    let (jobs_text, nodes_text) = (jobs_of(&squeue)?, printed(&sinfo)?);
     let seen = input::printed_cluster(context, nodes_text)?;
     let rest = site.rest(&seen.cluster);
     let texts = Texts {

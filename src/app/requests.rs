@@ -8,7 +8,7 @@ use crate::catalogue::recognise;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{
-    Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, Usage,
+    Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, Terms, Usage,
 };
 use crate::policy::{Grounds, Placement, Problem, Sharing, Slot};
 use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
@@ -19,18 +19,6 @@ const MOST: usize = 24;
 /// The most GPUs that are asked for where the job does not say how many it may have.
 const USUAL_MOST: u32 = 32;
 
-/// One run of ten takes so much longer than is predicted, where its speed was measured or given.
-const SLOW: f64 = 1.1;
-
-/// The same where the speed is only estimated.
-const SLOW_ESTIMATE: f64 = 1.5;
-
-/// What a limit has beyond the slow run.
-const MARGIN: f64 = 1.1;
-
-/// Limits are whole quarters of an hour.
-const QUARTER: f64 = 900.0;
-
 /// A request and what is known of it before it is in any queue.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JobRequest {
@@ -39,8 +27,7 @@ pub(crate) struct JobRequest {
     pub gpus: u32,
     /// How long the whole training takes.
     pub run: Seconds,
-    /// Whether that rests on an estimated speed.
-    pub is_estimated: bool,
+    pub terms: Terms,
     /// Runs of this limit that the training takes; more than 1 where the partition's longest is too short.
     pub pieces: u32,
     pub cost: Option<Cost>,
@@ -273,24 +260,21 @@ fn option(
         memory_mib: (memory > 0).then_some(memory),
         ..Asks::default()
     };
+    let terms = Terms {
+        account: account.map(str::to_owned),
+        partition: name.map(str::to_owned),
+        longest: partition.and_then(|own| own.max_time_s),
+        is_estimated: shape.is_estimated,
+    };
+    let walltime = terms.walltime(job, shape.run, defaults);
     let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
-    let slow = if shape.is_estimated { SLOW_ESTIMATE } else { SLOW };
-    let wanted = ((shape.run.0 * slow * MARGIN + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
-    let longest = partition.and_then(|own| own.max_time_s).into_iter().chain(job.launch.time);
-    let limit = longest.map(|limit| limit.0).fold(wanted, f64::min).max(60.0);
-    let piece = (limit - grace.0).max(60.0);
-    let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at least one, and a cast that is too large is the largest"
-    )]
-    let pieces = in_pieces(shape.run.0, piece, restart) as u32;
+    let limit = walltime.limit();
+    let piece = if walltime.pieces > 1 { (limit.0 - grace.0).max(60.0) } else { limit.0 };
     let request = Request {
         asks,
-        partition: name.map(str::to_owned),
-        account: account.map(str::to_owned),
-        limit: Seconds(limit),
+        partition: terms.partition.clone(),
+        account: terms.account.clone(),
+        limit,
         run: Seconds(shape.run.0.min(piece)),
     };
     let cost = cost(&request, &shape.gpu_type, partition, shape.run);
@@ -298,17 +282,12 @@ fn option(
         gpu_type: shape.gpu_type.clone(),
         gpus: shape.nodes * shape.per_node,
         run: shape.run,
-        is_estimated: shape.is_estimated,
-        pieces,
+        pieces: u32::try_from(walltime.pieces).unwrap_or(u32::MAX),
         cost,
         preemptible: partition.is_some_and(|own| own.preemptible),
         request,
+        terms,
     }
-}
-
-/// Returns the pieces of at most so many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
-fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
-    if run <= piece { 1.0 } else { (run / (piece - restart).max(60.0)).ceil() }
 }
 
 /// Returns what a run costs: what the partition bills, else reference GPU units where the type has them.
@@ -348,18 +327,4 @@ fn thin(mut list: Vec<JobRequest>) -> Vec<JobRequest> {
     list.sort_by(|a, b| is_odd(a).cmp(&is_odd(b)).then(a.run.0.total_cmp(&b.run.0)));
     list.truncate(MOST);
     list
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_piece_begins_with_a_restart() {
-        let hours =
-            |run: f64, piece: f64, restart: f64| in_pieces(run * 3600.0, piece * 3600.0, restart * 3600.0);
-        assert_eq!((hours(12.0, 12.0, 1.0), hours(24.0, 12.0, 0.0), hours(24.0, 12.0, 0.1)), (1.0, 2.0, 3.0));
-        // A restart that takes all of a piece would never end.
-        assert_eq!(hours(2.0, 1.0, 5.0), 120.0);
-    }
 }

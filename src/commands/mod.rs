@@ -26,6 +26,7 @@ mod run;
 mod simulate;
 mod status;
 mod submit;
+mod submit_queue;
 mod together;
 mod trace;
 mod watch;

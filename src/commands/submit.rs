@@ -14,8 +14,9 @@ use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
-use crate::app::{input, planning, rivals};
+use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::together::TogetherArgs;
 use crate::engine::Run;
 use crate::error::Failure;
@@ -56,10 +57,8 @@ pub(super) struct Args {
     restart: bool,
     #[command(flatten)]
     queue: QueueArgs,
-    /// Queue so many requests of each job, for different GPUs: the first to start trains, the others leave the queue or
-    /// end at once.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
-    race: u8,
+    #[command(flatten)]
+    through: ThroughArgs,
     /// Id of this run [default: the time and a random number].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
@@ -92,20 +91,25 @@ impl Subcommand for Args {
             return self.together.submit(context, submission, &policy, (self.dry_run, self.format));
         }
         let text = input::text(&self.input)?;
-        let (planned, planned_by) = if PlanFile::recognises(&text) {
-            if !self.planning.says_nothing() {
+        let run_id = self.run_id(context)?;
+        let (planned, planned_by, requested) = if PlanFile::recognises(&text) {
+            if !self.planning.says_nothing() || self.through.is_wanted() {
                 let message = "the input is a plan: --pin is the only planning option allowed";
                 return Err(Failure::new(Exit::Usage, message).hint("to plan again, give the job file"));
             }
             let planned = planning::read(&text, &self.input)?;
             let planned_by = format!("--policy {}", planned.file.policy);
-            (planned, planned_by)
+            (planned, planned_by, None)
+        } else if self.through.is_wanted() {
+            let file = (text.as_str(), self.input.as_path());
+            let entries =
+                self.through.entries(context, &self.planning, file, |jobs| choose(jobs, &self.jobs))?;
+            (entries.planned, self.planning.policy.words(), Some(entries.intents))
         } else {
             let planned = planning::plan(&self.planning, context, &text, &self.input)?;
-            (planned, self.planning.policy.words())
+            (planned, self.planning.policy.words(), None)
         };
-        let run_id = self.run_id(context)?;
-        let chosen = choose(&planned, &self.jobs)?;
+        let chosen = choose(&planned.jobs, &self.jobs)?;
         let wish = Wish {
             run: &run_id,
             chosen: &chosen,
@@ -115,24 +119,28 @@ impl Subcommand for Args {
             planned_by: &planned_by,
         };
         let mut run = submission::run(context, &planned, wish)?;
-        if self.race > 1 {
-            rivals::add(context, &mut run, self.race.into());
+        if let Some(intents) = requested {
+            run.submissions = intents;
         }
         let scripts = submission::prepare(context, &run, wish)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
         note_shared_checkpoints(context, &own);
+        let submitted: BTreeSet<usize> = run.submissions.iter().map(|own| own.job).collect();
+        let reason =
+            |index: usize| planned.plan.verdicts()[index].reason().filter(|_| !submitted.contains(&index));
         for &index in &chosen {
-            if let Some(reason) = planned.plan.verdicts()[index].reason() {
+            if let Some(reason) = reason(index) {
                 context.note(&format!("{} was not submitted: {reason}", planned.jobs[index].name));
             }
         }
         let unplaced = |&index: &usize| {
-            let reason = planned.plan.verdicts()[index].reason()?;
+            let reason = reason(index)?;
             let name = planned.jobs[index].name.as_str();
             Some(json!({ "name": name, "state": "not_placed", "job_id": null, "message": reason }))
         };
         let mut jobs: Vec<Value> = chosen.iter().filter_map(unplaced).collect();
-        let (mut folder, mut exit) = (None, planned.exit());
+        let is_whole = !self.through.is_wanted() || chosen.iter().all(|index| submitted.contains(index));
+        let (mut folder, mut exit) = (None, if is_whole { planned.exit() } else { Exit::Unplaced });
         if self.dry_run {
             jobs.extend(dry_run(self, context, &scripts)?);
         } else if !scripts.is_empty() {
@@ -202,12 +210,12 @@ fn job_json(Answered { job, answer, beginning }: &Answered) -> Value {
 }
 
 /// Returns the numbers of the jobs that were asked for; all when none was.
-fn choose(planned: &Planned, names: &[String]) -> Result<Vec<usize>, Failure> {
+fn choose(jobs: &[Job], names: &[String]) -> Result<Vec<usize>, Failure> {
     if names.is_empty() {
-        return Ok((0..planned.jobs.len()).collect());
+        return Ok((0..jobs.len()).collect());
     }
     let number = |name: &String| {
-        let known = || planned.jobs.iter().map(|job| job.name.as_str());
+        let known = || jobs.iter().map(|job| job.name.as_str());
         known().position(|own| own == name).ok_or_else(|| {
             let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the plan"));
             let all: Vec<&str> = known().collect();

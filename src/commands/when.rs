@@ -67,7 +67,7 @@ impl Subcommand for Args {
             let mut notes = Vec::new();
             let left = u32::try_from(jobs.len() - number).unwrap_or(u32::MAX);
             let list = self.foretell(context, job, &queues, left, &mut notes)?;
-            let choice = foretelling::best(&list, self.view.cost_weight);
+            let choice = foretelling::best(&list, self.view.search.cost_weight);
             told.push(Told { job, list, choice, notes });
         }
         let text = match self.format {
@@ -102,7 +102,7 @@ impl Args {
         let begin = context.clock.elapsed();
         let share = self.budget / left.max(1);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
-        let sampling = (self.seed, self.view.futures);
+        let sampling = (self.seed, self.view.search.futures);
         foretelling::foretell((context, &self.speeds), job, queues, sampling, &stop, notes)
     }
 }
@@ -182,7 +182,7 @@ fn marks(own: &Foretold) -> Vec<String> {
     if own.own.pieces > 1 {
         marks.push(format!("{} pieces", own.own.pieces));
     }
-    if own.own.is_estimated {
+    if own.own.terms.is_estimated {
         marks.push("speed estimated".to_owned());
     }
     if own.own.preemptible {
@@ -244,7 +244,7 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "nodes": request.asks.nodes,
         "limit_s": request.limit,
         "run_s": own.own.run,
-        "run_estimated": own.own.is_estimated,
+        "run_estimated": own.own.terms.is_estimated,
         "pieces": own.own.pieces,
         "preemptible": own.own.preemptible,
         "cost": own.own.cost.map(|cost| cost.hours),

@@ -213,7 +213,8 @@ impl Carrier<'_> {
             let placements: Vec<Placement> =
                 own.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
             let copies = self.free_copies(state, own.job);
-            let intent = move |(copy, placement)| Intent { job: number, copy, race: false, placement };
+            let intent =
+                move |(copy, placement)| Intent { job: number, copy, race: false, placement, terms: None };
             copies.zip(placements).map(intent).collect::<Vec<Intent>>()
         };
         let submissions = chosen.iter().enumerate().flat_map(intents).collect();
@@ -289,7 +290,7 @@ impl Carrier<'_> {
             let own = Decision::place(placement.clone());
             let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
-            let intents = vec![Intent { job, copy: 0, race: false, placement }];
+            let intents = vec![Intent { job, copy: 0, race: false, placement, terms: None }];
             Some(Box::new(self.run_of(state, &all, (&extract.problem, &plan), intents)))
         };
         Question { job, slots: placement.slots.clone(), submission: submission() }

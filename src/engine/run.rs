@@ -1,7 +1,7 @@
 //! Runs: what is submitted together, by one plan, with that plan as it is written down.
 
 use crate::engine::{Attempt, Gpus, SubmissionKey, named_ranks};
-use crate::model::{Job, Time};
+use crate::model::{Job, Terms, Time};
 use crate::plan_file::PlanFile;
 use crate::policy::{CheckedPlan, Placement, Problem};
 
@@ -32,6 +32,8 @@ pub struct Intent {
     /// Whether it races with the job's other submissions of the run: the first to start trains, and the others leave.
     pub race: bool,
     pub placement: Placement,
+    /// What it asks of the queue, where it was chosen among several requests of its job.
+    pub terms: Option<Terms>,
 }
 
 impl Intent {
@@ -42,7 +44,7 @@ impl Intent {
     ) -> impl Iterator<Item = Self> + 'a {
         let intent = |job: usize| {
             let placement = plan.verdicts().get(job)?.placement()?.clone();
-            Some(Self { job, copy: 0, race: false, placement })
+            Some(Self { job, copy: 0, race: false, placement, terms: None })
         };
         jobs.into_iter().filter_map(intent)
     }
@@ -65,8 +67,9 @@ impl Run {
     /// Returns a submission as what is known of it when it is about to be made.
     #[must_use]
     pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
-        let Intent { job, copy, race, ref placement } = *intent;
+        let Intent { job, copy, race, ref placement, ref terms } = *intent;
         let planned = (&self.problem, job, placement);
-        Attempt { copy, race, ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant) }
+        let terms = terms.clone();
+        Attempt { copy, race, terms, ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant) }
     }
 }

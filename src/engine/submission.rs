@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Gpus, Trials, named_ranks};
-use crate::model::{JobId, JobName, PlacedRank, Seconds, Time};
+use crate::model::{JobId, JobName, PlacedRank, Seconds, Terms, Time};
 use crate::policy::{Placement, Problem};
 
 /// What tells a submission from every other one.
@@ -106,6 +106,9 @@ pub struct Attempt {
     /// The GPU types that the job's file does not list.
     #[serde(default, skip_serializing_if = "Trials::is_empty")]
     pub trials: Trials,
+    /// What it asks of the queue, where it was chosen among several requests of its job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
     /// That a time limit cuts what is left of the job into pieces, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
@@ -211,6 +214,7 @@ impl Attempt {
             reason: None,
             odd: None,
             trials: Trials::default(),
+            terms: None,
             pieces: None,
         }
     }

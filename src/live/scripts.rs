@@ -118,6 +118,9 @@ impl Placed<'_> {
     fn walltime(&self, site: &Site) -> Walltime {
         let job = &self.run.jobs[self.intent.job];
         let predicted = self.intent.placement.jct(job.epochs);
+        if let Some(terms) = &self.intent.terms {
+            return terms.walltime(job, predicted, &site.defaults);
+        }
         let limit = partition_limit(&self.run.file, job, site.defaults.partition.as_deref());
         site.defaults.walltime(job, predicted, limit)
     }
@@ -127,7 +130,12 @@ impl Placed<'_> {
         let Self { run, intent, plan, untyped } = *self;
         let (rest, done) = (&run.jobs[intent.job], run.epochs_done[intent.job]);
         // The plan is about the epochs that are left; ranks are told of all.
-        let job = Job { epochs: rest.epochs + done, ..rest.clone() };
+        let mut job = Job { epochs: rest.epochs + done, ..rest.clone() };
+        if let Some(terms) = &intent.terms {
+            let launch = &mut job.launch;
+            launch.account = terms.account.clone().or(launch.account.take());
+            launch.partition = terms.partition.clone().or(launch.partition.take());
+        }
         let ranks = named_ranks(&run.problem, &intent.placement);
         let others = run.submissions.iter().filter(|own| own.job == intent.job && own.copy != intent.copy);
         let others: Vec<_> = others.map(|own| named_ranks(&run.problem, &own.placement)).collect();

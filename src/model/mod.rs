@@ -31,4 +31,4 @@ pub use self::placed_rank::PlacedRank;
 pub use self::speed::Speed;
 pub use self::summary::TypeSummary;
 pub use self::unit::{BitRate, Bytes, Seconds, Time};
-pub use self::walltime::Walltime;
+pub use self::walltime::{Terms, Walltime};

@@ -1,6 +1,23 @@
 //! The walltime that a run asks for: what it is predicted to take, with a margin, within the limits.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{Cluster, Job, JobDefaults, Partition, Seconds};
+
+/// One run of ten takes so much longer than is predicted, where its speed was measured or given.
+const SLOW: f64 = 1.1;
+
+/// The same where the speed is only estimated.
+const SLOW_ESTIMATE: f64 = 1.5;
+
+/// What a request's limit has beyond the slow run.
+const BEYOND: f64 = 1.1;
+
+/// Limits of requests are whole quarters of an hour.
+const QUARTER: f64 = 900.0;
+
+/// Slurm knows no limit below a minute.
+const MINUTE: f64 = 60.0;
 
 /// A run's walltime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +62,61 @@ impl Walltime {
     }
 }
 
+/// What a submission asks of the queue where its job leaves several possible: it was chosen among the job's requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// `None` is the user's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// `None` is the cluster's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// The longest limit that it may have; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest: Option<Seconds>,
+    /// Whether the speed on its GPUs is estimated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
+}
+
+impl Terms {
+    /// Returns the walltime of what is left of the job: the slow tenth of such runs and a tenth more, in quarters of an hour.
+    #[must_use]
+    pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
+        let own = &job.launch.checkpoint;
+        let (grace, restart) =
+            (own.grace.unwrap_or(defaults.grace).0, own.restart_cost.map_or(0.0, |cost| cost.0));
+        let slow = if self.is_estimated { SLOW_ESTIMATE } else { SLOW };
+        let wanted = ((predicted.0 * slow * BEYOND + grace) / QUARTER).ceil().max(1.0) * QUARTER;
+        let limits = self.longest.into_iter().chain(job.launch.time);
+        let limit = limits.map(|limit| limit.0).fold(wanted, f64::min).clamp(MINUTE, 5_256_000.0 * MINUTE);
+        let minutes = (limit / MINUTE).floor();
+        let pieces = in_pieces(predicted.0, (minutes * MINUTE - grace).max(MINUTE), restart).clamp(1.0, 1e9);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to a positive range"
+        )]
+        let (minutes, pieces) = (minutes as u64, pieces as u64);
+        Walltime { minutes, pieces }
+    }
+}
+
+/// Returns the pieces of at most so many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
+fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
+    if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE)).ceil() }
+}
+
+impl Walltime {
+    /// Returns the limit in seconds.
+    #[must_use]
+    pub fn limit(self) -> Seconds {
+        #[expect(clippy::cast_precision_loss, reason = "at most ten years of minutes")]
+        let minutes = self.minutes as f64;
+        Seconds(minutes * MINUTE)
+    }
+}
+
 impl Cluster {
     /// Returns the least walltime limit of the partitions that a job may go to, where one is known.
     #[must_use]
@@ -69,6 +141,15 @@ impl JobDefaults {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_piece_begins_with_a_restart() {
+        let hours =
+            |run: f64, piece: f64, restart: f64| in_pieces(run * 3600.0, piece * 3600.0, restart * 3600.0);
+        assert_eq!((hours(12.0, 12.0, 1.0), hours(24.0, 12.0, 0.0), hours(24.0, 12.0, 0.1)), (1.0, 2.0, 3.0));
+        // A restart that takes all of a piece would never end.
+        assert_eq!(hours(2.0, 1.0, 5.0), 120.0);
+    }
 
     #[test]
     fn the_time_has_a_margin_and_respects_every_limit() {

@@ -4,11 +4,11 @@ use crate::queue::estimate::mean;
 use crate::queue::{Outlook, Request};
 
 /// Returns up to so many requests to queue together: those with which the job finishes first on average, by the futures in which each
-/// was tried alone. The first is the best alone; another is added only where it helps.
+/// was tried alone. The first is `first`, else the best alone; another is added only where it helps.
 #[must_use]
-pub fn race(requests: &[Request], outlooks: &[Outlook], entries: usize) -> Vec<usize> {
-    let mut chosen: Vec<usize> = Vec::new();
-    let mut best = f64::INFINITY;
+pub fn race(requests: &[Request], outlooks: &[Outlook], first: Option<usize>, entries: usize) -> Vec<usize> {
+    let mut chosen: Vec<usize> = first.into_iter().collect();
+    let mut best = mean_finish(requests, outlooks, &chosen).unwrap_or(f64::INFINITY);
     while chosen.len() < entries {
         let with = |number: usize| {
             let mut all = chosen.clone();

@@ -36,7 +36,7 @@ fn site(extra: &str, queue: &[String]) -> Sandbox {
         .program("sshare", "echo 'bio|0.5'")
 }
 
-const RACE: &str = "submit jobs.yaml --job resnet18 --race 2 --capacity up --dry-run";
+const RACE: &str = "submit jobs.yaml --job resnet18 --race 2 --dry-run";
 
 #[test]
 fn a_look_is_a_few_questions_and_the_next_one_asks_none_again() {
@@ -76,4 +76,31 @@ fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
     let note = "note: when requests would start is not known: squeue: exit status: 1: no\n";
     assert!(ran.stderr.contains(note), "{}", ran.stderr);
     assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
+}
+
+/// Jobs of two hours on four T4, which are free, and of half an hour on four V100, which others have.
+const LONG: &str = "jobs: [{name: train, samples_per_epoch: 360000, epochs: 10, global_batch: 100, model_size: 0MB,
+  throughput: {t4: 125, v100: 500}, min_gpus: 4, max_gpus: 4, partition: [gpu], account: [bio, phys], command: [x]}]";
+
+#[test]
+fn what_is_submitted_asks_for_what_was_chosen() {
+    // Who has the V100 is past its limit: they are free at once, and half an hour there is less than two on the T4.
+    let mut queue = others("v1", "v100");
+    queue = queue.replace("12:00:00", "00:10:00").replace("2026-11-22T10:00:00", "2020-11-22T10:00:00");
+    let free = [
+        SINFO[0],
+        &SINFO[1].replace("mixed", "idle").replace("IDX:0-3", "IDX:N/A").replace("gpu:t4:4(", "gpu:t4:0("),
+    ];
+    let sandbox = site("", &[queue]).printing("sinfo", &free).file("long.yaml", LONG);
+    let ran = sandbox.run("submit long.yaml --queue --dry-run");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let options: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("#SBATCH")).collect();
+    let has = |option: &str| options.contains(&option);
+    assert!(has("#SBATCH --gres=gpu:v100:4") && has("#SBATCH --partition=gpu"), "{options:#?}");
+    // Half an hour, a tenth slower, a tenth more, the time to save, in quarters of an hour.
+    assert!(
+        has("#SBATCH --time=45") && options.iter().any(|own| own.starts_with("#SBATCH --account=")),
+        "{options:#?}"
+    );
+    assert!(ran.stderr.contains("note: train: 4 v100 for 45 min 00 s, starts in "), "{}", ran.stderr);
 }

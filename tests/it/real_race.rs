@@ -28,7 +28,7 @@ fn requests_that_start_at_once_train_once() {
     let desk = Desk::new(&cluster, "race", "");
     let jobs = [job("one", "true"), job("two", "true"), job("dies", "exit 9")];
     desk.write("jobs.json", &json!({ "jobs": jobs }).to_string());
-    let done = desk.hsched(&["submit", "jobs.json", "--race", "3", "--capacity", "up", "--", "--hold"]);
+    let done = desk.hsched(&["submit", "jobs.json", "--race", "3", "--", "--hold"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let queued = desk.ask("squeue", &["-h", "-o", "%i"]);
     let ids: Vec<&str> = queued.split_whitespace().collect();

@@ -243,6 +243,7 @@ impl Moment {
             pieces: _,
             // No job of these races.
             race: _,
+            terms: _,
         } = attempt;
         assert!(submit_time.is_none() && reason.is_none() && odd.is_none(), "this Slurm says none of it");
         // One that has not started waits a minute for its nodes.

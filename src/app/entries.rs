@@ -1,0 +1,100 @@
+//! From requests that were chosen to a run that asks Slurm for them: GPUs, shares, and what each asks of the queue.
+
+use crate::app::foretelling::Foretold;
+use crate::app::planning::{Desk, Planned};
+use crate::app::requests::JobRequest;
+use crate::engine::Intent;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Cluster;
+use crate::plan_file::{PlanFile, Solved};
+use crate::policy::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
+
+/// The policy of plans that were made through the queue, as plan files name it.
+const THROUGH_QUEUE: &str = "queue";
+
+/// Why a job of such a plan has no GPUs of its own in it.
+const BEHIND: &str =
+    "its request waits in the queue for GPUs that another job of this plan may have before it";
+
+/// What is to be submitted, and what was foretold of each submission, in the same order.
+pub(crate) struct Entries {
+    pub planned: Planned,
+    pub intents: Vec<Intent>,
+    pub foretold: Vec<Foretold>,
+}
+
+/// Returns what submits the requests chosen for some jobs, by their numbers; adds notes on those that no GPUs fit.
+///
+/// The jobs wait for GPUs that others have, and for each other's: the plan places as many as there is room for at one time.
+///
+/// # Errors
+/// When no plan of the jobs is right, which is a fault of hsched.
+pub(crate) fn entries(
+    desk: Desk,
+    chosen: Vec<(usize, Vec<Foretold>)>,
+    notes: &mut Vec<String>,
+) -> Result<Entries, Failure> {
+    let (mut intents, mut all) = (Vec::new(), Vec::new());
+    for (job, requests) in chosen {
+        let placed = |own: Foretold| Some((placement(&desk.problem, &desk.cluster, job, &own.own)?, own));
+        let placed: Vec<(Placement, Foretold)> = requests.into_iter().filter_map(placed).collect();
+        if placed.is_empty() {
+            notes.push(format!("{}: no request fits the nodes that are up", desk.jobs[job].name));
+        }
+        let race = placed.len() > 1;
+        for (copy, (placement, own)) in (0..).zip(placed) {
+            intents.push(Intent { job, copy, race, placement, terms: Some(own.own.terms.clone()) });
+            all.push(own);
+        }
+    }
+    let plan = at_one_time(&desk.problem, &intents)
+        .ok_or_else(|| Failure::new(Exit::Internal, "the plan of the chosen requests breaks the rules"))?;
+    let solved =
+        Solved { problem: &desk.problem, plan: &plan, policy: THROUGH_QUEUE, solve: None, proven: None };
+    let file = PlanFile::new(solved, &desk.jobs, Vec::new(), (&desk.cluster, &desk.access), ("up", false));
+    let Desk { jobs, problem, .. } = desk;
+    Ok(Entries { planned: Planned { jobs, problem, plan, proven: None, file }, intents, foretold: all })
+}
+
+/// Returns the placement of a job on GPUs of a request's type, as many on each node; `None` where none is right.
+fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest) -> Option<Placement> {
+    let nodes = usize::try_from(own.request.asks.nodes).ok()?;
+    let count = own.gpus / own.request.asks.nodes.max(1);
+    let partition = own.request.partition.as_ref();
+    let is_in = |node: usize| {
+        let known = cluster.node(&problem.nodes[node].name).map(|node| &node.partitions);
+        known.is_none_or(|own| own.is_empty() || partition.is_none_or(|name| own.contains(name)))
+    };
+    let slot = |node: usize| {
+        let mut types = (0..problem.gpu_types.len()).filter(|&ty| problem.gpu_types[ty] == own.gpu_type);
+        let gpu_type = types
+            .find(|&ty| problem.jobs[job].types[ty].is_some() && problem.nodes[node].gpus[ty] >= count)?;
+        is_in(node).then_some(Slot { node, gpu_type, count })
+    };
+    let slots: Vec<Slot> = (0..problem.nodes.len()).filter_map(slot).take(nodes).collect();
+    let placement =
+        (slots.len() == nodes).then(|| Placement::new(problem, job, &slots, Sharing::Balanced)).flatten()?;
+    checked(problem, vec![(job, Decision::place(placement.clone()))]).map(|_| placement)
+}
+
+/// Returns the plan that gives GPUs to as many jobs as have room beside each other, the first before the others.
+fn at_one_time(problem: &Problem, intents: &[Intent]) -> Option<CheckedPlan> {
+    let (mut changes, mut plan) = (Vec::new(), checked(problem, Vec::new()));
+    for intent in intents.iter().filter(|own| own.copy == 0) {
+        let mut next = changes.clone();
+        next.push((intent.job, Decision::place(intent.placement.clone())));
+        let beside = checked(problem, next.clone());
+        if beside.is_none() {
+            next.pop();
+            next.push((intent.job, Decision::Defer { why: BEHIND.to_owned() }));
+        }
+        plan = beside.or_else(|| checked(problem, next.clone()));
+        changes = next;
+    }
+    plan
+}
+
+fn checked(problem: &Problem, changes: Vec<(usize, Decision)>) -> Option<CheckedPlan> {
+    verify(problem, Plan { changes, ..Plan::default() }).ok()
+}

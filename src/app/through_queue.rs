@@ -1,0 +1,105 @@
+//! The requests of several jobs, chosen together: what `plan --queue` shows and `submit --queue` submits.
+
+use crate::app::context::Context;
+use crate::app::foretelling::{self, Foretold, Queue, SearchArgs};
+use crate::app::speeds::SpeedArgs;
+use crate::error::Failure;
+use crate::model::Job;
+use crate::queue::{Chosen, Jobs, Outlook, Request, choose_together, race};
+use crate::ui::Progress;
+
+/// Requests of a job that are looked at together with those of others: the best alone.
+const MOST_OF_JOB: usize = 8;
+
+/// Futures in which jobs are looked at together, at most.
+const MOST_FUTURES: u32 = 24;
+
+/// What was found for some jobs.
+pub(crate) struct Through {
+    /// The requests of each job, as if it were the only one; the first to finish first.
+    pub alone: Vec<Vec<Foretold>>,
+    /// What was chosen among those; `None` where nothing could ever start, or nobody can tell.
+    pub chosen: Vec<Option<Chosen>>,
+    /// What was left out, for people.
+    pub notes: Vec<String>,
+}
+
+/// Chooses a request for each job, all of them in one queue.
+///
+/// # Errors
+/// When the measured speeds cannot be read.
+pub(crate) fn choose(
+    (context, speeds): (&Context, &SpeedArgs),
+    jobs: &[&Job],
+    queue: &Queue,
+    (search, seed): (SearchArgs, u64),
+    stop: &dyn Fn() -> bool,
+) -> Result<Through, Failure> {
+    let _progress = Progress::start(format!("planning {} jobs through the queue", jobs.len()));
+    let (mut notes, mut alone) = (Vec::new(), Vec::new());
+    let futures = search.futures.min(MOST_FUTURES);
+    let queues = std::slice::from_ref(queue);
+    for job in jobs {
+        let surroundings = (context, speeds);
+        let list = foretelling::foretell(surroundings, job, queues, (seed, futures), stop, &mut notes)?;
+        alone.push(list.into_iter().take(MOST_OF_JOB).collect::<Vec<Foretold>>());
+    }
+    let worth = |own: &Foretold| worth(own, search.cost_weight);
+    let options: Vec<Vec<(Request, f64)>> =
+        alone.iter().map(|list| list.iter().map(worth).collect()).collect();
+    let samples = usize::try_from(futures).unwrap_or(1);
+    let asked = Jobs { snapshot: &queue.snapshot, options: &options, seed, samples, calibration: None };
+    let chosen = choose_together(&asked, stop);
+    Ok(Through { alone, chosen, notes })
+}
+
+/// Returns a request, and what is added to its time to the end: further pieces, and what its cost is worth.
+fn worth(own: &Foretold, cost_weight: f64) -> (Request, f64) {
+    let cost = own.own.cost.map_or(0.0, |cost| cost.hours);
+    let rest = own.own.run.0 - own.own.request.run.0;
+    let waits = match &own.outlook {
+        Outlook::Estimated(forecast) => f64::from(own.own.pieces - 1) * forecast.start.mean.0,
+        _ => 0.0,
+    };
+    (own.own.request.clone(), cost_weight * 3600.0 * cost + rest + waits)
+}
+
+impl Through {
+    /// Returns what was chosen for each job, as it is with the others in the queue.
+    pub(crate) fn together(&self) -> Vec<Option<Foretold>> {
+        let all = self.alone.iter().zip(&self.chosen);
+        all.map(|(list, chosen)| {
+            let chosen = chosen.as_ref()?;
+            let mut foretold = list.get(chosen.option)?.clone();
+            if let Outlook::Estimated(forecast) = &mut foretold.outlook {
+                (forecast.start, forecast.finish) = (chosen.start, chosen.finish);
+                forecast.starts.clone_from(&chosen.starts);
+            }
+            foretold.done = foretelling::done(&foretold.own, &foretold.outlook);
+            Some(foretold)
+        })
+        .collect()
+    }
+
+    /// Returns up to so many requests of each job to queue at once, the chosen one first; where nobody can tell when they
+    /// start, those that run shortest.
+    pub(crate) fn entries(&self, wanted: usize) -> Vec<Vec<Foretold>> {
+        let together = self.together();
+        let of_job = |(list, chosen): (&Vec<Foretold>, Option<Foretold>)| {
+            let Some(chosen) = chosen else {
+                let possible = list.iter().filter(|own| own.outlook != Outlook::Never);
+                return possible.take(wanted).cloned().collect();
+            };
+            let requests: Vec<Request> = list.iter().map(|own| own.own.request.clone()).collect();
+            let outlooks: Vec<Outlook> = list.iter().map(|own| own.outlook.clone()).collect();
+            let first = list.iter().position(|own| own.own == chosen.own);
+            let mut numbers = race(&requests, &outlooks, first, wanted);
+            // What is foretold may be wrong: the next best are worth their place in line, too.
+            let possible = (0..list.len()).filter(|&own| outlooks[own] != Outlook::Never);
+            numbers.extend(possible.filter(|own| !numbers.contains(own)).collect::<Vec<_>>());
+            let others = numbers.into_iter().take(wanted).skip(1);
+            std::iter::once(chosen).chain(others.map(|number| list[number].clone())).collect()
+        };
+        self.alone.iter().zip(together).map(of_job).collect()
+    }
+}
