@@ -74,7 +74,9 @@ impl ThroughArgs {
                 .zip(&entries.foretold)
                 .map(|(intent, own)| told(&entries.planned.jobs[intent.job], own)),
         );
-        notes.iter().for_each(|note| context.note(note));
+        for note in &notes {
+            context.note(note);
+        }
         if entries.intents.is_empty() {
             let failure = Failure::new(Exit::Unplaced, "no job has a request that could ever start");
             return Err(failure.hint("hsched when JOBS shows the requests that were looked at"));
