@@ -77,6 +77,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
             restart_cost: None,
             saves: true,
             retries: 0,
+            after: Vec::new(),
             begun: None,
             place,
         }

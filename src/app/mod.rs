@@ -1,5 +1,6 @@
 //! What commands do: read their inputs, plan, submit, ask, probe and keep the state; how each is said is the commands' own.
 
+pub(crate) mod after;
 pub(crate) mod answered;
 pub(crate) mod asking;
 pub(crate) mod cancelling;

@@ -20,7 +20,9 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::model::{Access, Cluster, GpuType, Job, Seconds};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
-use crate::policy::{self, Bound, Budget, CheckedPlan, PolicyError, Problem, Replanning, Verdict};
+use crate::policy::{
+    self, Bound, Budget, CheckedPlan, Decision, Plan, PolicyError, Problem, Replanning, Verdict, Waits,
+};
 use crate::settings::Flag;
 use crate::ui::Progress;
 
@@ -227,6 +229,11 @@ pub(crate) fn prepare(
     notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();
+    for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
+        if !job.after.is_empty() {
+            model.standing.waits = Waits::Never;
+        }
+    }
     Ok(Desk { jobs, cluster, capacity, access, is_in_use, notes, problem })
 }
 
@@ -248,6 +255,7 @@ pub(crate) fn solve(
     let stop = args.stop(context, usual);
     let plan = policy.decide(problem, &Budget::until(&stop));
     let time = taken();
+    let plan = plan.map(|plan| with_those_behind(problem, plan));
     let plan =
         plan.and_then(|plan| policy::checked(policy.name(), problem, plan)).map_err(|error| match error {
             PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
@@ -255,6 +263,16 @@ pub(crate) fn solve(
             PolicyError::TooLarge { .. } => Failure::from_error(Exit::Failed, &error),
         })?;
     Ok((plan, Seconds(time.as_secs_f64())))
+}
+
+/// Adds that jobs wait that come after others; no policy decides on them.
+fn with_those_behind(problem: &Problem, mut plan: Plan) -> Plan {
+    let behind = |job: &usize| problem.jobs[*job].standing.waits == Waits::Never;
+    let why = || "comes after another job: hsched watch submits it when that has completed".to_owned();
+    let own = (0..problem.jobs.len()).filter(behind).map(|job| (job, Decision::Defer { why: why() }));
+    plan.changes.retain(|(job, _)| !behind(job));
+    plan.changes.extend(own);
+    plan
 }
 
 /// What is proven of a plan's jobs, and the time that took beside the policy's own.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::app::after::refuse_unknown;
 use crate::app::answered::{Answer, Answered};
 use crate::app::context::Context;
 use crate::app::planning::Planned;
@@ -128,6 +129,7 @@ pub(crate) fn submit(
         )));
     }
 
+    refuse_unknown(&run.jobs, &state).map_err(nothing)?;
     let before = state.clone();
     let added = added(context, &run, planned, wish);
     let beginnings = beginnings(&added, &state);

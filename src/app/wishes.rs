@@ -1,5 +1,6 @@
 //! Wishes of `add` and `cancel`: left while another hsched holds the lock, taken in by whoever holds it next.
 
+use crate::app::after::refuse_unknown;
 use crate::app::context::Context;
 use crate::app::state::{self, Seen};
 use crate::app::submission::in_queue;
@@ -118,6 +119,9 @@ fn play(
 ) -> (Vec<Event>, Option<String>) {
     let impossible = match &wish.wanted {
         Wanted::Add { jobs, .. } => {
+            if let Err(failure) = refuse_unknown(jobs, state) {
+                return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
+            }
             let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
             match in_queue(&names, queue, state) {
                 Some(twice) => {

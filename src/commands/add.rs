@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::app::after::refuse_unknown;
 use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::input;
@@ -168,8 +169,9 @@ impl Args {
     /// Returns what each job is to the state.
     ///
     /// # Errors
-    /// When Slurm has one of them.
+    /// When Slurm has one of them, or one comes after a job that nobody knows.
     fn additions(&self, jobs: &[Job], queue: &[QueuedJob], state: &State) -> Result<Vec<Addition>, Failure> {
+        refuse_unknown(jobs, state)?;
         let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
         match in_queue(&names, queue, state) {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),

@@ -15,6 +15,8 @@ pub enum Action {
     Cancel { of: SubmissionKey, job_id: JobId, why: String },
     /// Leave a job where it is, for now.
     Wait { job: JobName, why: String },
+    /// A job that waits never starts; the state says that it has ended.
+    GiveUp { job: JobName, why: String },
     /// Ranks have shown how fast their GPUs are; the state's cache knows already. A lesson for each sample.
     Learn { job: JobName, samples: Vec<Sample>, lessons: Vec<Lesson> },
 }

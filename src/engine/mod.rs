@@ -4,6 +4,7 @@
 //! seen and carries actions out; a [`Keeper`] keeps the state. Neither of them decides anything.
 
 mod action;
+mod after;
 mod apply;
 mod beginning;
 mod carry;

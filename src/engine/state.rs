@@ -60,6 +60,9 @@ pub struct Tracked {
     /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
+    /// A job that it comes after and that has not completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<JobName>,
     pub past: Vec<PastAttempt>,
     /// Whether the speeds in its spec are assumed: nobody knew any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -140,6 +143,7 @@ impl Tracked {
             last: (at, "added".into()),
             stray: None,
             avoids: BTreeSet::new(),
+            awaits: None,
             past: Vec::new(),
             assumed: false,
         }

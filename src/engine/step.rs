@@ -1,7 +1,7 @@
 //! One step: events change the state, and from where the jobs stand then follows what to do.
 
 use crate::engine::decide::{decide, is_settled};
-use crate::engine::{Action, Event, Phase, Planner, Question, Rules, State, Tracked, apply};
+use crate::engine::{Action, Event, Phase, Planner, Question, Rules, State, Tracked, after, apply};
 use crate::model::{Cluster, Time};
 
 /// What a step gives.
@@ -32,6 +32,7 @@ pub fn step(
     state.jobs.retain(|tracked| is_remembered(tracked, at));
     let mut actions: Vec<Action> =
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
+    actions.extend(after::settle(&mut state, at));
     let decision = decide(&mut state, at, cluster, rules, planner);
     actions.extend(decision.actions);
     Step { state, actions, questions: decision.questions, notes: decision.notes }

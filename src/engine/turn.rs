@@ -225,6 +225,6 @@ fn act<W: World + ?Sized, E>(
         Action::Cancel { of, job_id, .. } => {
             hear(Event::Answer { of: of.clone(), answer: world.cancel(of, *job_id) })
         }
-        Action::Wait { .. } | Action::Learn { .. } => Ok(()),
+        Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => Ok(()),
     }
 }

@@ -113,6 +113,7 @@ fn standing(
         work_left: course.work_left - under_way,
         waits: match () {
             () if nowhere(&tracked.job, cluster, rules).is_some() => Waits::Never,
+            () if tracked.awaits.is_some() => Waits::Never,
             () if is_ready(tracked, at) => Waits::Ready,
             () => Waits::Later,
         },
@@ -198,6 +199,7 @@ pub(super) fn nowhere(job: &Job, cluster: &Cluster, rules: &Rules) -> Option<Str
 pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
     let is_due = |not_before: Option<Time>| not_before.is_none_or(|moment| moment <= at);
     tracked.stray.is_none()
+        && tracked.awaits.is_none()
         && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
 }
 

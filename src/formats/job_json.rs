@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
 
 use super::duration::duration_text;
-use crate::model::{Checkpoint, Command, GoalMode, GpuType, Job, Launch, Seconds, Speed, Target};
+use crate::model::{Checkpoint, Command, GoalMode, GpuType, Job, JobName, Launch, Seconds, Speed, Target};
 
 /// Returns the entry of a job file that describes this job, every default written out.
 ///
@@ -45,6 +45,8 @@ pub fn to_json(job: &Job) -> Value {
     put(&mut map, "steps_done", (job.steps_done > 0.0).then(|| json!(job.steps_done)));
     put(&mut map, "held", (!job.held.is_empty()).then(|| held_json(job)));
     put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
+    let after = || job.after.iter().map(JobName::as_str).collect::<Vec<_>>();
+    put(&mut map, "after", (!job.after.is_empty()).then(|| json!(after())));
     put(&mut map, "estimate", job.estimate.map(|which| json!(which.name())));
     put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
     put(&mut map, "deadline", job.deadline.as_ref().map(|deadline| json!(deadline)));

@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 42] = [
+pub const JOB_KEYS: [JobKey; 43] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
@@ -145,6 +145,12 @@ pub const JOB_KEYS: [JobKey; 42] = [
         "whole number",
         "3",
         "How often hsched watch resubmits the job after a failure. Node failures, preemption and stops that made progress do not count.",
+    ),
+    optional(
+        "after",
+        "name or list of names",
+        "",
+        "Jobs that have to complete before this one starts, such as the one that prepares its data. If one of them fails for good or is cancelled, this job fails, too. The name of a job with a sweep stands for all its variants.",
     ),
     optional(
         "deadline",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::after;
 use super::gpus::{by_type, read_speed, read_types};
 pub use super::job_json::to_json;
 use super::job_keys::JOB_KEYS;
@@ -69,7 +70,11 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
         list.report(ValueError::new("must hold at least one job"));
     }
     let mut lines = BTreeMap::new();
-    all(items.iter().flat_map(|item| sweeps.variants(item, |job| read_job(job, runs, &mut lines))))
+    let entries = all(items.into_iter().map(|item| {
+        let jobs = all(sweeps.variants(&item, |job| read_job(job, runs, &mut lines)).into_iter());
+        Some((item, jobs?))
+    }));
+    Some(after::settled(entries?))
 }
 
 fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
@@ -108,6 +113,7 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
         value.ranged(|steps| (0.0..=1e15).contains(&steps).then_some(steps), "from 0 to 1e15")
     });
     let held = fields.or("held", BTreeMap::new(), read_held);
+    let after = fields.or("after", Vec::new(), after::read);
     let retries = fields.or("retries", 3, |value| value.whole_u32(0..=1_000_000));
     let launch = launch::read(&fields, runs);
     check_batches(&fields, batch, quantum, min_gpus);
@@ -143,6 +149,7 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
         deadline: deadline?,
         target: target?,
         estimate: estimate?,
+        after: after?,
         retries: retries?,
         launch: launch?,
     })

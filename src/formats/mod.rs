@@ -9,6 +9,7 @@ pub mod inventory;
 pub mod jobs;
 pub mod starter;
 
+mod after;
 mod cluster_yaml;
 mod duration;
 mod gpus;

@@ -57,6 +57,8 @@ pub struct Job {
     pub target: Option<Target>,
     /// Which estimated speeds may decide where it runs; `None` leaves that to settings and command lines.
     pub estimate: Option<Estimates>,
+    /// Jobs that have to complete before it may start.
+    pub after: Vec<JobName>,
     /// How often a failed run is tried again.
     pub retries: u32,
     pub launch: Launch,
@@ -95,6 +97,7 @@ impl Job {
             deadline: None,
             target: None,
             estimate: None,
+            after: Vec::new(),
             retries: 3,
             launch: Launch {
                 command: Command::Words(Vec::new()),

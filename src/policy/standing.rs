@@ -40,7 +40,7 @@ pub enum Waits {
     Ready,
     /// It may again before long: it failed, or an earlier submission of it is still there.
     Later,
-    /// There is no node for it.
+    /// There is no node for it, or another job has to complete first.
     Never,
     /// There is no job of that number: it has ended.
     Gone,

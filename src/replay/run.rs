@@ -57,6 +57,8 @@ struct Run<'a, 'h> {
     policy: &'a mut dyn Policy,
     hooks: Hooks<'h>,
     next_arrival: usize,
+    /// Jobs that have arrived and come after others that have not completed.
+    behind: Vec<usize>,
     wake: Option<Time>,
     /// The next round, counted from the time 0, and the first one of the replay.
     round: u64,
@@ -90,6 +92,7 @@ pub fn replay(
         policy,
         hooks,
         next_arrival: 0,
+        behind: Vec::new(),
         wake: None,
         round,
         first_round: round,
@@ -100,13 +103,14 @@ pub fn replay(
     (0..nodes).for_each(|node| run.plan_node_failure(node));
     let why = run.play()?;
     run.tell();
+    run.behind.iter().for_each(|&job| run.world.note_behind(job));
     Ok(run.world.close(why))
 }
 
 impl Run<'_, '_> {
     /// Plays until nothing is left to happen; returns why what has not ended never will.
     fn play(&mut self) -> Result<&'static str, ReplayError> {
-        while self.next_arrival < self.world.trace.jobs.len() || !self.world.is_empty() {
+        while self.next_arrival < self.world.trace.jobs.len() || !self.world.is_empty() || self.is_freed() {
             if self.is_stuck() {
                 return Ok("it never got GPUs");
             }
@@ -140,6 +144,11 @@ impl Run<'_, '_> {
         waits && asked && (self.fruitless >= PATIENCE || (self.wake.is_none() && self.fruitless > 0))
     }
 
+    /// Returns whether a job may start now that came after another.
+    fn is_freed(&self) -> bool {
+        self.behind.iter().any(|&job| self.world.awaits(job).is_none())
+    }
+
     fn rounds_are_over(&self) -> bool {
         self.world.options.rounds.is_some_and(|rounds| self.round - self.first_round >= rounds)
     }
@@ -153,6 +162,8 @@ impl Run<'_, '_> {
     fn next_time(&mut self) -> Option<Time> {
         let arrival = self.world.trace.jobs.get(self.next_arrival).map(|entry| entry.arrival);
         let due = self.world.next_due().map(|(at, _)| at);
+        // The policy itself may have ended what others come after.
+        let due = if self.is_freed() { Some(self.world.now) } else { due };
         let ask = match self.world.options.round {
             None => self.wake,
             Some(round) => {
@@ -196,9 +207,14 @@ impl Run<'_, '_> {
             if !is_due(entry.arrival, now) {
                 break;
             }
-            self.world.admit(self.next_arrival);
+            self.behind.push(self.next_arrival);
             self.next_arrival += 1;
         }
+        let arrived = std::mem::take(&mut self.behind);
+        let (free, behind): (Vec<usize>, Vec<usize>) =
+            arrived.into_iter().partition(|&job| self.world.awaits(job).is_none());
+        free.into_iter().for_each(|job| self.world.admit(job));
+        self.behind = behind;
     }
 
     /// A node will fail at random, and be repaired.

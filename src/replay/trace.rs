@@ -1,5 +1,7 @@
 //! Traces: jobs with the times at which they arrive, on a cluster.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use crate::model::{GpuType, Job, JobName, NodeName, Seconds, Time};
@@ -31,6 +33,8 @@ pub struct Entry {
     pub saves: bool,
     /// How often it is tried again after a failure.
     pub retries: u32,
+    /// Places in the file of jobs that have to complete before it may start.
+    pub after: Vec<usize>,
     /// Its place in the file.
     pub place: usize,
     /// How far it is when the trace begins; `None` where it has never run.
@@ -55,8 +59,24 @@ pub enum NoSuchState {
     CannotRun { job: JobName },
     #[error("job {job} holds GPUs, and arrives only after the trace begins")]
     NotThere { job: JobName },
+    #[error("job {job} comes after {name}, and there is no such job")]
+    ComesAfterNone { job: JobName, name: JobName },
     #[error("job {job} has done {done} of its {steps} steps: nothing is left")]
     Done { job: JobName, done: f64, steps: f64 },
+}
+
+/// What an entry is made of.
+type Parts<'a> = (((JobModel, &'a Job), Option<Begun>), Vec<usize>);
+
+/// Returns for each job the places of those that it comes after.
+fn places_before(jobs: &[Job]) -> Result<Vec<Vec<usize>>, NoSuchState> {
+    let places: BTreeMap<&JobName, usize> =
+        jobs.iter().zip(0..).map(|(job, place)| (&job.name, place)).collect();
+    let place = |job: &Job, name: &JobName| {
+        let none = || NoSuchState::ComesAfterNone { job: job.name.clone(), name: name.clone() };
+        places.get(name).copied().ok_or_else(none)
+    };
+    jobs.iter().map(|job| job.after.iter().map(|name| place(job, name)).collect()).collect()
 }
 
 impl Trace {
@@ -70,17 +90,19 @@ impl Trace {
             .map(|job| begun(&problem, job, &file.jobs[job], now))
             .collect::<Result<_, _>>()?;
         check_held(&problem, &begun)?;
+        let after = places_before(&file.jobs)?;
         let models = std::mem::take(&mut problem.jobs);
-        let entry = |(place, ((model, job), begun)): (usize, ((JobModel, &Job), Option<Begun>))| Entry {
+        let entry = |(place, (((model, job), begun), after)): (usize, Parts<'_>)| Entry {
             model,
             arrival: Time(job.arrival.0),
             restart_cost: job.launch.checkpoint.restart_cost,
             saves: job.launch.checkpoint.is_given(),
             retries: job.retries,
+            after,
             place,
             begun,
         };
-        let jobs = models.into_iter().zip(&file.jobs).zip(begun).enumerate().map(entry).collect();
+        let jobs = models.into_iter().zip(&file.jobs).zip(begun).zip(after).enumerate().map(entry).collect();
         Ok(Self { now, ..Self::of_entries(problem, jobs) })
     }
 

@@ -99,6 +99,9 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
         Action::Cancel { of, why, .. } => vec![request("cancel", of, why)],
         // The state says why jobs wait; a thousand of them would fill the journal.
         Action::Wait { .. } => Vec::new(),
+        Action::GiveUp { job, why } => {
+            vec![json!({ "action": "give_up", "job": job.as_str(), "why": why })]
+        }
         Action::Learn { job, samples, .. } => {
             vec![json!({ "action": "learn", "job": job.as_str(), "samples": samples.len() })]
         }

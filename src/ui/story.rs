@@ -191,6 +191,7 @@ impl Story {
                 let is_news = self.waits.insert(job.clone());
                 is_news.then(|| line(job, Topic::Wait, format!("waiting: {why}"))).into_iter().collect()
             }
+            Action::GiveUp { job, why } => vec![line(job, Topic::GivenUp, format!("failed: {why}"))],
             Action::Learn { job, samples, lessons } => {
                 let tracked = state.find(job);
                 let said = tracked.and_then(|tracked| {

@@ -183,6 +183,7 @@ pub fn words(actions: &[Action]) -> Vec<String> {
         Action::Stop { of: SubmissionKey { job, .. }, .. } => format!("stop {job}"),
         Action::Cancel { of: SubmissionKey { job, .. }, .. } => format!("cancel {job}"),
         Action::Wait { job, .. } => format!("{job} waits"),
+        Action::GiveUp { job, why } => format!("{job} is given up: {why}"),
         Action::Learn { job, .. } => format!("{job} teaches"),
     };
     actions.iter().map(word).collect()

@@ -38,6 +38,7 @@ fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
         restart_cost: Some(Seconds(restart)),
         saves: true,
         retries: 0,
+        after: Vec::new(),
         begun: None,
         place,
     };

@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
+mod after;
 mod bundle_cost;
 mod certificate;
 mod cli_again;

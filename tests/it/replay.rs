@@ -22,6 +22,7 @@ fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
         restart_cost: None,
         saves: true,
         retries: 3,
+        after: Vec::new(),
         begun: None,
         place,
     };

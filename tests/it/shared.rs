@@ -194,6 +194,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
         restart_cost: Some(Seconds(60.0)),
         saves: true,
         retries: 0,
+        after: Vec::new(),
         begun: None,
         place,
     };

@@ -217,7 +217,7 @@ fn in_words(action: &Action) -> Vec<String> {
         }
         Action::Stop { of: SubmissionKey { job, .. }, .. } => vec![format!("stop {job}")],
         Action::Cancel { of: SubmissionKey { job, .. }, .. } => vec![format!("cancel {job}")],
-        Action::Wait { .. } | Action::Learn { .. } => Vec::new(),
+        Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => Vec::new(),
     }
 }
 

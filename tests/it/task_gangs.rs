@@ -28,6 +28,7 @@ fn play(
         restart_cost: None,
         saves: true,
         retries: 3,
+        after: Vec::new(),
         place,
         begun: None,
     };

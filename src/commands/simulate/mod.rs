@@ -139,6 +139,11 @@ impl Subcommand for Args {
             let message = "the trace begins in the middle, and single tasks are shared out from the start";
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
+        if !tasks.is_empty() && trace.jobs.iter().any(|entry| !entry.after.is_empty()) {
+            let message =
+                "jobs of the trace come after others (`after`), and single tasks are shared out at arrival";
+            return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
+        }
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
         // It bounds jobs that hold their GPUs.

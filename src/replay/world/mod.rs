@@ -1,5 +1,6 @@
 //! The jobs that are there and where they stand: one problem, kept up to date, whose every change is named.
 
+mod behind;
 mod incidents;
 
 use std::cmp::Reverse;
@@ -30,6 +31,8 @@ pub(super) struct World<'a> {
     pub record: Record,
     /// What happened since the events were last taken.
     pub events: Vec<Event>,
+    /// Jobs of the trace by their places in the file.
+    by_place: Vec<usize>,
     /// Jobs by their numbers in the problem.
     present: Vec<Option<Present>>,
     vacant: BinaryHeap<Reverse<usize>>,
@@ -78,6 +81,7 @@ impl<'a> World<'a> {
                 ..Record::default()
             },
             events: Vec::new(),
+            by_place: behind::by_place(trace),
             present: Vec::new(),
             vacant: BinaryHeap::new(),
             changes: Changes { all: true, ..Changes::default() },

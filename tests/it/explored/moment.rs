@@ -164,10 +164,14 @@ impl Moment {
             last: _,
             stray,
             avoids,
+            awaits,
             past,
             assumed: _,
         } = tracked;
-        assert!(epoch.is_none() && avoids.is_empty(), "reports without lengths, no types on trial");
+        assert!(
+            epoch.is_none() && avoids.is_empty() && awaits.is_none(),
+            "reports without lengths, no types on trial, none after others"
+        );
         let stray = stray.map_or("", |_| "stray");
         let _ = write!(text, "|{} {epochs_done} {failures} {fruitless} {stray}:", job.name);
         match phase {

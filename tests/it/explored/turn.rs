@@ -251,7 +251,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
     let requests = step.actions.iter().map(|action| match action {
         Action::Submit(run) => run.submissions.len(),
         Action::Stop { .. } | Action::Cancel { .. } => 1,
-        Action::Wait { .. } | Action::Learn { .. } => 0,
+        Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => 0,
     });
     let requests = requests.sum();
     let (mut all, mut next) = (Vec::new(), Some(Way::default()));

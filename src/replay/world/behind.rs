@@ -1,0 +1,30 @@
+//! Jobs that come after others: they are not there before those have completed.
+
+use crate::replay::trace::Trace;
+use crate::replay::world::World;
+
+/// Returns the jobs of a trace by their places in the file.
+pub(super) fn by_place(trace: &Trace) -> Vec<usize> {
+    let mut by_place = vec![0; trace.jobs.len()];
+    for (job, entry) in trace.jobs.iter().enumerate() {
+        if let Some(own) = by_place.get_mut(entry.place) {
+            *own = job;
+        }
+    }
+    by_place
+}
+
+impl World<'_> {
+    /// Returns a job that has to complete before this one may start.
+    pub(in crate::replay) fn awaits(&self, job: usize) -> Option<usize> {
+        let mut before = self.trace.jobs[job].after.iter().map(|&place| self.by_place[place]);
+        before.find(|&other| self.record.jobs[other].completed.is_none())
+    }
+
+    /// Records why a job that comes after another has never started.
+    pub(in crate::replay) fn note_behind(&mut self, job: usize) {
+        let Some(other) = self.awaits(job) else { return };
+        let name = &self.trace.jobs[other].model.name;
+        self.record.jobs[job].why = Some(format!("it comes after {name}, which has not completed"));
+    }
+}
