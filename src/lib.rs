@@ -1,12 +1,13 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `queue`, `generate`, `trace`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `curve`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `queue`, `generate`, `trace`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `live`, `local`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 mod app;
 pub mod catalogue;
 pub mod clock;
 pub mod commands;
+pub mod curve;
 pub mod engine;
 pub mod error;
 pub mod exit;

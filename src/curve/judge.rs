@@ -1,0 +1,201 @@
+//! Whether a job goes on: the rules of MLF-C.
+
+use std::fmt;
+
+use crate::curve::{Prediction, Report, predict};
+use crate::model::{GoalMode, Stop, StopRule};
+
+/// What a job is to reach.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    pub mode: GoalMode,
+    /// The epochs that it trains at most.
+    pub epochs: u64,
+    /// The value that is enough; without one the rule `target` is `best`.
+    pub target: Option<f64>,
+    /// What counts as better, in the metric's unit; `None` is a fiftieth of the range seen.
+    pub tolerance: Option<f64>,
+    /// Reports without which nothing is predicted.
+    pub min_reports: usize,
+}
+
+impl Goal {
+    /// Reports without which nothing is predicted, where nobody says otherwise.
+    pub const MIN_REPORTS: usize = 6;
+}
+
+/// Why a job may stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It has the target.
+    Reached,
+    /// Too many epochs brought nothing better.
+    Patience,
+    /// It will hardly get better.
+    NothingToGain,
+    /// It will hardly reach its target.
+    Hopeless,
+}
+
+/// What is known of a curve, and what follows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The rule that holds now.
+    pub rule: StopRule,
+    pub best: Report,
+    pub prediction: Option<Prediction>,
+    /// That the last epoch brings what the rule asks for; `None` where that did not decide.
+    pub probability: Option<f64>,
+    pub stop: bool,
+    /// Why it stops, or why it would if its owner let it give up.
+    pub reason: Option<Reason>,
+}
+
+/// The part of the range seen that counts as better.
+const BETTER: f64 = 0.02;
+
+/// Judges a curve by the rule that holds; `None` before the first report. Reports are in the order of epochs.
+#[must_use]
+pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<Verdict> {
+    let (first, last) = (reports.first()?, reports.last()?);
+    let better = |new: &Report, old: &Report| match goal.mode {
+        GoalMode::Max => new.value > old.value,
+        GoalMode::Min => new.value < old.value,
+    };
+    let best = *reports.iter().fold(first, |best, own| if better(own, best) { own } else { best });
+    let enough = reports.len() >= goal.min_reports;
+    let prediction = enough.then(|| predict(reports, goal.epochs)).flatten();
+    let rule = stop.rule(busy);
+    let mut verdict = Verdict { rule, best, prediction, probability: None, stop: false, reason: None };
+    let target = goal.target.filter(|_| rule == StopRule::Target);
+    let reached = target.is_some_and(|target| !better(&Report { value: target, ..best }, &best));
+    let waited = last.epoch.saturating_sub(best.epoch);
+    if rule == StopRule::Epochs {
+        return Some(verdict);
+    }
+    if reached {
+        verdict.reason = Some(Reason::Reached);
+    } else if stop.patience.is_some_and(|patience| waited >= patience) {
+        verdict.reason = Some(Reason::Patience);
+    } else if let Some(prediction) = &verdict.prediction {
+        let wanted = target.unwrap_or_else(|| beaten(best.value, reports, goal));
+        let probability = match goal.mode {
+            GoalMode::Max => prediction.at_least(wanted),
+            GoalMode::Min => prediction.at_most(wanted),
+        };
+        let reason = if target.is_some() { Reason::Hopeless } else { Reason::NothingToGain };
+        verdict.reason = (probability < 1.0 - stop.confidence).then_some(reason);
+        verdict.probability = Some(probability);
+    }
+    let allowed = last.epoch >= stop.not_before && (verdict.reason != Some(Reason::Hopeless) || stop.give_up);
+    verdict.stop = verdict.reason.is_some() && allowed;
+    Some(verdict)
+}
+
+/// Returns the value that beats the best one by what counts as better.
+fn beaten(best: f64, reports: &[Report], goal: &Goal) -> f64 {
+    let values = || reports.iter().map(|report| report.value);
+    let range = values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
+    let step = goal.tolerance.unwrap_or(BETTER * range);
+    match goal.mode {
+        GoalMode::Max => best + step,
+        GoalMode::Min => best - step,
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reached => "reached",
+            Self::Patience => "patience",
+            Self::NothingToGain => "nothing to gain",
+            Self::Hopeless => "hopeless",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reports(values: &[f64]) -> Vec<Report> {
+        (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect()
+    }
+
+    fn goal(mode: GoalMode, epochs: u64, target: Option<f64>) -> Goal {
+        Goal { mode, epochs, target, tolerance: None, min_reports: Goal::MIN_REPORTS }
+    }
+
+    fn near(own: Option<f64>, expected: f64) {
+        assert!(own.is_some_and(|own| (own - expected).abs() < 1e-8), "{own:?} is not {expected}");
+    }
+
+    fn check(own: &Verdict, (mean, spread, probability): (f64, f64, f64), stop: bool, reason: Option<Reason>) {
+        near(own.prediction.as_ref().map(|own| own.mean), mean);
+        near(own.prediction.as_ref().map(|own| own.spread), spread);
+        if probability > 0.0 {
+            near(own.probability, probability);
+        }
+        assert_eq!((own.stop, own.reason), (stop, reason));
+    }
+
+    const RISING: [f64; 10] = [0.42, 0.55, 0.62, 0.665, 0.70, 0.722, 0.74, 0.755, 0.765, 0.775];
+    const LEVEL: [f64; 10] = [0.50, 0.60, 0.64, 0.66, 0.67, 0.675, 0.678, 0.680, 0.681, 0.682];
+    const FALLEN: [f64; 18] = [
+        1.0, 0.60, 0.40, 0.31, 0.26, 0.235, 0.222, 0.216, 0.213, 0.211, 0.2105, 0.2102, 0.2101, 0.2103, 0.2100,
+        0.2102, 0.2101, 0.2100,
+    ];
+
+    #[test]
+    fn one_that_may_reach_its_target_goes_on() {
+        let stop = Stop { rule: StopRule::Target, ..Stop::default() };
+        let own = judge(&reports(&RISING), &goal(GoalMode::Max, 40, Some(0.83)), &stop, false);
+        check(&own.expect("a verdict"), (0.8646355651, 0.04360905053, 0.8464106497), false, None);
+    }
+
+    #[test]
+    fn one_that_will_not_is_given_up_if_its_owner_allows_it() {
+        let goal = goal(GoalMode::Max, 20, Some(0.90));
+        for give_up in [true, false] {
+            let stop = Stop { rule: StopRule::Target, give_up, ..Stop::default() };
+            let own = judge(&reports(&LEVEL), &goal, &stop, false).expect("a verdict");
+            check(&own, (0.6904254917, 0.008501468813, 0.0), give_up, Some(Reason::Hopeless));
+        }
+    }
+
+    #[test]
+    fn one_with_nothing_to_gain_stops_when_others_wait() {
+        let stop = Stop { when_busy: StopRule::Best, ..Stop::default() };
+        let verdict = |stop: &Stop, busy| {
+            judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, None), stop, busy).expect("a verdict")
+        };
+        let own = verdict(&stop, true);
+        let expected = (0.2095839038, 0.003538132227, 0.004376930504);
+        check(&own, expected, true, Some(Reason::NothingToGain));
+        assert_eq!((own.rule, own.best), (StopRule::Best, Report { epoch: 15, value: 0.21 }));
+        let free = verdict(&stop, false);
+        assert_eq!((free.rule, free.stop, free.probability), (StopRule::Epochs, false, None));
+        let patient = Stop { patience: Some(3), ..stop.clone() };
+        assert_eq!(verdict(&patient, true).reason, Some(Reason::Patience));
+        let late = Stop { not_before: 20, ..stop };
+        assert!(!verdict(&late, true).stop);
+    }
+
+    #[test]
+    fn the_target_comes_first_and_without_a_value_it_is_the_best() {
+        let stop = Stop { rule: StopRule::Target, patience: Some(1), ..Stop::default() };
+        let own = |target| judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, target), &stop, false);
+        let reached = own(Some(0.21)).expect("a verdict");
+        assert_eq!((reached.reason, reached.probability), (Some(Reason::Reached), None));
+        assert_eq!(own(None).expect("a verdict").reason, Some(Reason::Patience));
+    }
+
+    #[test]
+    fn little_is_said_of_little() {
+        let stop = Stop { rule: StopRule::Best, ..Stop::default() };
+        let goal = goal(GoalMode::Max, 40, None);
+        assert_eq!(judge(&[], &goal, &stop, false), None);
+        let own = judge(&reports(&RISING[..5]), &goal, &stop, false).expect("a verdict");
+        assert_eq!((own.prediction, own.probability, own.stop), (None, None, false));
+    }
+}

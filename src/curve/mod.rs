@@ -1,0 +1,10 @@
+//! Learning curves: what a metric will be at the last epoch, and whether it is worth training until then.
+//!
+//! MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (CoNEXT 2020), with a prediction in closed form in
+//! place of the paper's sampling. Reads no file; all logarithms and powers are `libm`'s, the same everywhere.
+
+mod judge;
+mod predict;
+
+pub use self::judge::{Goal, Reason, Verdict, judge};
+pub use self::predict::{Prediction, Report, predict, predict_at};

@@ -1,0 +1,227 @@
+//! The metric at the last epoch, foretold by a mixture of curves that are each fitted in closed form.
+
+use libm::{erfc, exp, log, pow, sqrt};
+
+/// A metric after an epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// Counts from 1.
+    pub epoch: u64,
+    /// Finite.
+    pub value: f64,
+}
+
+/// What is expected at the last epoch: a mixture of normal distributions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The mean of the mixture.
+    pub mean: f64,
+    /// Its standard deviation.
+    pub spread: f64,
+    parts: Vec<Part>,
+}
+
+/// One curve's share of a prediction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Part {
+    weight: f64,
+    mean: f64,
+    sigma: f64,
+}
+
+/// A curve `y = c + a z(x)` before it is fitted.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// z = x^-p.
+    Power(f64),
+    /// z = e^(-x / tau).
+    Exponential(f64),
+    /// z = 1 / ln(x + 1).
+    Logarithm,
+}
+
+/// The part of the range seen that a value may be off without being noise.
+const GRAIN: f64 = 0.003;
+
+/// A shape that varies by less over the reports cannot be fitted.
+const FLAT: f64 = 1e-18;
+
+/// Returns what the metric will be at epoch `last`; `None` with fewer than three reports, or none that a curve fits.
+#[must_use]
+pub fn predict(reports: &[Report], last: u64) -> Option<Prediction> {
+    predict_at(reports, last, last)
+}
+
+/// Returns what the metric of a job that trains until epoch `last` will be at epoch `at`.
+#[must_use]
+pub fn predict_at(reports: &[Report], last: u64, at: u64) -> Option<Prediction> {
+    if reports.len() < 3 {
+        return None;
+    }
+    let sample = Sample::new(reports);
+    let fits: Vec<(f64, Part)> =
+        shapes(last).filter_map(|(shape, prior)| sample.fit(shape, prior, as_f64(at))).collect();
+    let most = fits.iter().map(|(score, _)| *score).max_by(f64::total_cmp)?;
+    let parts: Vec<Part> =
+        fits.iter().map(|(score, part)| Part { weight: exp(score - most), ..*part }).collect();
+    let whole: f64 = parts.iter().map(|part| part.weight).sum();
+    let parts: Vec<Part> =
+        parts.iter().map(|part| Part { weight: part.weight / whole, ..*part }).collect();
+    let mean: f64 = parts.iter().map(|part| part.weight * part.mean).sum();
+    let variance = |part: &Part| part.weight * (part.sigma * part.sigma + (part.mean - mean) * (part.mean - mean));
+    let spread = sqrt(parts.iter().map(variance).sum());
+    (mean.is_finite() && spread.is_finite()).then_some(Prediction { mean, spread, parts })
+}
+
+impl Prediction {
+    /// Returns the probability that the metric is at most `value`.
+    #[must_use]
+    pub fn at_most(&self, value: f64) -> f64 {
+        let below = |part: &Part| part.weight * erfc((part.mean - value) / (part.sigma * sqrt(2.0))) / 2.0;
+        self.parts.iter().map(below).sum()
+    }
+
+    /// Returns the probability that the metric is at least `value`.
+    #[must_use]
+    pub fn at_least(&self, value: f64) -> f64 {
+        let above = |part: &Part| part.weight * erfc((value - part.mean) / (part.sigma * sqrt(2.0))) / 2.0;
+        self.parts.iter().map(above).sum()
+    }
+
+    /// Returns the bounds of the middle part of the mixture that holds this probability.
+    #[must_use]
+    pub fn band(&self, probability: f64) -> (f64, f64) {
+        let tail = (1.0 - probability) / 2.0;
+        (self.quantile(tail), self.quantile(1.0 - tail))
+    }
+
+    /// Returns the value below which the metric stays with this probability.
+    fn quantile(&self, probability: f64) -> f64 {
+        let edge = |side: f64| self.parts.iter().map(move |part| part.mean + side * 10.0 * part.sigma);
+        let mut low = edge(-1.0).fold(f64::INFINITY, f64::min);
+        let mut high = edge(1.0).fold(f64::NEG_INFINITY, f64::max);
+        // As many halvings as a double has digits.
+        for _ in 0..64 {
+            let middle = low.midpoint(high);
+            if self.at_most(middle) < probability {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low.midpoint(high)
+    }
+}
+
+/// The reports with their weights, later ones counting more.
+struct Sample {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    weights: Vec<f64>,
+    count: f64,
+    mean: f64,
+    /// The least variance that is believed.
+    grain: f64,
+}
+
+impl Sample {
+    fn new(reports: &[Report]) -> Self {
+        let x: Vec<f64> = reports.iter().map(|report| as_f64(report.epoch)).collect();
+        let y: Vec<f64> = reports.iter().map(|report| report.value).collect();
+        #[expect(clippy::cast_precision_loss, reason = "reports are far below 2^52")]
+        let count = reports.len() as f64;
+        let squares: f64 = x.iter().map(|x| x * x).sum();
+        let weights: Vec<f64> = x.iter().map(|x| x * x * count / squares).collect();
+        let mean = weighted(&weights, &y) / count;
+        let (low, high) =
+            y.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &y| (low.min(y), high.max(y)));
+        let grain = pow(GRAIN * (high - low), 2.0) + 1e-24;
+        Self { x, y, weights, count, mean, grain }
+    }
+
+    /// Fits a shape by least squares; returns the logarithm of its weight and what it foretells for epoch `at`.
+    fn fit(&self, shape: Shape, prior: f64, at: f64) -> Option<(f64, Part)> {
+        let z: Vec<f64> = self.x.iter().map(|&x| shape.at(x)).collect();
+        let middle = weighted(&self.weights, &z) / self.count;
+        let over = |own: &dyn Fn(f64, f64) -> f64| -> f64 {
+            self.weights.iter().zip(z.iter().zip(&self.y)).map(|(u, (z, y))| u * own(*z, *y)).sum()
+        };
+        let variation = over(&|z, _| (z - middle) * (z - middle));
+        if variation <= FLAT {
+            return None;
+        }
+        let slope = over(&|z, y| (z - middle) * (y - self.mean)) / variation;
+        let rest = over(&|z, y| {
+            let off = y - self.mean - slope * (z - middle);
+            off * off
+        });
+        let away = shape.at(at) - middle;
+        let noise = (rest + self.count * self.grain) / (self.count - 2.0);
+        let sigma = sqrt(noise * (1.0 + 1.0 / self.count + away * away / variation));
+        let score = log(prior) - self.count / 8.0 * log(rest / self.count + self.grain);
+        Some((score, Part { weight: 0.0, mean: self.mean + slope * away, sigma }))
+    }
+}
+
+impl Shape {
+    fn at(self, x: f64) -> f64 {
+        match self {
+            Self::Power(power) => pow(x, -power),
+            Self::Exponential(tau) => exp(-x / tau),
+            Self::Logarithm => 1.0 / log(x + 1.0),
+        }
+    }
+}
+
+/// Returns the shapes with their prior weights: a third for each family.
+fn shapes(last: u64) -> impl Iterator<Item = (Shape, f64)> {
+    let powers = (1..=20).map(|tenths| (Shape::Power(f64::from(tenths) / 10.0), 1.0 / 60.0));
+    let taus = (0..8).map(move |halvings| as_f64(last) / f64::from(1_u32 << halvings));
+    let exponentials = taus.map(|tau| (Shape::Exponential(tau), 1.0 / 24.0));
+    powers.chain(exponentials).chain([(Shape::Logarithm, 1.0 / 3.0)])
+}
+
+fn weighted(weights: &[f64], values: &[f64]) -> f64 {
+    weights.iter().zip(values).map(|(weight, value)| weight * value).sum()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+fn as_f64(epoch: u64) -> f64 {
+    epoch as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reports(values: &[f64]) -> Vec<Report> {
+        (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect()
+    }
+
+    #[test]
+    fn a_curve_of_one_family_is_continued() {
+        let values: Vec<f64> = (1..=12).map(|x| 0.9 - 0.5 * f64::from(x).powf(-0.7)).collect();
+        let expected = 0.9 - 0.5 * 60_f64.powf(-0.7);
+        let own = predict(&reports(&values), 60).expect("a prediction");
+        assert!((own.mean - expected).abs() < 0.01, "{own:?}");
+        let (low, high) = own.band(0.9);
+        assert!(low < expected && expected < high);
+        assert!((own.at_most(high) - own.at_most(low) - 0.9).abs() < 1e-9);
+        assert!((own.at_most(expected) + own.at_least(expected) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_cannot_be_foretold_is_not() {
+        assert_eq!(predict(&reports(&[1.0, 2.0]), 9), None);
+        // The same epoch over and over.
+        let same = [Report { epoch: 3, value: 1.0 }; 7];
+        assert_eq!(predict(&same, 9), None);
+        assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9), None);
+    }
+
+    #[test]
+    fn a_metric_that_does_not_change_stays() {
+        let own = predict(&reports(&[0.5; 8]), 100).expect("a prediction");
+        assert!((own.mean - 0.5).abs() < 1e-9 && own.spread < 1e-9, "{own:?}");
+    }
+}
