@@ -38,6 +38,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('logs', 'logs', [CompletionResultType]::ParameterValue, 'Print what a job has printed')
             [CompletionResult]::new('cancel', 'cancel', [CompletionResultType]::ParameterValue, 'Cancel jobs, waiting or in Slurm''s queue')
             [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Report that an epoch is done, from inside a job, for training programs in any language')
+            [CompletionResult]::new('curve', 'curve', [CompletionResultType]::ParameterValue, 'Predict a metric at the last epoch from a training''s log, and say whether to go on')
             [CompletionResult]::new('gpus', 'gpus', [CompletionResultType]::ParameterValue, 'Show known GPU models: memory, speed, MIG slices, names')
             [CompletionResult]::new('cache', 'cache', [CompletionResultType]::ParameterValue, 'Show, edit and share the measured speeds')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the settings')
@@ -257,6 +258,24 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--batch', '--batch', [CompletionResultType]::ParameterName, 'Local batch of this rank [default: `HSCHED_LOCAL_BATCH`]')
             [CompletionResult]::new('--metric', '--metric', [CompletionResultType]::ParameterName, 'A metric such as loss=0.7; may be given several times')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'hsched;curve' {
+            [CompletionResult]::new('--history', '--history', [CompletionResultType]::ParameterName, 'The same, by name')
+            [CompletionResult]::new('--metric', '--metric', [CompletionResultType]::ParameterName, 'Metric to look at [default: the only one, else the loss]')
+            [CompletionResult]::new('--mode', '--mode', [CompletionResultType]::ParameterName, 'Whether the metric should fall or rise [default: min for a loss or an error, else max]')
+            [CompletionResult]::new('--epochs', '--epochs', [CompletionResultType]::ParameterName, 'Epochs of the whole training [default: twice those of the log]')
+            [CompletionResult]::new('--target', '--target', [CompletionResultType]::ParameterName, 'Value that is enough')
+            [CompletionResult]::new('--rule', '--rule', [CompletionResultType]::ParameterName, 'Rule by which to stop [default: target where one is given, else best]')
+            [CompletionResult]::new('--patience', '--patience', [CompletionResultType]::ParameterName, 'Stop when so many epochs have brought nothing better')
+            [CompletionResult]::new('--confidence', '--confidence', [CompletionResultType]::ParameterName, 'How certain a prediction must be')
+            [CompletionResult]::new('--tolerance', '--tolerance', [CompletionResultType]::ParameterName, 'What counts as better, in the metric''s unit [default: 0.02 of the range seen]')
+            [CompletionResult]::new('--svg', '--svg', [CompletionResultType]::ParameterName, 'Also write a picture to this file, as SVG')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--give-up', '--give-up', [CompletionResultType]::ParameterName, 'Also stop when the target is out of reach')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

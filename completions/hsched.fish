@@ -39,6 +39,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "status" -d 'Show all 
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "logs" -d 'Print what a job has printed'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cancel" -d 'Cancel jobs, waiting or in Slurm\'s queue'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "report" -d 'Report that an epoch is done, from inside a job, for training programs in any language'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "curve" -d 'Predict a metric at the last epoch from a training\'s log, and say whether to go on'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "gpus" -d 'Show known GPU models: memory, speed, MIG slices, names'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "cache" -d 'Show, edit and share the measured speeds'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "config" -d 'Show the settings'
@@ -316,6 +317,24 @@ complete -c hsched -n "__fish_hsched_using_subcommand report" -l batch -d 'Local
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l metric -d 'A metric such as loss=0.7; may be given several times' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l history -d 'The same, by name' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l metric -d 'Metric to look at [default: the only one, else the loss]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l mode -d 'Whether the metric should fall or rise [default: min for a loss or an error, else max]' -r -f -a "min\t''
+max\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l epochs -d 'Epochs of the whole training [default: twice those of the log]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l target -d 'Value that is enough' -r
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l rule -d 'Rule by which to stop [default: target where one is given, else best]' -r -f -a "epochs\t''
+best\t''
+target\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l patience -d 'Stop when so many epochs have brought nothing better' -r
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l confidence -d 'How certain a prediction must be' -r
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l tolerance -d 'What counts as better, in the metric\'s unit [default: 0.02 of the range seen]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l svg -d 'Also write a picture to this file, as SVG' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -l give-up -d 'Also stop when the target is out of reach'
+complete -c hsched -n "__fish_hsched_using_subcommand curve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand gpus" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r

@@ -197,8 +197,11 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Returns what a file holds, without a byte order mark.
-fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+/// Returns what a file holds, without a byte order mark; `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read or is too long (exit 78).
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin().lock().take(LENGTH_LIMIT + 1).read_to_end(&mut bytes)

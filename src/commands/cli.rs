@@ -8,8 +8,8 @@ use clap::Parser;
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, demo, doctor, generate, gpus, guard, import, init, inventory,
-    logs, plan, probe, report, run, simulate, status, submit, trace, watch, when, write_docs,
+    add, cache, cancel, check_ddp, config, curve, demo, doctor, generate, gpus, guard, import, init,
+    inventory, logs, plan, probe, report, run, simulate, status, submit, trace, watch, when, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -45,6 +45,7 @@ enum Command {
     Logs(logs::Args),
     Cancel(cancel::Args),
     Report(report::Args),
+    Curve(curve::Args),
     Gpus(gpus::Args),
     Cache(cache::Args),
     Config(config::Args),
@@ -164,6 +165,7 @@ impl Command {
             Self::Logs(args) => args,
             Self::Cancel(args) => args,
             Self::Report(args) => args,
+            Self::Curve(args) => args,
             Self::Gpus(args) => args,
             Self::Cache(args) => args,
             Self::Config(args) => args,

@@ -6,6 +6,7 @@ mod cancel;
 mod check_ddp;
 mod cli;
 mod config;
+mod curve;
 mod demo;
 mod doctor;
 mod explain;

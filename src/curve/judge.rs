@@ -92,6 +92,27 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
     Some(verdict)
 }
 
+/// Returns the verdict on a job that trains: the same, but what rests on a prediction must hold for several reports in a row.
+///
+/// A prediction is looked at after every epoch, and one of many is wrong sooner than one alone.
+#[must_use]
+pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<Verdict> {
+    let verdict = judge(reports, goal, stop, busy)?;
+    let times = match verdict.reason {
+        Some(Reason::NothingToGain) => 3,
+        Some(Reason::Hopeless) => 5,
+        Some(Reason::Reached | Reason::Patience) | None => 1,
+    };
+    let before = |back: usize| {
+        let earlier = reports.get(..reports.len().saturating_sub(back))?;
+        judge(earlier, goal, stop, busy)?.reason
+    };
+    if (1..times).all(|back| before(back) == verdict.reason) {
+        return Some(verdict);
+    }
+    Some(Verdict { stop: false, reason: None, ..verdict })
+}
+
 /// Returns the value that beats the best one by what counts as better.
 fn beaten(best: f64, reports: &[Report], goal: &Goal) -> f64 {
     let values = || reports.iter().map(|report| report.value);
@@ -130,7 +151,12 @@ mod tests {
         assert!(own.is_some_and(|own| (own - expected).abs() < 1e-8), "{own:?} is not {expected}");
     }
 
-    fn check(own: &Verdict, (mean, spread, probability): (f64, f64, f64), stop: bool, reason: Option<Reason>) {
+    fn check(
+        own: &Verdict,
+        (mean, spread, probability): (f64, f64, f64),
+        stop: bool,
+        reason: Option<Reason>,
+    ) {
         near(own.prediction.as_ref().map(|own| own.mean), mean);
         near(own.prediction.as_ref().map(|own| own.spread), spread);
         if probability > 0.0 {
@@ -142,8 +168,8 @@ mod tests {
     const RISING: [f64; 10] = [0.42, 0.55, 0.62, 0.665, 0.70, 0.722, 0.74, 0.755, 0.765, 0.775];
     const LEVEL: [f64; 10] = [0.50, 0.60, 0.64, 0.66, 0.67, 0.675, 0.678, 0.680, 0.681, 0.682];
     const FALLEN: [f64; 18] = [
-        1.0, 0.60, 0.40, 0.31, 0.26, 0.235, 0.222, 0.216, 0.213, 0.211, 0.2105, 0.2102, 0.2101, 0.2103, 0.2100,
-        0.2102, 0.2101, 0.2100,
+        1.0, 0.60, 0.40, 0.31, 0.26, 0.235, 0.222, 0.216, 0.213, 0.211, 0.2105, 0.2102, 0.2101, 0.2103,
+        0.2100, 0.2102, 0.2101, 0.2100,
     ];
 
     #[test]
@@ -179,6 +205,19 @@ mod tests {
         assert_eq!(verdict(&patient, true).reason, Some(Reason::Patience));
         let late = Stop { not_before: 20, ..stop };
         assert!(!verdict(&late, true).stop);
+    }
+
+    #[test]
+    fn a_running_job_stops_when_several_reports_say_so() {
+        let stop = Stop { rule: StopRule::Best, ..Stop::default() };
+        let goal = goal(GoalMode::Min, 24, None);
+        let first = |judge: fn(&[Report], &Goal, &Stop, bool) -> Option<Verdict>| {
+            (1..=FALLEN.len()).find(|&count| {
+                judge(&reports(&FALLEN[..count]), &goal, &stop, false).is_some_and(|own| own.stop)
+            })
+        };
+        let (alone, running) = (first(judge).expect("stops"), first(judge_running).expect("stops"));
+        assert!(running >= alone + 2, "{alone} {running}");
     }
 
     #[test]

@@ -6,5 +6,5 @@
 mod judge;
 mod predict;
 
-pub use self::judge::{Goal, Reason, Verdict, judge};
+pub use self::judge::{Goal, Reason, Verdict, judge, judge_running};
 pub use self::predict::{Prediction, Report, predict, predict_at};

@@ -43,6 +43,10 @@ enum Shape {
 /// The part of the range seen that a value may be off without being noise.
 const GRAIN: f64 = 0.003;
 
+/// How many spreads hold nine metrics of ten: found on real curves (`tests/curves`), which bend in more ways than the shapes
+/// do. It would be 1.645 if they did not.
+const BAND: f64 = 2.7;
+
 /// A shape that varies by less over the reports cannot be fitted.
 const FLAT: f64 = 1e-18;
 
@@ -65,10 +69,10 @@ pub fn predict_at(reports: &[Report], last: u64, at: u64) -> Option<Prediction> 
     let parts: Vec<Part> =
         fits.iter().map(|(score, part)| Part { weight: exp(score - most), ..*part }).collect();
     let whole: f64 = parts.iter().map(|part| part.weight).sum();
-    let parts: Vec<Part> =
-        parts.iter().map(|part| Part { weight: part.weight / whole, ..*part }).collect();
+    let parts: Vec<Part> = parts.iter().map(|part| Part { weight: part.weight / whole, ..*part }).collect();
     let mean: f64 = parts.iter().map(|part| part.weight * part.mean).sum();
-    let variance = |part: &Part| part.weight * (part.sigma * part.sigma + (part.mean - mean) * (part.mean - mean));
+    let variance =
+        |part: &Part| part.weight * (part.sigma * part.sigma + (part.mean - mean) * (part.mean - mean));
     let spread = sqrt(parts.iter().map(variance).sum());
     (mean.is_finite() && spread.is_finite()).then_some(Prediction { mean, spread, parts })
 }
@@ -88,28 +92,10 @@ impl Prediction {
         self.parts.iter().map(above).sum()
     }
 
-    /// Returns the bounds of the middle part of the mixture that holds this probability.
+    /// Returns the bounds that nine metrics of ten keep within.
     #[must_use]
-    pub fn band(&self, probability: f64) -> (f64, f64) {
-        let tail = (1.0 - probability) / 2.0;
-        (self.quantile(tail), self.quantile(1.0 - tail))
-    }
-
-    /// Returns the value below which the metric stays with this probability.
-    fn quantile(&self, probability: f64) -> f64 {
-        let edge = |side: f64| self.parts.iter().map(move |part| part.mean + side * 10.0 * part.sigma);
-        let mut low = edge(-1.0).fold(f64::INFINITY, f64::min);
-        let mut high = edge(1.0).fold(f64::NEG_INFINITY, f64::max);
-        // As many halvings as a double has digits.
-        for _ in 0..64 {
-            let middle = low.midpoint(high);
-            if self.at_most(middle) < probability {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        low.midpoint(high)
+    pub fn band(&self) -> (f64, f64) {
+        (self.mean - BAND * self.spread, self.mean + BAND * self.spread)
     }
 }
 
@@ -204,9 +190,9 @@ mod tests {
         let expected = 0.9 - 0.5 * 60_f64.powf(-0.7);
         let own = predict(&reports(&values), 60).expect("a prediction");
         assert!((own.mean - expected).abs() < 0.01, "{own:?}");
-        let (low, high) = own.band(0.9);
+        let (low, high) = own.band();
         assert!(low < expected && expected < high);
-        assert!((own.at_most(high) - own.at_most(low) - 0.9).abs() < 1e-9);
+        assert!(own.at_most(low) < 0.01 && own.at_most(high) > 0.99);
         assert!((own.at_most(expected) + own.at_least(expected) - 1.0).abs() < 1e-12);
     }
 

@@ -23,8 +23,6 @@ const GPU_LIMIT: u32 = 1_000_000;
 /// Largest model: 2^53 bytes, up to which a double holds every whole number.
 const MODEL_LIMIT: u64 = 1 << 53;
 
-const GOAL_MODES: [(&str, GoalMode); 2] = [("min", GoalMode::Min), ("max", GoalMode::Max)];
-
 /// Forms of a deadline; one without an offset is local time.
 const DEADLINE_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
 
@@ -189,7 +187,7 @@ fn read_target(value: &Value<'_>) -> Option<Target> {
     let fields = value.fields(&["metric", "value", "mode"]);
     let metric = fields.required("metric").and_then(|metric| metric.parsed(label));
     let number = fields.required("value").and_then(Value::number);
-    let mode = fields.required("mode").and_then(|mode| mode.word_of(&GOAL_MODES));
+    let mode = fields.required("mode").and_then(|mode| mode.word_of(&GoalMode::NAMES));
     Some(Target { metric: metric?, value: number?, mode: mode? })
 }
 

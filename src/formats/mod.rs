@@ -5,6 +5,7 @@
 
 pub mod batch_script;
 pub mod cluster;
+pub mod history;
 pub mod inventory;
 pub mod jobs;
 pub mod starter;
@@ -12,6 +13,7 @@ pub mod starter;
 mod after;
 mod cluster_yaml;
 mod duration;
+mod event_file;
 mod gpus;
 mod job_json;
 mod job_keys;

@@ -221,3 +221,8 @@ pub enum GoalMode {
     Min,
     Max,
 }
+
+impl GoalMode {
+    /// Both modes with their names in job files.
+    pub const NAMES: [(&'static str, Self); 2] = [("min", Self::Min), ("max", Self::Max)];
+}

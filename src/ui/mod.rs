@@ -2,6 +2,8 @@
 
 mod board;
 mod compare;
+mod curve;
+mod curve_svg;
 mod explain;
 mod explain_json;
 mod gpus;
@@ -27,6 +29,8 @@ mod when;
 
 pub use self::board::Board;
 pub use self::compare::{Compared, Made, compare_table};
+pub use self::curve::{CurvePicture, curve_text};
+pub use self::curve_svg::curve_svg;
 pub use self::explain::Explained;
 pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
 pub use self::inventory::{inventory_json, inventory_table};

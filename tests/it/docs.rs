@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 
 /// Pages that people write, beside the generated ones.
-const HAND_WRITTEN: [&str; 7] = [
+const HAND_WRITTEN: [&str; 8] = [
     "docs/training.md",
     "docs/performance.md",
     "docs/simulate.md",
@@ -16,6 +16,7 @@ const HAND_WRITTEN: [&str; 7] = [
     "docs/policies.md",
     "docs/run.md",
     "docs/queue.md",
+    "docs/stopping.md",
 ];
 
 /// Returns the texts of the files in a folder by `FOLDER/NAME`.

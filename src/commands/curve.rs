@@ -1,0 +1,292 @@
+//! `hsched curve`: what a metric will be at the last epoch, and whether it is worth training until then.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::app::context::{Context, Format};
+use crate::app::input;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::curve::{Goal, Prediction, Report, Verdict, judge, predict_at};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats::history::{self, Case, History, Log};
+use crate::model::{GoalMode, Stop, StopRule};
+use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
+
+/// Predict a metric at the last epoch from a training's log, and say whether to go on
+///
+/// Reads CSV with a column `epoch`, JSON lines with `epoch` (such as hsched's reports), event files of TensorBoard, and
+/// JSON with one curve (`mode`, `epochs`, `history`). Needs no cluster. A prediction knows nothing of changes of the learning
+/// rate that are still to come: see docs/stopping.md.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Log of the training; - reads standard input.
+    #[arg(value_name = "FILE", required_unless_present = "history")]
+    file: Option<PathBuf>,
+    /// The same, by name.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    history: Option<PathBuf>,
+    /// Metric to look at [default: the only one, else the loss].
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// Whether the metric should fall or rise [default: min for a loss or an error, else max].
+    #[arg(long, value_parser = ["min", "max"], value_name = "MODE")]
+    mode: Option<String>,
+    /// Epochs of the whole training [default: twice those of the log].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: Option<u64>,
+    /// Value that is enough.
+    #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
+    target: Option<f64>,
+    /// Rule by which to stop [default: target where one is given, else best].
+    #[arg(long, value_parser = ["epochs", "best", "target"], value_name = "RULE")]
+    rule: Option<String>,
+    /// Stop when so many epochs have brought nothing better.
+    #[arg(long, value_name = "EPOCHS")]
+    patience: Option<u64>,
+    /// How certain a prediction must be.
+    #[arg(long, value_name = "P")]
+    confidence: Option<f64>,
+    /// What counts as better, in the metric's unit [default: 0.02 of the range seen].
+    #[arg(long, value_name = "STEP")]
+    tolerance: Option<f64>,
+    /// Also stop when the target is out of reach.
+    #[arg(long)]
+    give_up: bool,
+    /// Also write a picture to this file, as SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// A curve with all that is asked of it.
+struct Asked {
+    metric: String,
+    reports: Vec<Report>,
+    goal: Goal,
+    stop: Stop,
+    busy: bool,
+    notes: Vec<String>,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let asked = self.asked()?;
+        let Some(verdict) = judge(&asked.reports, &asked.goal, &asked.stop, asked.busy) else {
+            return Err(self.wrong("has no report of the metric"));
+        };
+        let picture = picture(&asked, &verdict);
+        if let Some(path) = &self.svg {
+            write_output(path, &curve_svg(&picture)).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            })?;
+        }
+        let text = match self.format {
+            Format::Json => json_text(&json(&verdict))?,
+            Format::Table => {
+                let mut text = curve_text(&picture, context.terminal.width());
+                for line in sentences(&asked, &verdict).iter().chain(&asked.notes) {
+                    text.push_str(&wrap(line, context.terminal.width(), "  "));
+                    text.push('\n');
+                }
+                text
+            }
+        };
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Args {
+    fn path(&self) -> PathBuf {
+        self.file.as_ref().or(self.history.as_ref()).cloned().unwrap_or_default()
+    }
+
+    fn wrong(&self, what: &str) -> Failure {
+        Failure::new(Exit::BadInput, format!("{}: {what}", input::name(&self.path())))
+    }
+
+    /// Returns the curve, with what the command line says in place of what the file does.
+    fn asked(&self) -> Result<Asked, Failure> {
+        let history =
+            history::parse(&input::bytes(&self.path())?).map_err(|error| self.wrong(&error.to_string()))?;
+        let mut asked = match history {
+            History::Case(case) => self.of_case(*case)?,
+            History::Log(log) => self.of_log(log)?,
+        };
+        let (goal, stop) = (&mut asked.goal, &mut asked.stop);
+        goal.epochs = self.epochs.unwrap_or(goal.epochs);
+        goal.target = self.target.or(goal.target);
+        goal.tolerance = self.tolerance.or(goal.tolerance);
+        stop.rule = self.rule.as_deref().and_then(rule).unwrap_or(stop.rule);
+        stop.patience = self.patience.or(stop.patience);
+        stop.confidence = self.confidence.unwrap_or(stop.confidence);
+        stop.give_up |= self.give_up;
+        if !(0.5..1.0).contains(&stop.confidence) {
+            return Err(
+                self.wrong(&format!("confidence must be at least 0.5 and below 1, got {}", stop.confidence))
+            );
+        }
+        Ok(asked)
+    }
+
+    fn of_case(&self, case: Case) -> Result<Asked, Failure> {
+        let named = |key: &str, name: &Option<String>| match name.as_deref() {
+            None => Ok(StopRule::Epochs),
+            Some(name) => rule(name)
+                .ok_or_else(|| self.wrong(&format!("{key} must be epochs, best or target, got {name:?}"))),
+        };
+        let mode = mode(&case.mode)
+            .ok_or_else(|| self.wrong(&format!("mode must be min or max, got {:?}", case.mode)))?;
+        let stop = Stop {
+            rule: named("rule", &case.rule)?,
+            when_busy: named("when_busy", &case.when_busy)?,
+            patience: case.patience,
+            not_before: case.not_before.unwrap_or(0),
+            confidence: case.confidence.unwrap_or(Stop::default().confidence),
+            give_up: case.give_up,
+        };
+        Ok(Asked {
+            metric: "metric".to_owned(),
+            reports: reports(&case.history),
+            goal: Goal {
+                mode: self.mode.as_deref().and_then(self::mode).unwrap_or(mode),
+                epochs: case.epochs,
+                target: case.target,
+                tolerance: case.tolerance,
+                min_reports: case.min_reports.unwrap_or(Goal::MIN_REPORTS),
+            },
+            stop,
+            busy: case.busy,
+            notes: Vec::new(),
+        })
+    }
+
+    fn of_log(&self, log: Log) -> Result<Asked, Failure> {
+        let Log { metrics, mut notes } = log;
+        let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
+        let metric = match &self.metric {
+            Some(metric) => metric.as_str(),
+            None => *usual(&names).ok_or_else(|| {
+                self.wrong("has several metrics")
+                    .hint(format!("say --metric NAME with one of: {}", names.join(", ")))
+            })?,
+        };
+        let points = metrics.get(metric).ok_or_else(|| {
+            self.wrong(&format!("has no metric {metric:?}")).hint(format!("it has: {}", names.join(", ")))
+        })?;
+        let last = points.last().map_or(1, |(epoch, _)| *epoch);
+        let epochs = self.epochs.unwrap_or_else(|| {
+            notes.push(format!("taken to train {} epochs; --epochs says how many", 2 * last));
+            2 * last
+        });
+        let mode = self.mode.as_deref().and_then(mode).unwrap_or_else(|| usual_mode(metric));
+        let rule = if self.target.is_some() { StopRule::Target } else { StopRule::Best };
+        Ok(Asked {
+            metric: metric.to_owned(),
+            reports: reports(points),
+            goal: Goal { mode, epochs, target: self.target, tolerance: None, min_reports: Goal::MIN_REPORTS },
+            stop: Stop { rule, ..Stop::default() },
+            busy: false,
+            notes,
+        })
+    }
+}
+
+/// Returns the metric that is meant where none is named: the only one, or the loss of the validation, or the loss.
+fn usual<'a>(names: &'a [&'a str]) -> Option<&'a &'a str> {
+    let known = ["val_loss", "loss/val", "loss/validation", "loss"];
+    let only = if let [only] = names { Some(only) } else { None };
+    only.or_else(|| known.iter().find_map(|known| names.iter().find(|name| name.eq_ignore_ascii_case(known))))
+}
+
+/// Returns whether a metric falls or rises, by its name.
+fn usual_mode(metric: &str) -> GoalMode {
+    let name = metric.to_ascii_lowercase();
+    let falls = ["loss", "error", "err", "mse", "mae", "rmse", "perplexity", "ppl", "wer", "cer"];
+    let is_word = |word: &str| falls.iter().any(|own| word == *own);
+    if name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_word) { GoalMode::Min } else { GoalMode::Max }
+}
+
+fn mode(name: &str) -> Option<GoalMode> {
+    GoalMode::NAMES.iter().find(|(own, _)| *own == name).map(|(_, mode)| *mode)
+}
+
+fn rule(name: &str) -> Option<StopRule> {
+    StopRule::NAMES.iter().find(|(own, _)| *own == name).map(|(_, rule)| *rule)
+}
+
+fn reports(points: &[(u64, f64)]) -> Vec<Report> {
+    points.iter().map(|&(epoch, value)| Report { epoch, value }).collect()
+}
+
+/// Returns what is drawn: at most one point of the band for each column of a wide terminal.
+fn picture<'a>(asked: &'a Asked, verdict: &Verdict) -> CurvePicture<'a> {
+    let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
+    let stride = (goal.epochs.saturating_sub(last) / 64).max(1);
+    let step = usize::try_from(stride).unwrap_or(usize::MAX);
+    let epochs = (last + 1..goal.epochs).step_by(step).chain([goal.epochs]);
+    let at = |epoch: u64| {
+        let own = predict_at(&asked.reports, goal.epochs, epoch)?;
+        Some((epoch, own.mean, own.band()))
+    };
+    let is_known = verdict.prediction.is_some() && goal.epochs > last;
+    CurvePicture {
+        metric: &asked.metric,
+        reports: &asked.reports,
+        expected: if is_known { epochs.filter_map(at).collect() } else { Vec::new() },
+        target: goal.target,
+        epochs: goal.epochs.max(last),
+    }
+}
+
+/// Returns what the numbers say.
+fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
+    let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
+    let best = verdict.best;
+    let mut lines = vec![format!(
+        "{} after {last} of {} epochs: best {} (epoch {})",
+        asked.metric, goal.epochs, best.value, best.epoch
+    )];
+    lines.push(match &verdict.prediction {
+        Some(own) => expectation(own, goal.epochs),
+        None => format!("too few reports for a prediction; it takes {}", goal.min_reports),
+    });
+    let what = goal.target.filter(|_| verdict.rule == StopRule::Target);
+    let what = what
+        .map_or_else(|| "that it still gets better".to_owned(), |target| format!("that it reaches {target}"));
+    lines.extend(verdict.probability.map(|own| format!("probability {what}: {:.1} %", own * 100.0)));
+    let decision = if verdict.stop { "stop" } else { "continue" };
+    lines.push(verdict.reason.map_or_else(|| decision.to_owned(), |reason| format!("{decision}: {reason}")));
+    lines
+}
+
+fn expectation(own: &Prediction, epochs: u64) -> String {
+    let (low, high) = own.band();
+    format!(
+        "expected at epoch {epochs}: {:.4} ± {:.4} (nine cases in ten: {low:.4} to {high:.4})",
+        own.mean, own.spread
+    )
+}
+
+fn json(verdict: &Verdict) -> Value {
+    let prediction = verdict.prediction.as_ref();
+    json!({
+        "rule": verdict.rule.name(),
+        "best": verdict.best.value,
+        "best_epoch": verdict.best.epoch,
+        "predicted": prediction.map(|own| own.mean),
+        "spread": prediction.map(|own| own.spread),
+        "band": prediction.map(Prediction::band),
+        "probability": verdict.probability,
+        "decision": if verdict.stop { "stop" } else { "continue" },
+        "reason": verdict.reason.map(|reason| reason.to_string()),
+    })
+}

@@ -1,0 +1,260 @@
+//! Metrics by epoch, from the logs of any training: CSV, JSON lines, TensorBoard's event files, and the history of one curve
+//! with its rule as one JSON object.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::event_file;
+use super::problem::ValueError;
+
+/// Names of the column or key that counts epochs; steps are numbered anew.
+const EPOCHS: [&str; 2] = ["epoch", "epochs"];
+const STEPS: [&str; 3] = ["step", "global_step", "iteration"];
+
+/// The metrics of a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Log {
+    /// By name; each in the order of epochs, which count from 1, the last word on an epoch counting.
+    pub metrics: BTreeMap<String, Vec<(u64, f64)>>,
+    /// What its reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One curve and what is asked of it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Case {
+    pub mode: String,
+    pub epochs: u64,
+    pub history: Vec<(u64, f64)>,
+    pub rule: Option<String>,
+    pub when_busy: Option<String>,
+    #[serde(default)]
+    pub busy: bool,
+    pub target: Option<f64>,
+    pub patience: Option<u64>,
+    pub not_before: Option<u64>,
+    #[serde(default)]
+    pub give_up: bool,
+    pub confidence: Option<f64>,
+    pub tolerance: Option<f64>,
+    pub min_reports: Option<usize>,
+}
+
+/// What a file with curves holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum History {
+    Case(Box<Case>),
+    Log(Log),
+}
+
+/// Returns what a file of any of the kinds holds.
+///
+/// # Errors
+/// When it is none of them, or nothing in it can be read.
+pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
+    if event_file::is_event_file(bytes) {
+        return Ok(History::Log(numbered(event_file::parse(bytes)?, "steps")));
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| ValueError::new("is neither UTF-8 text nor an event file of TensorBoard"))?;
+    let log = match text.trim_start() {
+        "" => return Err(ValueError::new("is empty")),
+        json if json.starts_with('{') => match serde_json::from_str::<serde_json::Value>(json) {
+            Ok(value) if value.get("history").is_some() => {
+                let case =
+                    serde_json::from_value(value).map_err(|error| ValueError::new(error.to_string()))?;
+                return checked(case).map(|case| History::Case(Box::new(case)));
+            }
+            _ => json_lines(text)?,
+        },
+        _ => csv(text)?,
+    };
+    if log.metrics.is_empty() {
+        return Err(ValueError::new("has no metric with a number for any epoch"));
+    }
+    Ok(History::Log(log))
+}
+
+/// Returns a case whose epochs count upwards from 1.
+fn checked(case: Case) -> Result<Case, ValueError> {
+    let rises = case.history.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if case.epochs == 0 || !rises || case.history.iter().any(|(epoch, _)| *epoch == 0) {
+        return Err(ValueError::new("epochs must count upwards from 1"));
+    }
+    Ok(case)
+}
+
+/// Reads an object a line: `epoch` and numbers beside it or under `metrics`, as the ranks' reports have them. Lines that are
+/// none are passed over.
+fn json_lines(text: &str) -> Result<Log, ValueError> {
+    let mut rows = Rows::default();
+    let mut unread = 0;
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let Ok(serde_json::Value::Object(object)) = serde_json::from_str(line) else {
+            unread += 1;
+            continue;
+        };
+        let inner = object.get("metrics").and_then(serde_json::Value::as_object);
+        let numbers = object.iter().chain(inner.into_iter().flatten());
+        rows.add(numbers.filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?))));
+    }
+    rows.log(unread)
+}
+
+/// Reads a table with a header; cells that are no numbers are passed over.
+fn csv(text: &str) -> Result<Log, ValueError> {
+    let mut reader =
+        csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let headings = reader.headers().map_err(|error| ValueError::new(error.to_string()))?.clone();
+    let mut rows = Rows::default();
+    let mut unread = 0;
+    for record in reader.records() {
+        let Ok(record) = record else {
+            unread += 1;
+            continue;
+        };
+        let cells = headings.iter().zip(record.iter());
+        rows.add(cells.filter_map(|(name, cell)| Some((name, cell.parse().ok()?))));
+    }
+    rows.log(unread)
+}
+
+/// Numbers by name, row by row.
+#[derive(Default)]
+struct Rows {
+    by_epoch: BTreeMap<String, Vec<(u64, f64)>>,
+    by_step: BTreeMap<String, Vec<(u64, f64)>>,
+    first: Option<u64>,
+}
+
+impl Rows {
+    /// Adds a row; one that says neither epoch nor step tells of something else.
+    fn add<'a>(&mut self, cells: impl Iterator<Item = (&'a str, f64)>) {
+        let cells: Vec<(&str, f64)> = cells.filter(|(_, number)| number.is_finite()).collect();
+        let place = |names: &[&str]| {
+            cells
+                .iter()
+                .find(|(name, _)| names.contains(&name.to_ascii_lowercase().as_str()))
+                .and_then(|cell| whole(cell.1))
+        };
+        let (epoch, step) = (place(&EPOCHS), place(&STEPS));
+        let Some((number, series)) = (match (epoch, step) {
+            (Some(epoch), _) => Some((epoch, &mut self.by_epoch)),
+            (None, Some(step)) => Some((step, &mut self.by_step)),
+            (None, None) => None,
+        }) else {
+            return;
+        };
+        self.first = self.first.into_iter().chain(epoch).min();
+        let is_metric =
+            |name: &str| ![&EPOCHS[..], &STEPS].concat().contains(&name.to_ascii_lowercase().as_str());
+        for (name, value) in cells.into_iter().filter(|(name, _)| is_metric(name)) {
+            series.entry(name.to_owned()).or_default().push((number, value));
+        }
+    }
+
+    fn log(self, unread: usize) -> Result<Log, ValueError> {
+        if self.by_epoch.is_empty() && self.by_step.is_empty() {
+            let error = ValueError::new("has no rows with an epoch and a number");
+            return Err(
+                error.hint("a log is CSV with a column epoch, or a JSON object with epoch on each line")
+            );
+        }
+        let mut log = if self.by_epoch.is_empty() { numbered(self.by_step, "steps") } else { self.epochs() };
+        if unread > 0 {
+            log.notes.push(format!("lines that could not be read and were left out: {unread}"));
+        }
+        Ok(log)
+    }
+
+    /// Returns the metrics by epoch; a log that counts from 0 is counted from 1.
+    fn epochs(self) -> Log {
+        let shift = u64::from(self.first == Some(0));
+        let mut log = Log::default();
+        for (name, points) in self.by_epoch {
+            let last: BTreeMap<u64, f64> =
+                points.into_iter().map(|(epoch, value)| (epoch + shift, value)).collect();
+            log.metrics.insert(name, last.into_iter().collect());
+        }
+        log
+    }
+}
+
+/// Returns series by step with their points numbered from 1: how many steps an epoch has is not known.
+fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> Log {
+    let mut log = Log {
+        notes: vec![format!("the log counts {what}: its n-th value counts as epoch n")],
+        ..Log::default()
+    };
+    for (name, points) in series {
+        let by_step: BTreeMap<u64, f64> = points.into_iter().filter(|(_, value)| value.is_finite()).collect();
+        log.metrics.insert(name, (1..).zip(by_step.into_values()).collect());
+    }
+    log
+}
+
+/// Returns a number that counts something.
+fn whole(number: f64) -> Option<u64> {
+    let is_whole = number.fract() == 0.0 && (0.0..1e12).contains(&number);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole, from 0 and below 1e12"
+    )]
+    is_whole.then_some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(text: &str) -> Log {
+        match parse(text.as_bytes()) {
+            Ok(History::Log(log)) => log,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_table_is_read_by_its_header() {
+        let own = log(
+            "Epoch, loss, lr, note\n0, 2.5, 0.1, warm\n1, 1.5, 0.1, \n1, 1.25, 0.1, again\n2, nan, 0.01, x\n",
+        );
+        assert_eq!(own.metrics["loss"], [(1, 2.5), (2, 1.25)]);
+        assert_eq!(own.metrics["lr"].len(), 3);
+        assert!(!own.metrics.contains_key("note") && own.notes.is_empty());
+    }
+
+    #[test]
+    fn lines_of_json_are_reports_or_flat() {
+        let own = log(
+            "{\"rank\": 0, \"probe\": []}\n{\"epoch\": 1, \"metrics\": {\"loss\": 0.7}}\nnonsense\n{\"epoch\": 2, \"loss\": 0.5}\n",
+        );
+        assert_eq!(own.metrics["loss"], [(1, 0.7), (2, 0.5)]);
+        assert_eq!(own.notes, ["lines that could not be read and were left out: 1"]);
+        let steps = log("{\"step\": 100, \"acc\": 0.1}\n{\"step\": 200, \"acc\": 0.2}\n");
+        assert_eq!(steps.metrics["acc"], [(1, 0.1), (2, 0.2)]);
+    }
+
+    #[test]
+    fn what_is_no_log_is_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = parse(text.as_bytes()).expect_err(text);
+            assert!(error.message.contains(expected), "{error:?}");
+        };
+        check(" \n", "is empty");
+        check("a,b\n1,2\n", "no rows with an epoch");
+        check("{\"history\": [[1, 0.5]]}", "missing field `mode`");
+        check("{\"mode\": \"max\", \"epochs\": 9, \"history\": [[2, 0.5], [1, 0.5]]}", "count upwards");
+        assert!(parse(&[0xff, 0xfe, 0x00]).is_err());
+    }
+
+    #[test]
+    fn a_case_says_all_that_is_asked_of_its_curve() {
+        let text =
+            r#"{"mode": "max", "epochs": 9, "history": [[1, 0.5], [2, 0.75]], "rule": "best", "busy": true}"#;
+        let Ok(History::Case(case)) = parse(text.as_bytes()) else { panic!("no case") };
+        assert_eq!((case.epochs, case.rule.as_deref(), case.busy), (9, Some("best"), true));
+    }
+}

@@ -1,0 +1,129 @@
+//! A learning curve and what is expected of it, drawn with characters.
+
+use std::fmt::Write as _;
+
+use crate::curve::Report;
+
+/// What is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurvePicture<'a> {
+    pub metric: &'a str,
+    pub reports: &'a [Report],
+    /// What is expected after the last report: epoch, mean, and the bounds of nine cases in ten.
+    pub expected: Vec<(u64, f64, (f64, f64))>,
+    pub target: Option<f64>,
+    /// The last epoch.
+    pub epochs: u64,
+}
+
+/// Lines of the drawing, and its columns in a wide terminal.
+const LINES: usize = 12;
+const COLUMNS: usize = 64;
+
+/// Columns of the numbers beside it.
+const MARGIN: usize = 11;
+
+impl CurvePicture<'_> {
+    /// Returns the least and the greatest value that is drawn; never the same.
+    pub(super) fn range(&self) -> (f64, f64) {
+        let reports = self.reports.iter().map(|report| report.value);
+        let expected = self.expected.iter().flat_map(|(_, mean, (low, high))| [*mean, *low, *high]);
+        let all = reports.chain(expected).chain(self.target);
+        let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), y| (l.min(y), h.max(y)));
+        if high > low { (low, high) } else { (low - 0.5, high + 0.5) }
+    }
+
+    /// Returns the part of the way from the first to the last epoch.
+    pub(super) fn along(&self, epoch: u64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let part = epoch.saturating_sub(1) as f64 / self.epochs.saturating_sub(1).max(1) as f64;
+        part
+    }
+}
+
+/// Returns the drawing: `●` reports, `─` what is expected, `░` where nine cases in ten are, `┄` the target.
+#[must_use]
+pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
+    let columns = COLUMNS.min(width.saturating_sub(MARGIN + 1)).max(10);
+    let (low, high) = picture.range();
+    let line = |value: f64| place(1.0 - (value - low) / (high - low), LINES);
+    let column = |epoch: u64| place(picture.along(epoch), columns);
+    let mut cells = vec![vec![' '; columns]; LINES];
+    if let Some(target) = picture.target {
+        cells[line(target)].fill('┄');
+    }
+    // An epoch may be wider than a column.
+    let mut done = picture.reports.last().map_or(0, |report| column(report.epoch) + 1);
+    for (epoch, mean, (low, high)) in &picture.expected {
+        let columns = done.min(column(*epoch))..=column(*epoch);
+        done = columns.end() + 1;
+        for row in &mut cells[line(*high)..=line(*low)] {
+            row[columns.clone()].fill('░');
+        }
+        cells[line(*mean)][columns].fill('─');
+    }
+    for report in picture.reports {
+        cells[line(report.value)][column(report.epoch)] = '●';
+    }
+    let mut text = String::new();
+    for (number, row) in cells.iter().enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "lines are few")]
+        let value = high - (high - low) * number as f64 / (LINES - 1) as f64;
+        let label = if number % 4 == 0 || number == LINES - 1 { short(value) } else { String::new() };
+        let row: String = row.iter().collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{label:>9} │{}", row.trim_end());
+    }
+    let _ = writeln!(text, "{:>9} └{}", "", "─".repeat(columns));
+    let last = format!("epoch {}", picture.epochs);
+    let _ = writeln!(text, "{:>10} 1{last:>1$}", "", columns.saturating_sub(1));
+    text
+}
+
+/// Returns the cell of `count` in which a part from 0 to 1 is.
+fn place(part: f64, count: usize) -> usize {
+    #[expect(clippy::cast_precision_loss, reason = "cells are few")]
+    let place = (part.clamp(0.0, 1.0) * (count - 1) as f64).round();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to count - 1")]
+    let place = place as usize;
+    place
+}
+
+/// Returns a number in about four digits.
+pub(super) fn short(value: f64) -> String {
+    let size = value.abs();
+    match () {
+        () if size != 0.0 && !(1e-3..1e6).contains(&size) => format!("{value:.2e}"),
+        () if size >= 1000.0 => format!("{value:.0}"),
+        () if size >= 10.0 => format!("{value:.2}"),
+        () => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_band_and_target_are_drawn() {
+        let reports: Vec<Report> =
+            (1..=6).map(|epoch| Report { epoch, value: 1.0 - 0.1 * epoch as f64 }).collect();
+        let expected = (7..=12).map(|epoch| (epoch, 0.3, (0.4 - 0.02 * epoch as f64, 0.34))).collect();
+        let picture =
+            CurvePicture { metric: "loss", reports: &reports, expected, target: Some(0.2), epochs: 12 };
+        let text = curve_text(&picture, 40);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 14, "{text}");
+        assert_eq!(lines[0], "   0.9000 │●", "{text}");
+        assert_eq!(lines[9].chars().filter(|&c| c == '─').count(), 15, "{text}");
+        assert!(lines[10].contains('┄') && lines[12].ends_with("epoch 12"), "{text}");
+    }
+
+    #[test]
+    fn one_value_is_a_curve_too() {
+        let reports = [Report { epoch: 1, value: 3.0 }];
+        let picture =
+            CurvePicture { metric: "x", reports: &reports, expected: Vec::new(), target: None, epochs: 1 };
+        assert!(curve_text(&picture, 20).contains('●'));
+    }
+}
