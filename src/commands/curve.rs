@@ -16,7 +16,7 @@ use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 
 /// Predict a metric at the last epoch from a training's log, and say whether to go on
 ///
-/// Reads CSV with a column `epoch`, JSON lines with `epoch` (such as hsched's reports), event files of TensorBoard, and
+/// Reads CSV with a column `epoch`, JSON lines with `epoch` (such as hsched's reports), event files of `TensorBoard`, and
 /// JSON with one curve (`mode`, `epochs`, `history`). Needs no cluster. A prediction knows nothing of changes of the learning
 /// rate that are still to come: see docs/stopping.md.
 #[derive(Debug, clap::Args)]
@@ -118,7 +118,7 @@ impl Args {
         let history =
             history::parse(&input::bytes(&self.path())?).map_err(|error| self.wrong(&error.to_string()))?;
         let mut asked = match history {
-            History::Case(case) => self.of_case(*case)?,
+            History::Case(case) => self.of_case(&case)?,
             History::Log(log) => self.of_log(log)?,
         };
         let (goal, stop) = (&mut asked.goal, &mut asked.stop);
@@ -137,7 +137,7 @@ impl Args {
         Ok(asked)
     }
 
-    fn of_case(&self, case: Case) -> Result<Asked, Failure> {
+    fn of_case(&self, case: &Case) -> Result<Asked, Failure> {
         let named = |key: &str, name: &Option<String>| match name.as_deref() {
             None => Ok(StopRule::Epochs),
             Some(name) => rule(name)
@@ -211,7 +211,7 @@ fn usual<'a>(names: &'a [&'a str]) -> Option<&'a &'a str> {
 fn usual_mode(metric: &str) -> GoalMode {
     let name = metric.to_ascii_lowercase();
     let falls = ["loss", "error", "err", "mse", "mae", "rmse", "perplexity", "ppl", "wer", "cer"];
-    let is_word = |word: &str| falls.iter().any(|own| word == *own);
+    let is_word = |word: &str| falls.contains(&word);
     if name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_word) { GoalMode::Min } else { GoalMode::Max }
 }
 

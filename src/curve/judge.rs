@@ -176,7 +176,7 @@ mod tests {
     fn one_that_may_reach_its_target_goes_on() {
         let stop = Stop { rule: StopRule::Target, ..Stop::default() };
         let own = judge(&reports(&RISING), &goal(GoalMode::Max, 40, Some(0.83)), &stop, false);
-        check(&own.expect("a verdict"), (0.8646355651, 0.04360905053, 0.8464106497), false, None);
+        check(&own.expect("a verdict"), (0.864_635_565_1, 0.043_609_050_53, 0.846_410_649_7), false, None);
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         for give_up in [true, false] {
             let stop = Stop { rule: StopRule::Target, give_up, ..Stop::default() };
             let own = judge(&reports(&LEVEL), &goal, &stop, false).expect("a verdict");
-            check(&own, (0.6904254917, 0.008501468813, 0.0), give_up, Some(Reason::Hopeless));
+            check(&own, (0.690_425_491_7, 0.008_501_468_813, 0.0), give_up, Some(Reason::Hopeless));
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
             judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, None), stop, busy).expect("a verdict")
         };
         let own = verdict(&stop, true);
-        let expected = (0.2095839038, 0.003538132227, 0.004376930504);
+        let expected = (0.209_583_903_8, 0.003_538_132_227, 0.004_376_930_504);
         check(&own, expected, true, Some(Reason::NothingToGain));
         assert_eq!((own.rule, own.best), (StopRule::Best, Report { epoch: 15, value: 0.21 }));
         let free = verdict(&stop, false);

@@ -1,6 +1,6 @@
 //! Learning curves: what a metric will be at the last epoch, and whether it is worth training until then.
 //!
-//! MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (CoNEXT 2020), with a prediction in closed form in
+//! MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020), with a prediction in closed form in
 //! place of the paper's sampling. Reads no file; all logarithms and powers are `libm`'s, the same everywhere.
 
 mod judge;

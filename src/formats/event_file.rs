@@ -1,6 +1,6 @@
-//! TensorBoard's event files: the scalars of each tag.
+//! `TensorBoard`'s event files: the scalars of each tag.
 //!
-//! A small part of two formats: records of TFRecord (length, its checksum, bytes, their checksum), each a protocol buffer
+//! A small part of two formats: records of `TFRecord` (length, its checksum, bytes, their checksum), each a protocol buffer
 //! `Event` of which step and scalar values are read. Crates that read these bring a compiler of protocol buffers along.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Scalars, ValueError> {
         if masked(crc32c(record)) != sum {
             return Err(damaged());
         }
-        event(record, &mut scalars).ok_or_else(damaged)?;
+        event(record, &mut scalars).map_err(|Damaged| damaged())?;
         rest = after.get(TAIL..).unwrap_or_default();
         number += 1;
     }
@@ -52,8 +52,12 @@ fn length(bytes: &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(*length)).ok().filter(|_| is_right)
 }
 
-/// Adds the scalars of an `Event`; `None` where it is no protocol buffer.
-fn event(bytes: &[u8], scalars: &mut Scalars) -> Option<()> {
+/// That bytes are no protocol buffer.
+#[derive(Debug)]
+struct Damaged;
+
+/// Adds the scalars of an `Event`.
+fn event(bytes: &[u8], scalars: &mut Scalars) -> Result<(), Damaged> {
     let (mut step, mut values) = (0, Vec::new());
     for field in fields(bytes) {
         match field? {
@@ -71,11 +75,11 @@ fn event(bytes: &[u8], scalars: &mut Scalars) -> Option<()> {
     for (tag, value) in values {
         scalars.entry(tag).or_default().push((step, value));
     }
-    Some(())
+    Ok(())
 }
 
-/// Returns tag and number of a `Summary.Value`, `Some(None)` where it is a picture or whatever else.
-fn scalar(bytes: &[u8]) -> Option<Option<(String, f64)>> {
+/// Returns tag and number of a `Summary.Value`; nothing where it is a picture or whatever else.
+fn scalar(bytes: &[u8]) -> Result<Option<(String, f64)>, Damaged> {
     let (mut tag, mut number) = (String::new(), None);
     for field in fields(bytes) {
         match field? {
@@ -85,24 +89,24 @@ fn scalar(bytes: &[u8]) -> Option<Option<(String, f64)>> {
             _ => {}
         }
     }
-    Some(number.map(|number| (tag, number)))
+    Ok(number.map(|number| (tag, number)))
 }
 
 /// Returns the only number of a `TensorProto` of floats or doubles.
-fn tensor_scalar(bytes: &[u8]) -> Option<Option<f64>> {
+fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, Damaged> {
     let (mut kind, mut content, mut sides) = (0, &[][..], 0);
     for field in fields(bytes) {
         match field? {
             (1, Field::Number(number)) => kind = number,
             // A shape with sides is no scalar.
             (2, Field::Bytes(shape)) => sides = shape.len(),
-            (4 | 5 | 6, Field::Bytes(bytes)) => content = bytes,
-            (5, Field::Word(bits)) => return Some(Some(f64::from(f32::from_le_bytes(bits)))),
-            (6, Field::Long(bits)) => return Some(Some(f64::from_le_bytes(bits))),
+            (4..=6, Field::Bytes(bytes)) => content = bytes,
+            (5, Field::Word(bits)) => return Ok(Some(f64::from(f32::from_le_bytes(bits)))),
+            (6, Field::Long(bits)) => return Ok(Some(f64::from_le_bytes(bits))),
             _ => {}
         }
     }
-    Some(match (kind, content.len(), sides) {
+    Ok(match (kind, content.len(), sides) {
         (1, 4, 0) => content.first_chunk().map(|bits| f64::from(f32::from_le_bytes(*bits))),
         (2, 8, 0) => content.first_chunk().map(|bits| f64::from_le_bytes(*bits)),
         _ => None,
@@ -117,8 +121,8 @@ enum Field<'a> {
     Word([u8; 4]),
 }
 
-/// Returns the fields of a protocol buffer with their numbers; a last `None` where it cannot be read.
-fn fields(bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Field<'_>)>> {
+/// Returns the fields of a protocol buffer with their numbers, to the first that cannot be read.
+fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, Field<'_>), Damaged>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -128,7 +132,7 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Field<'_>)>> {
         if field.is_none() {
             rest = &[];
         }
-        Some(field)
+        Some(field.ok_or(Damaged))
     })
 }
 
@@ -166,7 +170,7 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The checksum of TFRecord: CRC-32C, turned and moved so that sums of sums differ.
+/// The checksum of `TFRecord`: CRC-32C, turned and moved so that sums of sums differ.
 fn masked(sum: u32) -> u32 {
     sum.rotate_right(15).wrapping_add(0xa282_ead8)
 }

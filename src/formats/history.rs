@@ -1,4 +1,4 @@
-//! Metrics by epoch, from the logs of any training: CSV, JSON lines, TensorBoard's event files, and the history of one curve
+//! Metrics by epoch, from the logs of any training: CSV, JSON lines, `TensorBoard`'s event files, and the history of one curve
 //! with its rule as one JSON object.
 
 use std::collections::BTreeMap;
