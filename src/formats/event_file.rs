@@ -201,7 +201,7 @@ mod tests {
         [&[number << 3 | 2, u8::try_from(bytes.len()).expect("short")][..], bytes].concat()
     }
 
-    /// An event with one value, as PyTorch's `SummaryWriter` writes it.
+    /// An event with one value, as `PyTorch`'s `SummaryWriter` writes it.
     fn scalar_event(step: u8, tag: &str, value: f32) -> Vec<u8> {
         let own = [bytes_field(1, tag.as_bytes()), vec![2 << 3 | 5], value.to_le_bytes().to_vec()].concat();
         [vec![9, 0, 0, 0, 0, 0, 0, 0, 0, 16, step], bytes_field(5, &bytes_field(1, &own))].concat()
