@@ -104,6 +104,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'Stop looking at futures after this time, such as 10s or 2m')
             [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--score', '--score', [CompletionResultType]::ParameterName, 'Show instead how right was what `hsched submit --queue` foretold in the last ninety days. Asks Slurm nothing: starts are known from hsched watch')
             [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Use only the speeds of the job file, not measured speeds')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')

@@ -1551,7 +1551,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__when)
-            opts="-h --format --snapshot --cost-weight --futures --save --seed --budget --no-cache --estimate --set --help"
+            opts="-h --score --format --snapshot --cost-weight --futures --save --seed --budget --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -98,6 +98,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --budget 'Stop looking at futures after this time, such as 10s or 2m'
             cand --estimate 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --score 'Show instead how right was what `hsched submit --queue` foretold in the last ninety days. Asks Slurm nothing: starts are known from hsched watch'
             cand --no-cache 'Use only the speeds of the job file, not measured speeds'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'

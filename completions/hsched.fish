@@ -116,6 +116,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand when" -l estimate -d 'Esti
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l score -d 'Show instead how right was what `hsched submit --queue` foretold in the last ninety days. Asks Slurm nothing: starts are known from hsched watch'
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
 complete -c hsched -n "__fish_hsched_using_subcommand when" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l devices -d 'Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU' -r

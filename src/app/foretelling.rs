@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
-use crate::app::queue_look;
+use crate::app::predictions::{self, Learnt};
+use crate::app::queue_look::{self, Looked};
 use crate::app::requests::{JobRequest, requests};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
@@ -14,7 +15,8 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::model::{Job, Seconds};
 use crate::queue::{
-    Candidate, Choice, Estimate, Outlook, Question, Request, Snapshot, Standing, choose, forecast,
+    Calibration, Candidate, Choice, Estimate, Outlook, Question, Request, Snapshot, Standing, choose,
+    forecast,
 };
 
 /// What can be said about the queue to plan through.
@@ -58,6 +60,27 @@ pub(crate) struct Queue {
     pub name: String,
     pub snapshot: Snapshot,
     pub age: Seconds,
+    /// What past predictions on it teach.
+    pub learnt: Option<Learnt>,
+}
+
+impl Queue {
+    /// Returns the queue of Slurm as it was looked at.
+    pub(crate) fn live(context: &Context, looked: Looked) -> Self {
+        let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
+        Self { name, snapshot: looked.snapshot, age: looked.age, learnt: predictions::learnt(context) }
+    }
+
+    /// Returns what corrects its intervals.
+    pub(crate) fn calibration(&self) -> Option<Calibration> {
+        self.learnt.map(|(calibration, _)| calibration)
+    }
+
+    /// Returns a note that past starts correct its intervals, where they do.
+    pub(crate) fn corrected(&self) -> Option<String> {
+        let (_, count) = self.learnt?;
+        Some(format!("intervals are corrected by {count} past starts; hsched when --score shows them"))
+    }
 }
 
 /// A request with what is known of it.
@@ -84,9 +107,7 @@ impl QueueViewArgs {
     /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
     pub(crate) fn queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
         if self.snapshot.is_empty() {
-            let looked = queue_look::look(context)?;
-            let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
-            return Ok(vec![Queue { name, snapshot: looked.snapshot, age: looked.age }]);
+            return Ok(vec![Queue::live(context, queue_look::look(context)?)]);
         }
         self.snapshot.iter().map(|path| read(context, path)).collect()
     }
@@ -101,7 +122,8 @@ fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = snapshot.cluster.clone().unwrap_or(stem);
     let age = time(&context.clock).since(snapshot.taken_at);
-    Ok(Queue { name, snapshot, age })
+    // What was foretold of this cluster teaches nothing of another.
+    Ok(Queue { name, snapshot, age, learnt: None })
 }
 
 /// Returns what is known of a job's requests in some queues, each as if it were the only one; the first to finish first.
@@ -121,8 +143,8 @@ pub(crate) fn foretell(
         let own = requests(context, speeds, job, &queue.snapshot, notes)?;
         let asked: Vec<Request> = own.iter().map(|own| own.request.clone()).collect();
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
-        let question =
-            Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration: None };
+        let calibration = queue.calibration();
+        let question = Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration };
         for (own, outlook) in own.into_iter().zip(forecast(&question, stop)) {
             let standing = queue.snapshot.standing(own.request.account.as_deref());
             let done = done(&own, &outlook);

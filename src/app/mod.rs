@@ -16,6 +16,7 @@ pub(crate) mod output;
 pub(crate) mod permissions;
 pub(crate) mod planning;
 pub(crate) mod policy_args;
+pub(crate) mod predictions;
 pub(crate) mod probing;
 pub(crate) mod queue_args;
 pub(crate) mod queue_look;

@@ -48,7 +48,8 @@ pub(crate) fn choose(
     let options: Vec<Vec<(Request, f64)>> =
         alone.iter().map(|list| list.iter().map(worth).collect()).collect();
     let samples = usize::try_from(futures).unwrap_or(1);
-    let asked = Jobs { snapshot: &queue.snapshot, options: &options, seed, samples, calibration: None };
+    let calibration = queue.calibration();
+    let asked = Jobs { snapshot: &queue.snapshot, options: &options, seed, samples, calibration };
     let chosen = choose_together(&asked, stop);
     Ok(Through { alone, chosen, notes })
 }

@@ -32,6 +32,7 @@ mod together;
 mod trace;
 mod watch;
 mod when;
+mod when_score;
 mod write_docs;
 
 pub use self::cli::{Cli, main};

@@ -83,6 +83,7 @@ impl Made<'_> {
             "cluster": queue.name,
             "taken_at": queue.snapshot.taken_at,
             "age_s": queue.age,
+            "corrected_by": queue.learnt.map(|(_, count)| count),
             "mean_finish_s": self.mean_finish(),
             "jobs": self.jobs.iter().zip(&self.together).map(job).collect::<Vec<_>>(),
             "notes": self.notes.iter().chain(&queue.snapshot.notes).collect::<Vec<_>>(),
@@ -126,6 +127,7 @@ impl Made<'_> {
         }
         let queue = self.queue;
         notes.push(format!("{}: the queue as it was {} ago", queue.name, duration(queue.age)));
+        notes.extend(queue.corrected());
         notes.extend(queue.snapshot.notes.iter().cloned());
         for note in notes {
             text.push_str(&wrap(&note, context.terminal.width(), "  "));

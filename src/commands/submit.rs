@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use crate::app::answered::Answered;
 use crate::app::context::{Context, Format};
+use crate::app::entries::Entries;
 use crate::app::folders::note_shared_checkpoints;
 use crate::app::planning::Planned;
 use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
-use crate::app::{input, planning};
+use crate::app::{input, planning, predictions};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::together::TogetherArgs;
@@ -102,9 +103,9 @@ impl Subcommand for Args {
             (planned, planned_by, None)
         } else if self.through.is_wanted() {
             let file = (text.as_str(), self.input.as_path());
-            let entries =
+            let (Entries { planned, intents, foretold }, at) =
                 self.through.entries(context, &self.planning, file, |jobs| choose(jobs, &self.jobs))?;
-            (entries.planned, self.planning.policy.words(), Some(entries.intents))
+            (planned, self.planning.policy.words(), Some((intents, foretold, at)))
         } else {
             let planned = planning::plan(&self.planning, context, &text, &self.input)?;
             (planned, self.planning.policy.words(), None)
@@ -119,8 +120,10 @@ impl Subcommand for Args {
             planned_by: &planned_by,
         };
         let mut run = submission::run(context, &planned, wish)?;
-        if let Some(intents) = requested {
+        let mut predicted = Vec::new();
+        if let Some((intents, foretold, at)) = requested {
             run.submissions = intents;
+            predicted = predictions::of_run(&run, &foretold, at);
         }
         let scripts = submission::prepare(context, &run, wish)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
@@ -145,6 +148,9 @@ impl Subcommand for Args {
             jobs.extend(dry_run(self, context, &scripts)?);
         } else if !scripts.is_empty() {
             let outcome = submit(self, context, run, &planned, wish)?;
+            if !predicted.is_empty() {
+                predictions::keep(context, &run_id, &predicted);
+            }
             jobs.extend(outcome.answers.iter().map(job_json));
             exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
             folder = Some(outcome.folder);

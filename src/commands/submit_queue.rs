@@ -11,7 +11,7 @@ use crate::app::{queue_look, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Job;
+use crate::model::{Job, Time};
 use crate::queue::{Estimate, Outlook};
 use crate::ui::duration;
 
@@ -40,7 +40,7 @@ impl ThroughArgs {
         self.queue || self.race > 1
     }
 
-    /// Returns what is to be submitted for the jobs of a file that `numbers` picks.
+    /// Returns what is to be submitted for the jobs of a file that `numbers` picks, and when the queue was looked at.
     ///
     /// # Errors
     /// When the file is wrong, or Slurm does not answer.
@@ -50,12 +50,11 @@ impl ThroughArgs {
         planning: &PlanningArgs,
         (text, path): (&str, &Path),
         numbers: impl FnOnce(&[Job]) -> Result<Vec<usize>, Failure>,
-    ) -> Result<Entries, Failure> {
+    ) -> Result<(Entries, Time), Failure> {
         let desk = planning::prepare(&planning.over_all_up(), context, text, path)?;
         let numbers = numbers(&desk.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
-        let name = looked.snapshot.cluster.clone().unwrap_or_default();
-        let queue = Queue { name, snapshot: looked.snapshot, age: looked.age };
+        let queue = Queue::live(context, looked);
         let jobs: Vec<&Job> = numbers.iter().map(|&number| &desk.jobs[number]).collect();
         let stop = planning.stop(context, Some(USUAL_BUDGET));
         let search = (self.search, planning.policy.seed());
@@ -67,6 +66,7 @@ impl ThroughArgs {
         notes.extend(each.filter_map(|(job, own)| fewer(job, own, wanted)));
         let chosen = numbers.into_iter().zip(requests).collect();
         let entries = entries::entries(desk, chosen, &mut notes)?;
+        notes.extend(queue.corrected());
         notes.extend(
             entries
                 .intents
@@ -81,7 +81,7 @@ impl ThroughArgs {
             let failure = Failure::new(Exit::Unplaced, "no job has a request that could ever start");
             return Err(failure.hint("hsched when JOBS shows the requests that were looked at"));
         }
-        Ok(entries)
+        Ok((entries, queue.snapshot.taken_at))
     }
 }
 

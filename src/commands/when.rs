@@ -11,6 +11,7 @@ use crate::app::input;
 use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::when_score;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Job;
@@ -26,8 +27,12 @@ use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
-    #[arg(value_name = "JOBS")]
-    jobs: PathBuf,
+    #[arg(value_name = "JOBS", required_unless_present = "score")]
+    jobs: Option<PathBuf>,
+    /// Show instead how right was what `hsched submit --queue` foretold in the last ninety days. Asks Slurm nothing: starts are
+    /// known from hsched watch.
+    #[arg(long, conflicts_with_all = ["jobs", "snapshot", "save"])]
+    score: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -57,7 +62,8 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let jobs = input::jobs(&input::text(&self.jobs)?, &self.jobs)?;
+        let Some(path) = &self.jobs else { return when_score::run(context, self.format) };
+        let jobs = input::jobs(&input::text(path)?, path)?;
         let queues = self.view.queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;
@@ -122,6 +128,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     let mut notes = when_legend(unit);
     for queue in queues {
         notes.push(format!("{}: the queue as it was {} ago", queue.name, duration(queue.age)));
+        notes.extend(queue.corrected());
         notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
     }
     if told.len() > 1 {
@@ -213,6 +220,7 @@ fn place(own: &Foretold) -> Option<String> {
 fn json(told: &[Told], queues: &[Queue]) -> Value {
     let queue = |own: &Queue| {
         json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
+            "corrected_by": own.learnt.map(|(_, count)| count),
             "notes": own.snapshot.notes })
     };
     let job = |own: &Told| {

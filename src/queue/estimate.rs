@@ -64,7 +64,7 @@ pub(super) fn mean(samples: &[f64]) -> Option<f64> {
 }
 
 /// Returns the point below which a part of the sorted samples lies, between two of them where need be; 0 for none.
-fn quantile(sorted: &[f64], part: f64) -> f64 {
+pub(super) fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
     let place = part.clamp(0.0, 1.0) * last as f64;

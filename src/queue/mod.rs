@@ -17,6 +17,7 @@ mod play;
 mod race;
 mod request;
 mod scene;
+mod score;
 mod shape;
 mod snapshot;
 mod snapshot_file;
@@ -27,6 +28,7 @@ pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Outlook, Question, forecast};
 pub use self::race::race;
 pub use self::request::{Request, Standing, StandingSource};
+pub use self::score::{Prediction, Score};
 pub use self::snapshot::{
     AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
     QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,

@@ -11,6 +11,7 @@
 //! STATE/journal.old          the previous journal, for people only
 //! STATE/throughput.json      measured speeds
 //! STATE/queue/NAME.json      what Slurm last said of its queue, one question each; written without the lock
+//! STATE/foretold/RUN.json   what was foretold of a run's submissions, and what became of them; written without it
 //! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
 //! STATE/NAME.damaged         a damaged file that was replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted

@@ -28,7 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("slurm", &["model", "catalogue", "clock", "queue", "trace"]),
     ("saved", &["model", "catalogue", "slurm"]),
     ("probe", &["model"]),
-    ("store", &["model", "policy", "throughput", "engine", "formats", "plan_file"]),
+    ("store", &["model", "policy", "throughput", "queue", "engine", "formats", "plan_file"]),
     ("live", &["model", "policy", "throughput", "engine", "plan_file", "render", "slurm", "store", "clock"]),
     ("local", &["model", "engine", "live", "probe", "render", "store", "clock"]),
     ("settings", &["model", "formats"]),

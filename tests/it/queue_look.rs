@@ -104,3 +104,50 @@ fn what_is_submitted_asks_for_what_was_chosen() {
     );
     assert!(ran.stderr.contains("note: train: 4 v100 for 45 min 00 s, starts in "), "{}", ran.stderr);
 }
+
+#[test]
+fn what_was_foretold_is_kept_scored_and_corrects() {
+    let queue = [others("v1", "v100"), others("t1", "t4")];
+    let sandbox = site("", &queue).file("long.yaml", LONG);
+    let score = |sandbox: &Sandbox| sandbox.run("when --score --format json").json();
+    assert_eq!(score(&sandbox)["foretold"], 0);
+    sandbox.run("submit long.yaml --queue --run-id r1 --budget 1h --futures 5").exits(0);
+    let told = score(&sandbox);
+    assert_eq!(
+        (&told["foretold"], &told["waiting"], &told["corrected_by"]),
+        (&1.into(), &1.into(), &serde_json::Value::Null)
+    );
+    let own = &told["predictions"][0];
+    let foretold = &own["prediction"];
+    assert_eq!((&own["of"]["job"], foretold["starts"].as_array().map(Vec::len)), (&"train".into(), Some(5)));
+    let plain = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
+    assert_eq!(plain["queues"][0]["corrected_by"], serde_json::Value::Null);
+    // Thirty others that all started at the far end of what was foretold.
+    let mut others = vec![own.clone(); 30];
+    let at = foretold["at"].as_f64().expect("a time");
+    let last = foretold["starts"]
+        .as_array()
+        .expect("starts")
+        .iter()
+        .filter_map(|own| own.as_f64())
+        .fold(0.0, f64::max);
+    others.iter_mut().for_each(|own| own["prediction"]["started"] = (at + last + 200.0).into());
+    let text = serde_json::to_string(&others).expect("JSON");
+    std::fs::write(sandbox.state("foretold/r0.json"), text).expect("written");
+    let told = score(&sandbox);
+    assert_eq!(
+        (&told["foretold"], &told["waiting"], &told["corrected_by"]),
+        (&31.into(), &1.into(), &30.into())
+    );
+    assert_eq!((&told["groups"][0]["starts"], &told["groups"][0]["held"]), (&30.into(), &0.0.into()));
+    let corrected = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
+    assert_eq!(corrected["queues"][0]["corrected_by"], 30);
+    let high = |json: &serde_json::Value| json["jobs"][0]["options"][0]["start"]["q90_s"].as_f64();
+    assert!(high(&corrected) > high(&plain), "{corrected}");
+    let text = sandbox.run("when --score").succeeds();
+    assert!(
+        text.contains("31; 30 have started, 1 wait") && text.contains("30 starts correct the intervals"),
+        "{text}"
+    );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}

@@ -1,0 +1,49 @@
+//! What was foretold of submissions and what became of them, as the state directory knows it; and what that teaches.
+
+use crate::app::context::Context;
+use crate::app::foretelling::Foretold;
+use crate::app::state;
+use crate::engine::Run;
+use crate::error::Failure;
+use crate::model::Time;
+use crate::queue::{Calibration, Outlook, Prediction};
+use crate::store::{Predicted, Predictions};
+
+/// What past predictions teach, and how many there were.
+pub(crate) type Learnt = (Calibration, usize);
+
+/// Returns what was foretold in the last ninety days, with what became of it.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(crate) fn known(context: &Context) -> Result<Vec<Predicted>, Failure> {
+    let state = crate::app::wishes::foreseen(context, &state::rules(context))?;
+    Ok(Predictions::of(&state::root(context)?).known(&state, state::now(context)))
+}
+
+/// Returns what past predictions teach; `None` where there are too few, or nobody can read them.
+pub(crate) fn learnt(context: &Context) -> Option<Learnt> {
+    let known = known(context).ok()?;
+    Calibration::learnt(known.iter().map(|own| &own.prediction))
+}
+
+/// Returns what was foretold of a run's submissions, in their order, from a look at the queue at `at`.
+pub(crate) fn of_run(run: &Run, foretold: &[Foretold], at: Time) -> Vec<Predicted> {
+    let predicted = |(intent, own): (&crate::engine::Intent, &Foretold)| {
+        let Outlook::Estimated(forecast) = &own.outlook else { return None };
+        let (start, starts) = (forecast.start, forecast.starts.clone());
+        let prediction = Prediction { at, gpus: own.own.gpus, start, starts, started: None };
+        let gpus = format!("{} {}", own.own.gpus, own.own.gpu_type);
+        Some(Predicted { of: run.key(intent), gpus, prediction, withdrawn: false })
+    };
+    run.submissions.iter().zip(foretold).filter_map(predicted).collect()
+}
+
+/// Keeps what was foretold of a run; where it cannot be written, a note says so.
+pub(crate) fn keep(context: &Context, run: &str, list: &[Predicted]) {
+    let kept = state::root(context)
+        .and_then(|root| Predictions::of(&root).keep(run, list).map_err(|error| state::failure(&error)));
+    if let Err(failure) = kept {
+        context.note(&format!("what was foretold is not kept: {}", failure.message));
+    }
+}

@@ -1,0 +1,122 @@
+//! `hsched when --score`: how right was what hsched foretold.
+
+use serde_json::{Value, json};
+
+use crate::app::context::{Context, Format};
+use crate::app::predictions;
+use crate::commands::cli::{json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Seconds;
+use crate::queue::{Calibration, Prediction, Score};
+use crate::store::Predicted;
+use crate::ui::{Align, Table, duration, wrap};
+
+/// Prints coverage and error of what was foretold in the last ninety days.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
+    let known = predictions::known(context)?;
+    let groups = groups(&known);
+    match format {
+        Format::Json => print(context, &json_text(&json(&known, &groups))?)?,
+        Format::Table => print(context, &table(context, &known, &groups))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the score of all that started and of parts of it.
+fn groups(known: &[Predicted]) -> Vec<(String, Score)> {
+    let all = || known.iter().map(|own| &own.prediction);
+    let mut counts: Vec<u32> = all().filter(|own| own.started.is_some()).map(|own| own.gpus).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let of = |name: String, list: &mut dyn Iterator<Item = &Prediction>| Some((name, Score::of(list)?));
+    let mut groups = vec![
+        of("all".to_owned(), &mut all()),
+        of("waited over 10 min".to_owned(), &mut all().filter(|own| own.has_waited())),
+    ];
+    groups.extend(counts.into_iter().map(|gpus| {
+        let name = if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") };
+        of(name, &mut all().filter(|own| own.gpus == gpus))
+    }));
+    groups.into_iter().flatten().collect()
+}
+
+fn learnt(known: &[Predicted]) -> Option<(Calibration, usize)> {
+    Calibration::learnt(known.iter().map(|own| &own.prediction))
+}
+
+fn json(known: &[Predicted], groups: &[(String, Score)]) -> Value {
+    let group = |(name, score): &(String, Score)| {
+        let mut value = json!(score);
+        value["group"] = json!(name);
+        value
+    };
+    let learnt = learnt(known);
+    json!({
+        "schema": "hsched.score/1",
+        "foretold": known.len(),
+        "waiting": known.iter().filter(|own| own.is_open()).count(),
+        "withdrawn": known.iter().filter(|own| own.withdrawn).count(),
+        "groups": groups.iter().map(group).collect::<Vec<_>>(),
+        "corrected_by": learnt.map(|(_, count)| count),
+        "points": learnt.map(|(calibration, _)| calibration),
+        "predictions": known,
+    })
+}
+
+fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> String {
+    let count = |is: &dyn Fn(&Predicted) -> bool| known.iter().filter(|own| is(own)).count();
+    let started = count(&|own| own.prediction.started.is_some());
+    let (waiting, withdrawn) = (count(&Predicted::is_open), count(&|own| own.withdrawn));
+    let counts = format!(
+        "foretold in the last 90 days: {}; {started} have started, {waiting} wait, {withdrawn} left the queue before",
+        known.len(),
+    );
+    let mut text = format!("{}\n", wrap(&counts, context.terminal.width(), "  "));
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("STARTS", Align::Right),
+        ("HELD", Align::Right),
+        ("ERROR", Align::Right),
+        ("MEAN ERROR", Align::Right),
+        ("MEAN WAIT", Align::Right),
+    ]);
+    for (name, score) in groups {
+        let [error, mean, wait] =
+            [score.median_error, score.mean_error, score.mean_wait].map(|own| duration(Seconds(own)));
+        let held = format!("{:.0} %", 100.0 * score.held);
+        table.row([name.clone(), score.starts.to_string(), held, error, mean, wait]);
+    }
+    if !table.is_empty() {
+        text.push_str(&table.render(context.terminal.width(), context.terminal.colour()));
+    }
+    for note in notes(known, groups.is_empty()) {
+        text.push_str(&wrap(&note, context.terminal.width(), "  "));
+        text.push('\n');
+    }
+    text
+}
+
+fn notes(known: &[Predicted], is_empty: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if known.is_empty() {
+        notes.push("hsched submit --queue foretells starts, and hsched watch sees them".to_owned());
+    }
+    if !is_empty {
+        notes.push(
+            "HELD: starts within the interval, which is meant to hold 80 %; ERROR: median error of the median".to_owned(),
+        );
+    }
+    notes.push(match learnt(known) {
+        Some((Calibration { low, high }, count)) => format!(
+            "{count} starts correct the intervals: they reach from the {:.0} % to the {:.0} % point of the futures",
+            100.0 * low,
+            100.0 * high
+        ),
+        None => "intervals are corrected from 30 starts on that waited, or were expected to".to_owned(),
+    });
+    notes
+}
