@@ -8,7 +8,9 @@ use clap::error::ErrorKind;
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{self, JpsParameters, Objective, OptimalParameters, Parameters, Policy, Replanning};
+use crate::policy::{
+    self, Carrying, JpsParameters, Objective, OptimalParameters, Parameters, Policy, Replanning,
+};
 
 /// A policy, its parameters and what it is to minimise.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -140,12 +142,13 @@ impl PolicyArgs {
 }
 
 impl OverTimeArgs {
-    /// Returns the policy.
+    /// Returns the policy, for devices that nobody else uses.
     ///
     /// # Errors
     /// Never for a name that the command line takes.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
-        let found = policy::find_over_time(&self.policy, self.tuning.parameters());
+        let parameters = Parameters { carrying: Carrying::Alone, ..self.tuning.parameters() };
+        let found = policy::find_over_time(&self.policy, parameters);
         found.ok_or_else(|| unregistered(&self.policy))
     }
 

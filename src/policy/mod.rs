@@ -74,11 +74,11 @@ pub use self::problem::{
     TypeModel, WorkerNode,
 };
 pub use self::registry::{
-    JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,
+    Carrying, JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,
     names_watched, placer,
 };
 pub use self::replan::{Moves, Replan, Replanning};
-pub use self::shared::Shared;
+pub use self::shared::{Alone, Shared};
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;
 pub use self::tasks::{Gpu, TaskJob, TaskRun, Tasks};

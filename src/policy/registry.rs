@@ -9,7 +9,7 @@ use crate::policy::optimus::Optimus;
 use crate::policy::resets::Resets;
 use crate::policy::rest::Rest;
 use crate::policy::{
-    Hadar, HadarParameters, Hare, Hlas, HlasParameters, Horizon, HorizonParameters, Placer, Policy,
+    Alone, Hadar, HadarParameters, Hare, Hlas, HlasParameters, Horizon, HorizonParameters, Placer, Policy,
     Repacking, Replan, Replanning, Shared,
 };
 
@@ -25,8 +25,20 @@ pub struct Parameters {
     /// Of `hlas` and `hlas-p`.
     pub hlas: HlasParameters,
     pub hadar: HadarParameters,
-    /// Whether those of [`find_over_time`] keep to the rules of a cluster that strangers use, too, as they do in `watch`.
-    pub shared: bool,
+    /// Of the policies that [`find_over_time`] knows.
+    pub carrying: Carrying,
+}
+
+/// How what a policy over time decides becomes true.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrying {
+    /// At once, as in a replay.
+    #[default]
+    AtOnce,
+    /// When those who make room have saved, on GPUs that nobody else takes meanwhile, as in `run`.
+    Alone,
+    /// Through the queue of a cluster where strangers may take what is given back, as in `watch`.
+    Shared,
 }
 
 /// The policies over time that [`find`] knows.
@@ -61,7 +73,7 @@ impl Default for JpsParameters {
 #[must_use]
 pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
     if WATCHED.contains(&name) {
-        return find_over_time(name, Parameters { shared: true, ..parameters });
+        return find_over_time(name, Parameters { carrying: Carrying::Shared, ..parameters });
     }
     let replanning = parameters.replanning;
     Some(Box::new(Replan::new(placer(name, parameters)?, replanning)))
@@ -101,20 +113,28 @@ pub fn names_watched() -> Vec<&'static str> {
 }
 
 fn over_time(parameters: &Parameters) -> Vec<Box<dyn Policy>> {
-    let &Parameters { repacking, replanning, shared, hadar, .. } = parameters;
-    let horizon = Horizon::new(HorizonParameters { repacking, preempts: !shared });
+    let &Parameters { repacking, replanning, carrying, hadar, .. } = parameters;
+    let preempts = carrying != Carrying::Shared;
+    let horizon = Horizon::new(HorizonParameters { repacking, preempts });
     let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..parameters.hlas.clone() }));
     let hadar = Box::new(Hadar::new(hadar));
     let free: [Box<dyn Policy>; 5] =
         [Box::new(horizon), Box::<Hare>::default(), hlas(false), hlas(true), hadar];
     let own = free.into_iter().chain(fixed::policies(repacking));
     let placers = placers(parameters).into_iter();
-    if shared {
-        let own = own.map(|policy| Box::new(Shared::new(policy, &replanning)) as Box<dyn Policy>);
-        let replan = |placer| Rest(Box::new(Replan::new(placer, replanning)));
-        return own.chain(placers.map(|placer| Box::new(replan(placer)) as Box<dyn Policy>)).collect();
+    let resets = |placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>;
+    match carrying {
+        Carrying::AtOnce => own.chain(placers.map(resets)).collect(),
+        Carrying::Alone => {
+            let alone = |policy| Box::new(Alone::new(policy)) as Box<dyn Policy>;
+            own.chain(placers.map(resets)).map(alone).collect()
+        }
+        Carrying::Shared => {
+            let own = own.map(|policy| Box::new(Shared::new(policy, &replanning)) as Box<dyn Policy>);
+            let replan = |placer| Rest(Box::new(Replan::new(placer, replanning)));
+            own.chain(placers.map(|placer| Box::new(replan(placer)) as Box<dyn Policy>)).collect()
+        }
     }
-    own.chain(placers.map(|placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>)).collect()
 }
 
 fn placers(parameters: &Parameters) -> Vec<Box<dyn Placer>> {

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 mod after;
+mod alone;
 mod bundle_cost;
 mod certificate;
 mod cli_again;

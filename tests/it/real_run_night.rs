@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use hsched::engine::{End, Event, News, Rules, SubmissionKey, Update};
 use hsched::model::{Cluster, Job, JobName, NodeName, Seconds, Time};
-use hsched::policy::{Moves, Objective};
+use hsched::policy::{Carrying, Objective, Parameters, find_over_time};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use serde_json::{Value, json};
 
-use crate::engine_states::policy_named;
 use crate::real_cluster::{repository, try_start};
 use crate::real_desk::{Desk, wait_for, wait_within};
 use crate::real_run::Together;
@@ -161,7 +160,8 @@ fn simulated(journal: &Journal) -> Ends {
     let site = Site { delays, pinned: true, ..site(cluster, &all) };
     let rules = Rules { pinned: true, retry_delay: Seconds(0.1), restart_cost: Seconds(1.0), ..rules() };
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
-    let policy = policy_named("horizon", Moves::Never);
+    let parameters = Parameters { carrying: Carrying::Alone, ..Parameters::default() };
+    let policy = find_over_time("horizon", parameters).expect("a policy");
     let mut play = Play::new(World::new(site, incidents, Time(0.0)), orders, policy, ways);
     let mut ends = Ends::new();
     while !play.is_over() && play.world.now().0 < 3000.0 {

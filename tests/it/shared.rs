@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use hsched::model::{Seconds, Time};
 use hsched::policy::{
-    Budget, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy, Problem,
-    Replanning, Sharing, Slot, Stage, TypeLimit, Waits, find, find_over_time, names, names_over_time, verify,
+    Budget, Carrying, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
+    Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Waits, find, find_over_time, names,
+    names_over_time, verify,
 };
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use proptest::prelude::*;
@@ -15,34 +16,34 @@ use crate::problems;
 /// What `watch --moves auto` and `simulate --queue-wait` run.
 fn parameters() -> Parameters {
     let replanning = Replanning { moves: Moves::Auto { margin: 0.5 }, ..Replanning::default() };
-    Parameters { replanning, shared: true, ..Parameters::default() }
+    Parameters { replanning, carrying: Carrying::Shared, ..Parameters::default() }
 }
 
 fn horizon() -> Box<dyn Policy> {
     find("horizon", parameters()).expect("a policy")
 }
 
-fn decide(policy: &mut dyn Policy, problem: &Problem) -> Plan {
+pub fn decide(policy: &mut dyn Policy, problem: &Problem) -> Plan {
     policy.decide(problem, &Budget::until(&|| false)).expect("a plan")
 }
 
 /// Two nodes with one GPU each: a T4, and a V100 that is four times as fast.
-fn two_gpus(jobs: Vec<JobModel>) -> Problem {
+pub fn two_gpus(jobs: Vec<JobModel>) -> Problem {
     problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], jobs)
 }
 
 /// A job of one GPU that takes so many hours on a V100; saving and starting again takes a minute.
-fn job(name: &str, hours: u64) -> JobModel {
+pub fn job(name: &str, hours: u64) -> JobModel {
     let mut job = JobModel { max_gpus: 1, ..problems::job(name, hours * 36, 10_000, 0.0, &[25.0, 100.0]) };
     job.standing.restart_cost = Seconds(60.0);
     job
 }
 
-const T4: Slot = Slot { node: 0, gpu_type: 0, count: 1 };
-const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
+pub const T4: Slot = Slot { node: 0, gpu_type: 0, count: 1 };
+pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
 
 /// Puts a job on its GPUs, where it has done an epoch and no part of the next.
-fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
+pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
     let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
     let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
     let standing = &mut problem.jobs[job].standing;
@@ -51,7 +52,7 @@ fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
 }
 
 /// A job that runs is being stopped, so that Slurm counts its GPUs as in use.
-fn stop(problem: &mut Problem, job: usize) {
+pub fn stop(problem: &mut Problem, job: usize) {
     let hold = &mut problem.jobs[job].standing.holds[0];
     hold.stage = Stage::Leaving { started: true, gives_back: true };
     for slot in hold.slots.clone() {
@@ -61,7 +62,7 @@ fn stop(problem: &mut Problem, job: usize) {
 }
 
 /// A job that is being stopped has ended, and may have GPUs again.
-fn end(problem: &mut Problem, job: usize) {
+pub fn end(problem: &mut Problem, job: usize) {
     for slot in std::mem::take(&mut problem.jobs[job].standing.holds).into_iter().flat_map(|hold| hold.slots)
     {
         problem.nodes[slot.node].gpus[slot.gpu_type] += slot.count;
@@ -70,7 +71,7 @@ fn end(problem: &mut Problem, job: usize) {
 }
 
 /// Returns the GPUs that a plan gives, by job.
-fn given(plan: &Plan) -> BTreeMap<usize, Vec<Slot>> {
+pub fn given(plan: &Plan) -> BTreeMap<usize, Vec<Slot>> {
     let placed = plan.changes.iter().filter_map(|(job, decision)| match decision {
         Decision::Place { placements, .. } => Some((*job, placements[0].slots.clone())),
         _ => None,
@@ -211,7 +212,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
 }
 
 /// A problem in which some jobs run, some of which may not be touched.
-fn in_mid_run() -> impl Strategy<Value = Problem> {
+pub fn in_mid_run() -> impl Strategy<Value = Problem> {
     let flags = proptest::collection::vec((any::<bool>(), 0_u8..4, any::<bool>(), 0_u32..200), 5);
     let limit = proptest::option::of(0_u32..4);
     (problems::any_problem(8, 5, false), flags, limit).prop_map(|(mut problem, flags, limit)| {

@@ -29,7 +29,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::model::Seconds;
-use crate::policy::{self, Moves, Parameters, Repacking, Replanning};
+use crate::policy::{self, Carrying, Moves, Parameters, Repacking, Replanning};
 use crate::replay::{Incidents, Loses, Options, Record, Trace};
 use crate::settings::Flag;
 
@@ -205,7 +205,7 @@ impl Args {
         let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
         Parameters {
             repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
-            shared: self.queue_wait.is_some(),
+            carrying: if self.queue_wait.is_some() { Carrying::Shared } else { Carrying::AtOnce },
             hlas: self.execution.hlas(),
             hadar: self.hadar.parameters(self.round),
             replanning: Replanning {

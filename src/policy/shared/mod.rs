@@ -3,9 +3,12 @@
 //! The policy inside decides as if jobs moved at once. No running job is stopped only to wait, none is touched that does not
 //! save, a move pays for its wait in the queue, and the GPUs that a job was given are kept for it until it has them.
 
+mod alone;
 mod promise;
 mod safe;
 mod shown;
+
+pub use self::alone::Alone;
 
 use std::collections::BTreeMap;
 

@@ -40,11 +40,11 @@ impl<'a> Limits<'a> {
         self.left.iter().zip(&after.left).all(|(before, after)| *after >= 0 || after == before)
     }
 
-    fn take(&mut self, slots: &[Slot]) {
+    pub(super) fn take(&mut self, slots: &[Slot]) {
         self.count(slots.iter(), -1);
     }
 
-    fn give_back<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) {
+    pub(super) fn give_back<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) {
         self.count(slots, 1);
     }
 

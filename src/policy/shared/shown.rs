@@ -30,22 +30,38 @@ impl<'a> Shown<'a> {
         rules: Rules,
         prices: &BTreeMap<usize, Price>,
     ) -> Self {
-        let problem = Problem { changed: Changed::All, ..real.clone() };
-        let settled = vec![false; problem.jobs.len()];
-        let mut own = Self { real, free: problem.unclaimed(), problem, settled, kept: Vec::new() };
+        let mut own = Self::of(real);
         own.give_up_waiting(rules.queue_patience);
         own.free = own.problem.unclaimed();
-        own.free_what_is_left();
-        let on_their_way = own.take_off();
-        let mut free = own.problem.unclaimed();
-        for (job, hold) in on_their_way {
-            own.land(job, hold, &mut free);
-        }
-        for promise in promises {
-            own.keep(promise, &mut free);
-        }
+        own.arrive(promises);
         own.price_moves(rules.moves, prices);
         own
+    }
+
+    /// Returns what to show of a problem where nobody waits in a queue, and moves cost what the problem says.
+    pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
+        let mut own = Self::of(real);
+        own.arrive(promises);
+        own
+    }
+
+    fn of(real: &'a Problem) -> Self {
+        let problem = Problem { changed: Changed::All, ..real.clone() };
+        let settled = vec![false; problem.jobs.len()];
+        Self { real, free: problem.unclaimed(), problem, settled, kept: Vec::new() }
+    }
+
+    /// Shows as arrived what is on its way, and what is promised.
+    fn arrive(&mut self, promises: &[Promise]) {
+        self.free_what_is_left();
+        let on_their_way = self.take_off();
+        let mut free = self.problem.unclaimed();
+        for (job, hold) in on_their_way {
+            self.land(job, hold, &mut free);
+        }
+        for promise in promises {
+            self.keep(promise, &mut free);
+        }
     }
 
     /// Returns whether a job is none of the policy's business now.
