@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use divan::Bencher;
-use hsched::engine::{Attempt, Keeper, Phase, Rules, Stage, State, Submission, Tracked};
+use hsched::engine::{Attempt, Keeper, Phase, Realm, Rules, Stage, State, Submission, Tracked};
 use hsched::formats;
 use hsched::model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 use hsched::store::StateDir;
@@ -19,6 +19,7 @@ fn main() {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
+        realm: Realm::Queue,
         pinned: false,
         defaults: JobDefaults::default(),
         network: rate,

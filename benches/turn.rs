@@ -7,8 +7,8 @@ use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched::engine::{
-    Answer, Intent, KeepsNothing, Observation, Planner, Rules, Run, State, SubmissionKey, Tracked, World,
-    look, turn,
+    Answer, Intent, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, Tracked,
+    World, look, turn,
 };
 use hsched::formats;
 use hsched::model::{
@@ -82,6 +82,7 @@ fn full() -> Full {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
+        realm: Realm::Queue,
         pinned: false,
         defaults: JobDefaults::default(),
         network: rate,

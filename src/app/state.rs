@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::app::context::{Context, slurm_failure};
 use crate::app::{input, wishes};
 use crate::clock::Clock;
-use crate::engine::{Event, Rules, State, apply, notice};
+use crate::engine::{Event, Realm, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
@@ -191,6 +191,7 @@ fn read<'a>(
 pub(crate) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
+        realm: Realm::Queue,
         defaults: settings.jobs.clone(),
         network: settings.network,
         intra_node: settings.intra_node,

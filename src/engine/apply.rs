@@ -83,6 +83,7 @@ impl Tracked {
             Beginning::First | Beginning::After { .. } => Self {
                 epochs_done: beginning.epochs_done(),
                 epoch: self.epoch,
+                startup: self.startup,
                 epoch_at: self.epoch_at,
                 ..fresh
             },

@@ -4,7 +4,7 @@ use crate::engine::{
     Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
     SubmissionKey, Then, Tracked, teach,
 };
-use crate::model::{NodeName, Time, hostlist};
+use crate::model::{NodeName, Seconds, Time, hostlist};
 use crate::throughput::{Cache, Sample};
 
 impl Tracked {
@@ -15,19 +15,19 @@ impl Tracked {
                 let Some(attempt) = self.attempt_mut(of) else { return };
                 attempt.job_id = Some(*job_id);
                 attempt.missing = None;
-                let said = format!("submitted as job {job_id} on {}", attempt.gpus);
+                let said = format!("{} on {}", rules.realm.submitted(*job_id), attempt.gpus);
                 self.advance(at, of, Stage::Pending, said);
             }
             Answer::Refused { message } => {
-                let why = format!("refused by Slurm: {message}");
+                let why = format!("{}: {message}", rules.realm.refused());
                 self.never_ran(at, of, &why, |own| own.fail(at, None, &why, rules));
             }
             Answer::Unreachable { message } => {
-                let why = format!("could not be submitted: {message}");
+                let why = format!("{}: {message}", rules.realm.failed());
                 self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
             }
             Answer::Deferred { message } => {
-                let why = format!("Slurm does not accept it now: {message}");
+                let why = format!("{}: {message}", rules.realm.deferred());
                 self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
             }
             Answer::Unclear { message } => {
@@ -49,7 +49,7 @@ impl Tracked {
         cache: &Cache,
     ) -> Vec<Sample> {
         match news {
-            News::Epoch(report) => return self.count(of, report, cache),
+            News::Epoch(report) => return self.count(of, report, rules, cache),
             News::Ended { end, at: ended } => {
                 let samples = teach::by_the_whole(self, of, end, *ended, cache);
                 self.end(*ended, at, of, end, rules);
@@ -74,7 +74,7 @@ impl Tracked {
                     attempt.gpus = gpus.clone();
                 }
                 let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
-                let said = format!("running as job {job_id} on {} ({nodes})", attempt.gpus);
+                let said = format!("{} on {} ({nodes})", rules.realm.running(*job_id), attempt.gpus);
                 self.advance(*since, of, Stage::Running, said);
             }
             News::Waits(reason) => {
@@ -153,19 +153,30 @@ impl Tracked {
     }
 
     /// Counts an epoch that is done for the first time.
-    fn count(&mut self, of: &SubmissionKey, report: &EpochReport, cache: &Cache) -> Vec<Sample> {
+    fn count(
+        &mut self,
+        of: &SubmissionKey,
+        report: &EpochReport,
+        rules: &Rules,
+        cache: &Cache,
+    ) -> Vec<Sample> {
         let Some(Submission { attempt, .. }) = self.submission(of) else { return Vec::new() };
         if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
             return Vec::new();
         }
         let samples = teach::by_epoch(self, attempt, report, cache);
         let before = attempt.epochs_before;
+        let startup = startup(attempt, report);
         self.epochs_done = report.epoch;
         self.fruitless = 0;
         // The first one after a stop may have begun before it.
         let whole = report.epoch > before + 1 || !self.may_have_saved();
         self.epoch = report.length.filter(|_| whole).or(self.epoch);
         self.epoch_at = Some(report.at);
+        if let Some(new) = startup {
+            let known = self.startup.unwrap_or(new);
+            self.startup = Some(Seconds(known.0 + rules.learning_rate * (new.0 - known.0)));
+        }
         self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
         samples
     }
@@ -179,4 +190,11 @@ impl Submission {
             _ => Stage::Stopping { since: at, then, request: Request::Meant },
         };
     }
+}
+
+/// Returns what a start cost whose first epoch this is: the time since then that was no training.
+fn startup(attempt: &Attempt, report: &EpochReport) -> Option<Seconds> {
+    let (started, length) = (attempt.started?, report.length?);
+    let is_first = report.epoch == attempt.epochs_before + 1;
+    is_first.then(|| Seconds((report.at.since(started).0 - length.0).max(0.0)))
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::Realm;
 use crate::model::{BitRate, GpuType, JobDefaults, Seconds};
 
 /// The engine's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
+    /// Where submissions go.
+    pub realm: Realm,
     /// What jobs that do not say otherwise get and where they go.
     pub defaults: JobDefaults,
     /// Rate between nodes where the cluster does not say.

@@ -50,6 +50,9 @@ pub struct Tracked {
     /// Length of the last whole epoch that was reported.
     #[serde(rename = "epoch_s")]
     pub epoch: Option<Seconds>,
+    /// What its starts cost until their first step, on average, as reports tell.
+    #[serde(default, rename = "startup_s", skip_serializing_if = "Option::is_none")]
+    pub startup: Option<Seconds>,
     /// When the last epoch was seen to be done.
     pub epoch_at: Option<Time>,
     pub added: Time,
@@ -138,6 +141,7 @@ impl Tracked {
             failures: 0,
             fruitless: 0,
             epoch: None,
+            startup: None,
             epoch_at: None,
             added: at,
             last: (at, "added".into()),

@@ -1,7 +1,7 @@
 //! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
 
-use crate::engine::{Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked};
-use crate::model::{Access, Cluster, GpuType, Held, Holdings, Job, JobName, Time};
+use crate::engine::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
+use crate::model::{Access, Cluster, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use crate::policy::{
     self, Forecast, Grounds, Hold, Objective, Problem, Slot, Standing, Waits, epoch_as_shared,
 };
@@ -118,10 +118,17 @@ fn standing(
             () => Waits::Later,
         },
         holds,
-        restart_cost: tracked.job.launch.checkpoint.restart_cost.unwrap_or(rules.restart_cost),
+        restart_cost: restart_cost(tracked, rules),
         saves: tracked.job.launch.checkpoint.is_given(),
         ..course
     }
+}
+
+/// Returns what it costs to stop a job and to start it elsewhere. Where there is no queue that is what its starts have cost, once
+/// one has shown it.
+fn restart_cost(tracked: &Tracked, rules: &Rules) -> Seconds {
+    let measured = tracked.startup.filter(|_| rules.realm == Realm::Devices);
+    measured.or(tracked.job.launch.checkpoint.restart_cost).unwrap_or(rules.restart_cost)
 }
 
 /// Returns how far a job has come, without where it is now.

@@ -42,6 +42,9 @@ pub struct Lease {
 /// The most devices that anyone may imagine.
 const MOST: u32 = 10_000;
 
+/// The type of GPUs that nobody knows.
+const UNKNOWN: &str = "gpu";
+
 /// Why a list of devices is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -81,6 +84,28 @@ impl Devices {
             probe::gpu_types(gpu).into_iter().zip(names).map(device).collect::<Vec<_>>()
         };
         Self::new(vec![(node, facts.gpus.iter().flat_map(units).collect())])
+    }
+
+    /// Returns those GPUs of this machine that programs may see by these `names`, which are their numbers or UUIDs; where NVML
+    /// shows none at all, devices of these names, of which nobody knows what they are.
+    #[must_use]
+    pub fn visible(facts: &Facts, names: &[String]) -> Self {
+        let found = Self::found(facts);
+        let (node, all) = found.nodes.into_iter().next().unwrap_or_else(|| (probe::node(facts), Vec::new()));
+        let named = |name: &String| match name.parse::<usize>() {
+            Ok(number) => all.get(number),
+            Err(_) => all.iter().find(|own| own.name.starts_with(name.as_str())),
+        };
+        let unknown = || GpuType::new(UNKNOWN);
+        let devices = match names {
+            [] => all,
+            names if all.is_empty() => names
+                .iter()
+                .filter_map(|name| Some(Device { gpu_type: unknown()?, name: name.clone(), memory: None }))
+                .collect(),
+            names => names.iter().filter_map(named).cloned().collect(),
+        };
+        Self::new(vec![(node, devices)])
     }
 
     /// Returns a machine with devices that it does not have. Its CPUs and memory are no limit to them.

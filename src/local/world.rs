@@ -156,6 +156,13 @@ impl<'a> LocalWorld<'a> {
         mark(&self.site.site.state, of)
     }
 
+    /// Returns when a submission's ranks have reported last: reports of other machines are found late.
+    fn reported_at(&self, of: &SubmissionKey, now: Time) -> Time {
+        let written = reports::written(&report_folder(&self.site.site.state, &of.run, &of.name()));
+        let since = self.running.get(of).map_or(now, |own| own.since);
+        written.filter(|at| (since.0..=now.0).contains(&at.0)).unwrap_or(now)
+    }
+
     fn sighting(&self, job: &JobName, attempt: &Attempt, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
         if let Some(own) = self.running.get(&of) {
@@ -293,7 +300,8 @@ impl World for LocalWorld<'_> {
         // What the state has let go was seen to end.
         self.running.retain(|of, own| own.ended.is_none() || seen.contains(&of));
         // After the ends: epochs that were reported before them count.
-        let Reported { epochs, odd, notes } = reported(&self.site.site.state, state, at);
+        let Reported { mut epochs, odd, notes } = reported(&self.site.site.state, state, at);
+        epochs.iter_mut().for_each(|(of, report)| report.at = self.reported_at(of, at));
         let cluster = self.devices.cluster();
         Ok(Observation { at, cluster, sightings, strays: Vec::new(), epochs, odd, notes })
     }

@@ -23,6 +23,7 @@ pub use self::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
 pub use self::keys::{KEYS, Key};
 pub use self::problem::{SettingsProblem, SettingsProblems};
 pub use self::sources::{
-    Sources, columns, is_dumb_terminal, own_slurm_job, own_slurm_job_facts, process_environment,
+    SlurmJobFacts, Sources, columns, is_dumb_terminal, own_slurm_job, own_slurm_job_facts,
+    process_environment,
 };
 pub use self::starter::Starter;

@@ -65,14 +65,31 @@ pub fn own_slurm_job() -> Option<u32> {
     std::env::var("SLURM_JOB_ID").ok()?.trim().parse().ok()
 }
 
-/// Returns what the variables of the Slurm job say that this process runs in, where Slurm itself does not answer: its number
-/// of nodes, and when it ends, in seconds since 1970.
+/// What the variables of a Slurm job say, each where it is there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlurmJobFacts {
+    pub nodes: Option<u32>,
+    /// When it ends, in seconds since 1970.
+    pub end: Option<f64>,
+    /// CPUs of this node.
+    pub cpus: Option<u64>,
+    /// What programs call the GPUs of this node: numbers or UUIDs.
+    pub gpus: Vec<String>,
+}
+
+/// Returns what the variables of the Slurm job say that this process runs in, for where Slurm itself does not answer.
 #[must_use]
-pub fn own_slurm_job_facts() -> (Option<u32>, Option<f64>) {
-    let value = |name: &str| std::env::var(name).ok();
-    let nodes = value("SLURM_JOB_NUM_NODES").or_else(|| value("SLURM_NNODES"));
-    let end = value("SLURM_JOB_END_TIME").and_then(|end| end.trim().parse().ok());
-    (nodes.and_then(|nodes| nodes.trim().parse().ok()), end)
+pub fn own_slurm_job_facts() -> SlurmJobFacts {
+    let value = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let number = |name: &str| value(name)?.trim().parse::<u64>().ok();
+    let nodes = number("SLURM_JOB_NUM_NODES").or_else(|| number("SLURM_NNODES"));
+    let gpus = value("CUDA_VISIBLE_DEVICES").or_else(|| value("SLURM_JOB_GPUS")).unwrap_or_default();
+    SlurmJobFacts {
+        nodes: nodes.and_then(|nodes| u32::try_from(nodes).ok()),
+        end: value("SLURM_JOB_END_TIME").and_then(|end| end.trim().parse().ok()),
+        cpus: number("SLURM_CPUS_ON_NODE"),
+        gpus: gpus.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
+    }
 }
 
 /// Returns whether the variable TERM says that the terminal understands no control sequences.

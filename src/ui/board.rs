@@ -30,8 +30,9 @@ const ROWS: usize = 25;
 /// How much of what happened is shown at least.
 const LEAST_LINES: usize = 2;
 
-/// Characters of a bar: the most that the terminal has room for; none, where there is none.
-const BARS: [u64; 4] = [20, 10, 5, 0];
+/// Characters of a bar, and of a name at most: the first with which each job has one row. The bars are the first to make room.
+const FORMS: [(u64, usize); 7] =
+    [(20, usize::MAX), (10, usize::MAX), (5, usize::MAX), (0, usize::MAX), (0, 20), (0, 14), (0, 8)];
 
 /// Rows of a terminal whose height is not known.
 const USUAL_HEIGHT: usize = 24;
@@ -105,7 +106,8 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
     open.sort_by_key(|tracked| tracked.phase.running().is_none());
     let shown = &open[..open.len().min(ROWS).min(rows)];
     let fits = |text: &String| text.lines().count() == shown.len() + 1;
-    let tables = || BARS.iter().map(|&length| job_rows(shown, now, length).render(width.max(2) - 1, false));
+    let table = |(bar, name)| job_rows(shown, now, (bar, name)).render(width.max(2) - 1, false);
+    let tables = || FORMS.into_iter().map(table);
     let table = tables().find(fits).or_else(|| tables().next_back()).unwrap_or_default();
     let rest = open.len() - shown.len();
     let over = state.jobs.len() - open.len();
@@ -113,8 +115,8 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
     format!("{table}{rest}{over} of {} jobs have ended\n", state.jobs.len())
 }
 
-/// Returns a row for each job, with bars of so many characters.
-fn job_rows(jobs: &[&Tracked], now: Time, length: u64) -> Table {
+/// Returns a row for each job, with bars and names of so many characters at most.
+fn job_rows(jobs: &[&Tracked], now: Time, (length, name): (u64, usize)) -> Table {
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("STATE", Align::Left),
@@ -133,7 +135,7 @@ fn job_rows(jobs: &[&Tracked], now: Time, length: u64) -> Table {
             .map(|epoch| tracked.job.samples_per_epoch as f64 / epoch.0);
         let bar = if length > 0 { format!("{} ", bar(done, all, length)) } else { String::new() };
         table.row([
-            tracked.job.name.to_string(),
+            shortened(tracked.job.name.as_str(), name),
             tracked.phase.word().to_owned(),
             own.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
             format!("{bar}{done}/{all}"),
@@ -142,6 +144,17 @@ fn job_rows(jobs: &[&Tracked], now: Time, length: u64) -> Table {
         ]);
     }
     table
+}
+
+/// Returns a name of so many characters at most: variants of one job differ at its end.
+fn shortened(name: &str, most: usize) -> String {
+    let count = name.chars().count();
+    if count <= most {
+        return name.to_owned();
+    }
+    let head = most / 3;
+    let tail = name.chars().skip(count - (most - head - 1));
+    name.chars().take(head).chain(['…']).chain(tail).collect()
 }
 
 /// Returns a bar of so many characters for a part of a whole.
@@ -174,6 +187,17 @@ mod tests {
         assert!(text.contains("█████░░░░░ 5/10") && !text.contains("░░░░░░░░░░░"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 60), "{text}");
         assert_eq!(board_table(&state, Time(1.0), 45, 10).lines().count(), 4 + 1);
+        // Then names lose their middle: what tells variants apart is at their end.
+        for (place, tracked) in state.jobs.iter_mut().enumerate() {
+            tracked.job.name =
+                JobName::new(&format!("resnet50-cifar-lr0.001-wd0.0005-seed{place}")).expect("a name");
+        }
+        for width in [60, 50] {
+            let text = board_table(&state, Time(1.0), width, 10);
+            assert_eq!(text.lines().count(), 4 + 1, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() < width), "{text}");
+            assert!((0..3).all(|place| text.contains(&format!("seed{place} "))), "{text}");
+        }
         assert!(board_table(&state, Time(1.0), 100, 2).ends_with("and 1 more; 0 of 3 jobs have ended\n"));
     }
 }

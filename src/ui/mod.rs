@@ -19,7 +19,7 @@ mod status;
 mod status_details;
 mod status_json;
 mod story;
-mod story_local;
+mod story_switch;
 mod story_words;
 mod sweep;
 mod table;

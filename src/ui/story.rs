@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{Action, Event, Intent, News, Run, State, SubmissionKey, Trials, Update};
+use crate::engine::{Action, Event, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
 use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
-use crate::ui::story_local::{add_switch, speak_of_processes};
+use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
 
 /// Makes lines of what is told, and leaves out what is no news.
@@ -20,8 +20,8 @@ pub struct Story {
     speeds: Learnt,
     /// What the world has said since the last lines.
     switches: Vec<(JobName, String)>,
-    /// Whether jobs are processes of this machine or of an allocation.
-    is_local: bool,
+    /// Where submissions go.
+    realm: Realm,
 }
 
 /// One line of a story.
@@ -120,10 +120,10 @@ impl StoryLine {
 }
 
 impl Story {
-    /// Returns the story of a world without a queue.
+    /// Returns a story of submissions that go there.
     #[must_use]
-    pub fn local() -> Self {
-        Self { is_local: true, ..Self::default() }
+    pub fn of(realm: Realm) -> Self {
+        Self { realm, ..Self::default() }
     }
 
     /// Takes in what a turn of the engine tells.
@@ -148,19 +148,16 @@ impl Story {
         let is_answer = |event: &&Event| matches!(event, Event::Answer { .. });
         let mut seen = Vec::new();
         for event in events.iter().filter(|event| !is_answer(event) && !is_overtaken(event, &events)) {
-            seen.extend(tell(event, state));
+            seen.extend(tell(event, state, self.realm));
         }
         explain_waits(&mut seen, &events);
         lines.append(&mut seen);
         for action in &actions {
             lines.extend(self.action(action, state, &events));
         }
-        lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state)));
+        lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state, self.realm)));
         for (job, text) in self.switches.drain(..) {
             add_switch(&mut lines, &job, text);
-        }
-        if self.is_local {
-            lines.iter_mut().for_each(speak_of_processes);
         }
         shorten_waits(&mut lines);
         for line in &lines {

@@ -1,14 +1,14 @@
 //! What a story says of one event: a line, or nothing.
 
 use crate::engine::{
-    Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, State, SubmissionKey, Tracked,
+    Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, State, SubmissionKey, Tracked,
 };
 use crate::model::{GpuType, NodeName, hostlist};
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 
 /// Returns the line of an event, if it is worth one.
-pub(super) fn tell(event: &Event, state: &State) -> Option<StoryLine> {
+pub(super) fn tell(event: &Event, state: &State, realm: Realm) -> Option<StoryLine> {
     match event {
         Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
@@ -17,7 +17,7 @@ pub(super) fn tell(event: &Event, state: &State) -> Option<StoryLine> {
         Event::CancelAsked { job } => Some(line(job, Topic::Order, "cancel requested".into())),
         Event::Answer { of, answer } => {
             let tracked = state.find(&of.job)?;
-            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of))?;
+            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of), realm)?;
             Some(line(&of.job, topic, text))
         }
         Event::News { of, news } => {
@@ -43,25 +43,30 @@ fn attempt<'a>(tracked: &'a Tracked, of: &SubmissionKey) -> Option<&'a Attempt> 
     tracked.submission(of).map(|own| &own.attempt).or_else(past)
 }
 
-fn tell_answer(answer: &Answer, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
+fn tell_answer(
+    answer: &Answer,
+    tracked: &Tracked,
+    attempt: Option<&Attempt>,
+    realm: Realm,
+) -> Option<(Topic, String)> {
     let told = match answer {
         Answer::Submitted { job_id } => {
             let Some(attempt) = attempt else {
-                return Some((Topic::Submission, format!("submitted as job {job_id}")));
+                return Some((Topic::Submission, realm.submitted(*job_id)));
             };
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
             (
                 Topic::Submission,
-                format!("submitted as job {job_id} on {place}; predicted {epoch} per epoch{clause}"),
+                format!("{} on {place}; predicted {epoch} per epoch{clause}", realm.submitted(*job_id)),
             )
         }
-        Answer::Refused { message } => (fate(tracked), format!("refused by Slurm: {message}")),
+        Answer::Refused { message } => (fate(tracked), format!("{}: {message}", realm.refused())),
         Answer::Deferred { message } => {
-            (Topic::Queue, format!("Slurm does not accept it now, will retry: {message}"))
+            (Topic::Queue, format!("{}, will retry: {message}", realm.deferred()))
         }
-        Answer::Unreachable { message } => (Topic::Queue, format!("could not be submitted: {message}")),
+        Answer::Unreachable { message } => (Topic::Queue, format!("{}: {message}", realm.failed())),
         Answer::Unclear { message } => {
             (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }

@@ -2,13 +2,15 @@
 
 use hsched::engine::{
     Action, Answer, Attempt, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt,
-    Phase, RankReport, Sighting, Stage, Standing, State, Tracked, apply, notice,
+    Phase, RankReport, Realm, Rules, Sighting, Stage, Standing, State, Tracked, apply, notice, step,
 };
 use hsched::model::{Availability, Job, JobId, NodeName, Seconds, Time};
+use hsched::policy::{Budget, Plan, Policy, PolicyError, Problem};
 use hsched::throughput::SampleSource;
 
 use crate::engine_states::{
-    answered, attempt, cluster, gpu, heard, job, key, look, only, phase, rules, running, sighting, state,
+    answered, attempt, cluster, gpu, heard, job, key, look, only, phase, planner, rules, running, sighting,
+    state,
 };
 
 /// What becomes of a job that ends: running since epoch 2, with `done` epochs behind it.
@@ -372,4 +374,56 @@ fn a_program_that_fails_after_its_last_epoch_has_failed_and_is_not_run_again() {
         panic!("{:?}", over.phase)
     };
     assert!(reason.contains("all epochs were done"), "{reason}");
+}
+
+/// What a policy is told that a restart costs.
+struct Costs(Option<Seconds>);
+
+impl Policy for Costs {
+    fn name(&self) -> &'static str {
+        "costs"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.0 = Some(problem.jobs[0].standing.restart_cost);
+        Ok(Plan::default())
+    }
+}
+
+#[test]
+fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
+    let told = |job: Job, realm: Realm, starts: &[f64]| {
+        let mut state = state(vec![]);
+        for &cost in starts {
+            let rules = Rules { realm, ..rules() };
+            let mut own = running(job.clone(), attempt("r", "v1", "v100", 1, 0), 0);
+            own.startup = state.jobs.pop().and_then(|before: Tracked| before.startup);
+            if let Phase::Submitted(own) = &mut own.phase {
+                own[0].attempt.started = Some(Time(100.0));
+            }
+            state.jobs.push(own);
+            for (epoch, at) in [(1, 102.0 + cost), (2, 104.0 + cost)] {
+                let length = Some(Seconds(2.0));
+                let report = EpochReport { epoch, at: Time(at), length, ranks: Vec::new() };
+                apply(&mut state, Time(200.0), &heard("a", "r", News::Epoch(report)), &rules);
+            }
+        }
+        if starts.is_empty() {
+            state.jobs.push(running(job, attempt("r", "v1", "v100", 1, 0), 0));
+        }
+        let mut policy = Costs(None);
+        let cluster = cluster(&[("v1", "v100", 4, 1, "mixed")]);
+        let how = Rules { realm, ..rules() };
+        let _step = step(state, Time(300.0), &[], &cluster, (&how, &mut planner(&mut policy)));
+        policy.0.expect("it is asked").0
+    };
+    let usual = || job("a", "{v100: 100}", "");
+    let said = || job("a", "{v100: 100}", ", checkpoint: {restart_cost: 7s}");
+    assert_eq!(told(usual(), Realm::Devices, &[]), 5.0);
+    assert_eq!(told(said(), Realm::Devices, &[]), 7.0);
+    assert!((told(said(), Realm::Devices, &[3.0]) - 3.0).abs() < 1e-9);
+    // The average: one quick start does not make a job cheap to move.
+    assert!((told(usual(), Realm::Devices, &[3.0, 1.0]) - 2.4).abs() < 1e-9);
+    // A queue costs more than the start.
+    assert_eq!(told(said(), Realm::Queue, &[3.0]), 7.0);
 }

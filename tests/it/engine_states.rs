@@ -1,8 +1,8 @@
 //! Tiny states for the engine's tests: jobs, clusters, attempts, and what a step does in words.
 
 use hsched::engine::{
-    Action, Answer, Attempt, Event, Intent, News, Observation, Phase, Planner, Request, Rules, Sighting,
-    Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
+    Action, Answer, Attempt, Event, Intent, News, Observation, Phase, Planner, Realm, Request, Rules,
+    Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
 };
 use hsched::model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
@@ -52,6 +52,7 @@ pub fn how(moves: Moves) -> How {
 pub fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
+        realm: Realm::Queue,
         defaults: JobDefaults {
             time_margin: 1.3,
             grace: Seconds(10.0),

@@ -1,6 +1,7 @@
 //! `hsched run` in allocations of a real Slurm: ranks are steps, and jobs go from one allocation to the next.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -144,6 +145,46 @@ fn hsched_of(job: &str) -> i32 {
         .expect("a folder")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.into_iter().find(|pid| is_run(*pid)).expect("hsched runs")
+}
+
+/// Compute nodes of some sites may not call Slurm's commands: in a job of one node the environment says enough.
+#[test]
+fn in_a_job_of_one_node_the_environment_is_answer_enough() {
+    let Some(desk) = desk("mute") else { return };
+    fs::create_dir(desk.folder.join("bin")).expect("a folder");
+    for command in ["scontrol", "srun", "squeue", "sacct", "scancel"] {
+        let no = "#!/bin/sh\necho 'error: Unable to contact slurm controller' >&2\nexit 1\n";
+        desk.write(&format!("bin/{command}"), no);
+        let path = desk.folder.join("bin").join(command);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    let seen = "env >seen.$HSCHED_JOB; exec bash train.sh";
+    let own = |name: &str| job(name, 3, "max_gpus: 1").replace("[bash, train.sh]", &format!("{seen:?}"));
+    let more = own("b").replace("jobs:\n", "");
+    desk.write("jobs.yaml", &format!("{}{more}", own("a")));
+    let hsched = env!("CARGO_BIN_EXE_hsched");
+    desk.write("script", &format!("#!/bin/bash\nPATH=$PWD/bin:$PATH exec {hsched} run jobs.yaml\n"));
+    let asked = ["--wait", "--nodes=1", "--cpus-per-task=4", "--gres=gpu:t4:2", "--output=run.out", "script"];
+    desk.ask("sbatch", &asked);
+    let said = desk.read("run.out");
+    assert!(said.contains("using the GPUs that this node shows: 2; ranks are processes"), "{said}");
+    let devices: Vec<String> = ["a", "b"]
+        .iter()
+        .map(|name| {
+            let text = desk.read(format!("seen.{name}"));
+            let line = text.lines().find_map(|line| line.strip_prefix("CUDA_VISIBLE_DEVICES="));
+            line.unwrap_or_else(|| panic!("{name}: {said}")).to_owned()
+        })
+        .collect();
+    // On this node the two V100 come first.
+    assert!(devices == ["2", "3"] || devices == ["3", "2"], "{devices:?}");
+    let status = desk.hsched(&["status", "--format", "json"]).stdout;
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let states = status["jobs"].as_array().expect("a list").iter();
+    let states: Vec<(&str, u64)> = states
+        .map(|own| (own["state"].as_str().expect("a word"), own["epochs_done"].as_u64().expect("a number")))
+        .collect();
+    assert_eq!(states, [("completed", 3), ("completed", 3)], "{said}");
 }
 
 /// Slurm ends the allocation with its node and puts it back into the queue: the jobs go on when the node is back.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use hsched::engine::{End, Event, News, Rules, SubmissionKey, Update};
+use hsched::engine::{End, Event, News, Realm, Rules, SubmissionKey, Update};
 use hsched::model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use hsched::policy::{Carrying, Objective, Parameters, find_over_time};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
@@ -156,9 +156,15 @@ fn simulated(journal: &Journal) -> Ends {
         }
     }
     let cluster: Cluster = cluster(CLUSTER);
-    let delays = Delays { start: Seconds(journal.latency()), ..Delays::default() };
+    let delays = Delays { setup: Seconds(journal.latency()), ..Delays::default() };
     let site = Site { delays, pinned: true, ..site(cluster, &all) };
-    let rules = Rules { pinned: true, retry_delay: Seconds(0.1), restart_cost: Seconds(1.0), ..rules() };
+    let rules = Rules {
+        realm: Realm::Devices,
+        pinned: true,
+        retry_delay: Seconds(0.1),
+        restart_cost: Seconds(1.0),
+        ..rules()
+    };
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
     let parameters = Parameters { carrying: Carrying::Alone, ..Parameters::default() };
     let policy = find_over_time("horizon", parameters).expect("a policy");

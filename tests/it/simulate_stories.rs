@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::engine::{Action, Answer, End, Event, News, Phase, Rules, State, SubmissionKey, Update, look};
+use hsched::engine::{
+    Action, Answer, End, Event, News, Phase, Realm, Rules, State, SubmissionKey, Update, look,
+};
 use hsched::model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched::policy::{Moves, Objective, Policy};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
@@ -18,6 +20,7 @@ const FIRST: Time = Time(1e6);
 
 pub fn rules() -> Rules {
     Rules {
+        realm: Realm::Queue,
         pinned: false,
         defaults: JobDefaults {
             time_margin: 1.5,

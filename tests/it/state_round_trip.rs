@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use hsched::engine::{
-    Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
-    Submission, SubmissionKey, Then, Tracked, apply,
+    Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
+    State, Submission, SubmissionKey, Then, Tracked, apply,
 };
 use hsched::formats;
 use hsched::model::{
@@ -18,6 +18,7 @@ use proptest::prelude::*;
 pub fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
+        realm: Realm::Queue,
         pinned: false,
         defaults: JobDefaults {
             time_margin: 1.3,

@@ -1,14 +1,16 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
 use hsched::engine::{
-    Action, Attempt, End, EpochReport, Observation, PastAttempt, Phase, QueueReason, Sighting, Stage,
-    Standing, State, Tracked, Trial, Update, apply, notice,
+    Action, Answer, Attempt, End, EpochReport, Observation, PastAttempt, Phase, QueueReason, Realm, Rules,
+    Sighting, Stage, Standing, State, Tracked, Trial, Update, apply, notice,
 };
-use hsched::model::{Job, Seconds, Time};
+use hsched::model::{Job, JobId, Seconds, Time};
 use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 use hsched::ui::{Standing as Shown, Story};
 
-use crate::engine_states::{attempt, gpu, job, key, look, name, phase, rules, running, sighting, state};
+use crate::engine_states::{
+    answered, attempt, gpu, job, key, look, name, phase, rules, running, sighting, state,
+};
 
 /// A state that knows one job, which waits.
 fn knowing(job: Job) -> State {
@@ -187,5 +189,47 @@ fn a_type_on_which_the_first_run_failed_is_named() {
             "failed with exit status 7, last retry; starts over; it is not tried again on v100, which its job file does not \
           list (hsched add lifts this)"
         ]
+    );
+}
+
+#[test]
+fn where_there_is_no_queue_submissions_are_processes() {
+    let told = |realm: Realm, answer: Answer| {
+        let rules = Rules { realm, ..rules() };
+        let own = Tracked {
+            phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Meant),
+            ..knowing(job("a", "{v100: 100}", "")).jobs.remove(0)
+        };
+        let (mut state, mut story) = (state(vec![own]), Story::of(realm));
+        let event = answered("a", "r", answer);
+        apply(&mut state, Time(1.0), &event, &rules);
+        story.hear(Update::Event(&event));
+        (story.lines(&state).remove(0).text, state.jobs.remove(0).last.1)
+    };
+    let both =
+        |answer: &dyn Fn() -> Answer| [Realm::Queue, Realm::Devices].map(|realm| told(realm, answer()));
+    let [queue, devices] = both(&|| Answer::Submitted { job_id: JobId(7) });
+    assert!(
+        queue.0.starts_with("submitted as job 7 on 1 v100") && queue.1.starts_with("submitted as job 7"),
+        "{queue:?}"
+    );
+    assert!(
+        devices.0.starts_with("started as process 7 on 1 v100")
+            && devices.1.starts_with("started as process 7"),
+        "{devices:?}"
+    );
+    let message = || "no such folder".to_owned();
+    let [queue, devices] = both(&|| Answer::Refused { message: message() });
+    assert_eq!(
+        (queue.0.as_str(), devices.0.as_str()),
+        ("refused by Slurm: no such folder", "cannot be started: no such folder")
+    );
+    let [queue, devices] = both(&|| Answer::Deferred { message: message() });
+    assert!(queue.0.starts_with("Slurm does not accept it now, will retry: "), "{queue:?}");
+    assert!(devices.0.starts_with("cannot be started now, will retry: "), "{devices:?}");
+    let [queue, devices] = both(&|| Answer::Unreachable { message: message() });
+    assert_eq!(
+        (queue.0.as_str(), devices.0.as_str()),
+        ("could not be submitted: no such folder", "could not be started: no such folder")
     );
 }

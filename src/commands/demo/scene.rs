@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{End, Event, Rules};
+use crate::engine::{End, Event, Realm, Rules};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
@@ -96,6 +96,7 @@ impl Scene {
     /// Returns the rules of the engine.
     pub(super) fn rules(&self) -> Rules {
         Rules {
+            realm: Realm::Queue,
             pinned: true,
             defaults: self.defaults.clone(),
             network: self.network,

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Device, Devices};
 use crate::model::{GpuType, JobId, Node, NodeName, Time, Usage};
-use crate::probe;
+use crate::probe::{self, Facts};
 use crate::render::Launcher;
 use crate::settings::{own_slurm_job, own_slurm_job_facts};
 use crate::slurm::allocation::{self, AllocatedNode};
@@ -81,13 +81,29 @@ impl Ground {
     /// Returns the GPUs of this machine for a job of one node of which Slurm tells nothing: ranks are processes then, as steps
     /// need Slurm's answer.
     fn unanswered(context: &Context, failure: Failure) -> Result<Self, Failure> {
-        let (nodes, end) = own_slurm_job_facts();
-        if nodes != Some(1) {
+        let own = own_slurm_job_facts();
+        if own.nodes != Some(1) {
             return Err(failure.hint("in a job of one node hsched run needs no answer of Slurm"));
         }
-        let ground = Self { end: end.map(Time), ..Self::machine(context, None)? };
-        context.note(&format!("{}; using the GPUs that this node shows", failure.message));
-        Ok(ground)
+        let facts = probe::look();
+        let devices = Devices::visible(&Facts { cpus: own.cpus.unwrap_or(facts.cpus), ..facts }, &own.gpus);
+        if devices.count() == 0 {
+            return Err(
+                failure.hint("nor do the variables of this job name GPUs, such as CUDA_VISIBLE_DEVICES")
+            );
+        }
+        context.note(&format!(
+            "{}; using the GPUs that this node shows: {}; ranks are processes and not steps",
+            failure.message,
+            devices.count()
+        ));
+        Ok(Self {
+            devices,
+            launcher: Launcher::Local,
+            threads: None,
+            end: own.end.map(Time),
+            is_remote: false,
+        })
     }
 
     /// Returns how many CPUs a rank gets at most where its job does not say: as many as there are for each device of the

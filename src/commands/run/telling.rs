@@ -11,7 +11,7 @@ use crate::app::metrics::metrics;
 use crate::app::state;
 use crate::clock::Clock as _;
 use crate::commands::cli::print;
-use crate::engine::{Event, Outcome, Phase, State, Tracked, Update};
+use crate::engine::{Event, Outcome, Phase, Realm, State, Tracked, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{JobName, Time};
@@ -30,7 +30,13 @@ pub(super) struct Telling<'a> {
 impl<'a> Telling<'a> {
     pub(super) fn new(context: &'a Context, format: Format) -> Self {
         let board = Board::new(context.terminal, format == Format::Table);
-        Self { context, format, story: RefCell::new(Story::local()), noted: RefCell::default(), board }
+        Self {
+            context,
+            format,
+            story: RefCell::new(Story::of(Realm::Devices)),
+            noted: RefCell::default(),
+            board,
+        }
     }
 
     /// Says where the jobs stand at the end; returns the exit code for the jobs that ended since it had `begun`.

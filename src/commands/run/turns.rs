@@ -10,7 +10,7 @@ use crate::commands::run::ground::Ground;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
 use crate::engine::{
-    self, Event, Keeper as _, Planner, Rules, State, Turn, Update, World as _, apply, due, notice,
+    self, Event, Keeper as _, Planner, Realm, Rules, State, Turn, Update, World as _, apply, due, notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let mut rules = Rules { pinned: true, ..state::rules(context) };
+        let mut rules = Rules { realm: Realm::Devices, pinned: true, ..state::rules(context) };
         if rules.restart_cost == RESTART_ON_SLURM {
             rules.restart_cost = RESTART_HERE;
         }

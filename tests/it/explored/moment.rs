@@ -159,6 +159,7 @@ impl Moment {
             failures,
             fruitless,
             epoch,
+            startup,
             epoch_at,
             added: _,
             last: _,
@@ -169,7 +170,7 @@ impl Moment {
             assumed: _,
         } = tracked;
         assert!(
-            epoch.is_none() && avoids.is_empty() && awaits.is_none(),
+            epoch.is_none() && startup.is_none() && avoids.is_empty() && awaits.is_none(),
             "reports without lengths, no types on trial, none after others"
         );
         let stray = stray.map_or("", |_| "stray");

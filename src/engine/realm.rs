@@ -1,0 +1,60 @@
+//! Where submissions go, in whose words people are told what becomes of them.
+
+use crate::model::JobId;
+
+/// Where submissions go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Realm {
+    /// To Slurm's queue, as jobs.
+    #[default]
+    Queue,
+    /// Onto devices at hand, as processes.
+    Devices,
+}
+
+impl Realm {
+    /// Returns what is said of a submission that got this number.
+    #[must_use]
+    pub fn submitted(self, id: JobId) -> String {
+        match self {
+            Self::Queue => format!("submitted as job {id}"),
+            Self::Devices => format!("started as process {id}"),
+        }
+    }
+
+    /// Returns what is said of a submission that runs under this number.
+    #[must_use]
+    pub fn running(self, id: JobId) -> String {
+        match self {
+            Self::Queue => format!("running as job {id}"),
+            Self::Devices => format!("running as process {id}"),
+        }
+    }
+
+    /// Returns what is said of a submission that would never be accepted; the reason follows.
+    #[must_use]
+    pub fn refused(self) -> &'static str {
+        match self {
+            Self::Queue => "refused by Slurm",
+            Self::Devices => "cannot be started",
+        }
+    }
+
+    /// Returns what is said of one that is not accepted now; the reason follows.
+    #[must_use]
+    pub fn deferred(self) -> &'static str {
+        match self {
+            Self::Queue => "Slurm does not accept it now",
+            Self::Devices => "cannot be started now",
+        }
+    }
+
+    /// Returns what is said of one that came to nothing for another reason, which follows.
+    #[must_use]
+    pub fn failed(self) -> &'static str {
+        match self {
+            Self::Queue => "could not be submitted",
+            Self::Devices => "could not be started",
+        }
+    }
+}

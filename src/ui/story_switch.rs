@@ -1,0 +1,15 @@
+//! How devices went from one job to another under `hsched run`, in the lines that say what became of the jobs.
+
+use crate::model::JobName;
+use crate::ui::story::{StoryLine, Topic};
+
+/// Adds how a job gave up its devices, or got them back, to the line that says so; where there is none, it is one of its own.
+pub(super) fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String) {
+    let own = |own: &&mut StoryLine| {
+        own.job.as_ref() == Some(job) && matches!(own.topic, Topic::Saved | Topic::Submission)
+    };
+    match lines.iter_mut().rev().find(own) {
+        Some(line) => line.text = format!("{}; {text}", line.text),
+        None => lines.push(StoryLine { job: Some(job.clone()), topic: Topic::Switch, text }),
+    }
+}
