@@ -32,7 +32,13 @@ use crate::simulate_stories::rules;
 #[derive(Debug)]
 struct Known {
     job_id: JobId,
+    /// How many GPUs its plan gives it.
+    planned: u32,
+    /// When it was asked for.
+    asked: Time,
     started: bool,
+    /// Whether it was seen with its GPUs.
+    has_gpus: bool,
     end: Option<End>,
     /// The last epoch that was reported.
     epoch: u64,
@@ -74,11 +80,19 @@ impl<W: World> World for Watched<W> {
             assert_eq!(sighting.job_id, known.job_id, "{of:?} has another number");
             match &sighting.standing {
                 Standing::Pending => assert!(!known.started && known.end.is_none(), "{of:?} goes back"),
-                Standing::Running { .. } => {
+                Standing::Running { since, gpus } => {
                     assert!(known.end.is_none(), "{of:?} runs after its end");
+                    let in_time = |since: &Time| is_between(known.asked, *since, seen.at);
+                    assert!(since.as_ref().is_none_or(in_time), "{of:?} runs since {since:?}, now {:?}", seen.at);
                     known.started = true;
+                    if let Some(gpus) = gpus {
+                        assert_eq!(gpus.total(), known.planned, "{of:?} has {gpus:?}");
+                        known.has_gpus = true;
+                    }
                 }
-                Standing::Ended { end, .. } => {
+                Standing::Ended { end, at } => {
+                    let in_time = |at: &Time| is_between(known.asked, *at, seen.at);
+                    assert!(at.as_ref().is_none_or(in_time), "{of:?} ended at {at:?}, now {:?}", seen.at);
                     assert!(
                         known.end.as_ref().is_none_or(|before| before == end),
                         "{of:?} ended otherwise before"
@@ -114,7 +128,16 @@ impl<W: World> World for Watched<W> {
             let others = self.known.iter().filter(|(_, own)| own.end.is_none());
             assert!(others.clone().all(|(_, own)| own.job_id != job_id), "{job_id} is somebody's number");
             assert!(others.clone().all(|(other, _)| other.job != of.job), "{of:?} runs already");
-            let known = Known { job_id, started: false, end: None, epoch: 0 };
+            let planned = intent.placement.slots.iter().map(|slot| slot.count).sum();
+            let known = Known {
+                job_id,
+                planned,
+                asked: self.last,
+                started: false,
+                has_gpus: false,
+                end: None,
+                epoch: 0,
+            };
             assert!(self.known.insert(of, known).is_none(), "a submission is made once");
         }
         answer
@@ -134,6 +157,11 @@ impl<W: World> World for Watched<W> {
     fn forecast(&mut self, run: &Run) -> Option<Seconds> {
         self.world.forecast(run)
     }
+}
+
+/// Returns whether a moment is between two others, as far as a clock of whole seconds can tell.
+fn is_between(first: Time, moment: Time, last: Time) -> bool {
+    first.0 - 1.0 <= moment.0 && moment.0 <= last.0 + 1.0
 }
 
 impl<W> Watched<W> {
@@ -218,6 +246,10 @@ where
             engine::apply(&mut state, at, &order, &rules);
         }
         if orders.is_empty() && state.is_over() {
+            // It runs for so long that a look must have found it.
+            let long = world.known.iter().filter(|(of, _)| of.job.as_str() == "long").map(|(_, known)| known);
+            assert!(long.clone().count() > 1 && long.clone().all(|own| own.end.is_some()), "{:?}", world.known);
+            assert!(long.clone().any(|own| own.started && own.has_gpus), "{:?}", world.known);
             let gpus = |cluster: &Cluster| {
                 cluster.nodes.iter().flat_map(|node| node.gpus.clone()).collect::<Vec<_>>()
             };
