@@ -68,6 +68,8 @@ impl<W: World> World for Watched<W> {
             assert!(known.end.is_none(), "{of:?} reports epoch {} after its end was seen", report.epoch);
             known.epoch = report.epoch;
         }
+        let before: BTreeSet<SubmissionKey> =
+            self.known.iter().filter(|(_, own)| own.started).map(|(of, _)| of.clone()).collect();
         let mut once = BTreeSet::new();
         for sighting in &seen.sightings {
             let of = &sighting.of;
@@ -111,7 +113,7 @@ impl<W: World> World for Watched<W> {
                 }
             }
         }
-        Self::devices_add_up(&seen);
+        Self::devices_add_up(&seen, &before);
         Ok(seen)
     }
 
@@ -165,12 +167,14 @@ fn is_between(first: Time, moment: Time, last: Time) -> bool {
 }
 
 impl<W> Watched<W> {
-    /// Who runs has its GPUs, and no GPU is there twice.
-    fn devices_add_up(seen: &Observation) {
+    /// Who runs has its GPUs, and no GPU is there twice. Slurm shows its nodes and its queue one after the other: who is not one
+    /// of those that ran `before` may have started in between.
+    fn devices_add_up(seen: &Observation, before: &BTreeSet<SubmissionKey>) {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
         let used: u32 = stocks.map(|stock| stock.used).sum();
-        let running = seen.sightings.iter().filter_map(|own| match &own.standing {
+        let known = seen.sightings.iter().filter(|own| before.contains(&own.of));
+        let running = known.filter_map(|own| match &own.standing {
             Standing::Running { gpus: Some(gpus), .. } => Some(gpus.by_type().values().sum::<u32>()),
             _ => None,
         });
