@@ -34,6 +34,9 @@ const LEAST_LINES: usize = 2;
 const FORMS: [(u64, usize); 7] =
     [(20, usize::MAX), (10, usize::MAX), (5, usize::MAX), (0, usize::MAX), (0, 20), (0, 14), (0, 8)];
 
+/// Characters that a terminal echoes where Ctrl-C is pressed twice: ^C^C.
+const ECHO: usize = 4;
+
 /// Rows of a terminal whose height is not known.
 const USUAL_HEIGHT: usize = 24;
 
@@ -77,8 +80,10 @@ impl Board {
         let lines = self.lines.borrow();
         let fit = room.saturating_sub(table.lines().count().saturating_sub(2)).max(LEAST_LINES);
         let lines = lines.iter().skip(lines.len().saturating_sub(fit));
-        // One short of the width: a full line would move on to the next.
-        let lines: Vec<String> = lines.map(|line| line.chars().take(width.max(2) - 1).collect()).collect();
+        // Shorter than the width: a full line would move on to the next, also by what is echoed behind it, and the table could not
+        // be taken off any more.
+        let most = width.saturating_sub(1 + ECHO).max(1);
+        let lines: Vec<String> = lines.map(|line| line.chars().take(most).collect()).collect();
         bar.set_message(format!("{table}\n{}", lines.join("\n")));
         bar.tick();
     }

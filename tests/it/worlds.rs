@@ -85,7 +85,11 @@ impl<W: World> World for Watched<W> {
                 Standing::Running { since, gpus } => {
                     assert!(known.end.is_none(), "{of:?} runs after its end");
                     let in_time = |since: &Time| is_between(known.asked, *since, seen.at);
-                    assert!(since.as_ref().is_none_or(in_time), "{of:?} runs since {since:?}, now {:?}", seen.at);
+                    assert!(
+                        since.as_ref().is_none_or(in_time),
+                        "{of:?} runs since {since:?}, now {:?}",
+                        seen.at
+                    );
                     known.started = true;
                     if let Some(gpus) = gpus {
                         assert_eq!(gpus.total(), known.planned, "{of:?} has {gpus:?}");
@@ -252,7 +256,11 @@ where
         if orders.is_empty() && state.is_over() {
             // It runs for so long that a look must have found it.
             let long = world.known.iter().filter(|(of, _)| of.job.as_str() == "long").map(|(_, known)| known);
-            assert!(long.clone().count() > 1 && long.clone().all(|own| own.end.is_some()), "{:?}", world.known);
+            assert!(
+                long.clone().count() > 1 && long.clone().all(|own| own.end.is_some()),
+                "{:?}",
+                world.known
+            );
             assert!(long.clone().any(|own| own.started && own.has_gpus), "{:?}", world.known);
             let gpus = |cluster: &Cluster| {
                 cluster.nodes.iter().flat_map(|node| node.gpus.clone()).collect::<Vec<_>>()
