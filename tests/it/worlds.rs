@@ -211,6 +211,9 @@ fn jobs(folder: &Path) -> (Vec<Job>, Job) {
     (jobs, wide)
 }
 
+/// The most turns that the story takes: some minutes at most, where a world never shows an end.
+const TURNS: u32 = 600;
+
 /// Plays the story: one fails, one is cancelled, one makes room for another and goes on. `pass` lets time pass.
 fn play<W: World>(world: W, (jobs, wide): (Vec<Job>, Job), mut pass: impl FnMut(&mut W)) -> State
 where
@@ -234,7 +237,7 @@ where
         let at = Time(0.0);
         engine::apply(&mut state, at, &Event::Added { job: Box::new(job), restart: false }, &rules);
     }
-    for turn in 0..5000 {
+    for turn in 0..TURNS {
         let run = format!("run{turn}");
         let mut planner = Planner {
             policy: policy.as_mut(),
