@@ -301,7 +301,9 @@ impl World for LocalWorld<'_> {
         self.running.retain(|of, own| own.ended.is_none() || seen.contains(&of));
         // After the ends: epochs that were reported before them count.
         let Reported { mut epochs, odd, notes } = reported(&self.site.site.state, state, at);
-        epochs.iter_mut().for_each(|(of, report)| report.at = self.reported_at(of, at));
+        for (of, report) in &mut epochs {
+            report.at = self.reported_at(of, at);
+        }
         let cluster = self.devices.cluster();
         Ok(Observation { at, cluster, sightings, strays: Vec::new(), epochs, odd, notes })
     }
