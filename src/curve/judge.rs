@@ -51,6 +51,27 @@ pub struct Verdict {
     pub reason: Option<Reason>,
 }
 
+impl Verdict {
+    /// Returns why it stops with the numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
+    #[must_use]
+    pub fn why(&self) -> Option<String> {
+        let reason = self.reason?;
+        let Some(own) = &self.prediction else { return Some(format!("{reason} (best {})", self.best.value)) };
+        let places = decimals(own.spread);
+        let numbers = [self.best.value, own.mean, own.spread].map(|number| format!("{number:.places$}"));
+        let [best, mean, spread] = numbers;
+        Some(format!("{reason} (best {best}, expected {mean} ± {spread})"))
+    }
+}
+
+/// Returns the decimals with which a spread has one digit.
+fn decimals(spread: f64) -> usize {
+    let place = -libm::floor(libm::log10(spread));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 9")]
+    let place = place.clamp(0.0, 9.0) as usize;
+    place
+}
+
 /// The part of the range seen that counts as better.
 const BETTER: f64 = 0.02;
 
@@ -199,6 +220,7 @@ mod tests {
         let expected = (0.209_583_903_8, 0.003_538_132_227, 0.004_376_930_504);
         check(&own, expected, true, Some(Reason::NothingToGain));
         assert_eq!((own.rule, own.best), (StopRule::Best, Report { epoch: 15, value: 0.21 }));
+        assert_eq!(own.why().as_deref(), Some("nothing to gain (best 0.210, expected 0.210 ± 0.004)"));
         let free = verdict(&stop, false);
         assert_eq!((free.rule, free.stop, free.probability), (StopRule::Epochs, false, None));
         let patient = Stop { patience: Some(3), ..stop.clone() };

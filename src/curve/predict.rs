@@ -1,14 +1,28 @@
 //! The metric at the last epoch, foretold by a mixture of curves that are each fitted in closed form.
 
 use libm::{erfc, exp, log, pow, sqrt};
+use serde::{Deserialize, Serialize};
 
-/// A metric after an epoch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A metric after an epoch; a pair of numbers on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(u64, f64)", into = "(u64, f64)")]
 pub struct Report {
     /// Counts from 1.
     pub epoch: u64,
     /// Finite.
     pub value: f64,
+}
+
+impl From<(u64, f64)> for Report {
+    fn from((epoch, value): (u64, f64)) -> Self {
+        Self { epoch, value }
+    }
+}
+
+impl From<Report> for (u64, f64) {
+    fn from(report: Report) -> Self {
+        (report.epoch, report.value)
+    }
 }
 
 /// What is expected at the last epoch: a mixture of normal distributions.

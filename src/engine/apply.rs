@@ -85,6 +85,7 @@ impl Tracked {
                 epoch: self.epoch,
                 startup: self.startup,
                 epoch_at: self.epoch_at,
+                curve: std::mem::take(&mut self.curve),
                 ..fresh
             },
         };

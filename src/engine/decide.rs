@@ -5,7 +5,7 @@ use crate::engine::fingerprint::fingerprint;
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Phase, Planner, Question, Rules, State, Then, Tracked};
+use crate::engine::{Action, Phase, Planner, Question, Rules, State, Then, Tracked, early};
 use crate::model::{Cluster, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
@@ -42,10 +42,12 @@ pub(super) fn decide(
     for action in &actions {
         intend(state, action, Then::GoOn, at);
     }
+    let (stops, mut notes) = early::stop(state, at, cluster);
+    actions.extend(stops);
     let seen = fingerprint(state, at, (cluster, rules), planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
     if state.decided == Some(seen) && !is_due {
-        return Decision { actions, questions: Vec::new(), notes: Vec::new() };
+        return Decision { actions, questions: Vec::new(), notes };
     }
     let view = {
         let Planner { objective, seed, forecasts, .. } = &*planner;
@@ -57,8 +59,8 @@ pub(super) fn decide(
         }
     }
     (state.decided, state.wake) = (Some(seen), None);
-    let Some(view) = view else { return Decision { actions, questions: Vec::new(), notes: Vec::new() } };
-    let (questions, notes) = match ask(state, &view, planner) {
+    let Some(view) = view else { return Decision { actions, questions: Vec::new(), notes } };
+    let (questions, told) = match ask(state, &view, planner) {
         Ok(plan) => {
             match plan.plan().wake {
                 // Asked again at the next turn, whenever that is.
@@ -90,6 +92,7 @@ pub(super) fn decide(
             (Vec::new(), Vec::new())
         }
     };
+    notes.extend(told);
     Decision { actions, questions, notes }
 }
 

@@ -189,7 +189,10 @@ impl Tracked {
     /// Ends a job that waits, though not all its epochs are done.
     pub(super) fn finish_early(&mut self, at: Time, why: &str) {
         self.finish(at, Outcome::Completed);
-        self.last.1 = format!("done early: {why}");
+        self.last.1 = match self.stopped_early() {
+            Some(stopped) => format!("completed, {stopped}"),
+            None => format!("done early: {why}"),
+        };
     }
 
     pub(super) fn finish(&mut self, at: Time, outcome: Outcome) {

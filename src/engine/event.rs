@@ -106,6 +106,8 @@ pub struct EpochReport {
     pub length: Option<Seconds>,
     /// What each rank reported, those that did.
     pub ranks: Vec<RankReport>,
+    /// What rank 0 says of the training, by name.
+    pub metrics: Vec<(String, f64)>,
 }
 
 /// One rank's line about an epoch.

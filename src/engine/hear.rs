@@ -173,6 +173,7 @@ impl Tracked {
         let whole = report.epoch > before + 1 || !self.may_have_saved();
         self.epoch = report.length.filter(|_| whole).or(self.epoch);
         self.epoch_at = Some(report.at);
+        self.remember(report.epoch, &report.metrics);
         if let Some(new) = startup {
             let known = self.startup.unwrap_or(new);
             self.startup = Some(Seconds(known.0 + rules.learning_rate * (new.0 - known.0)));

@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Attempt, End, Stage, Submission, SubmissionKey};
+use crate::curve::Report;
+use crate::engine::{Attempt, Early, End, Stage, Submission, SubmissionKey};
 use crate::model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use crate::policy::Memory;
 use crate::throughput::Cache;
@@ -67,6 +68,12 @@ pub struct Tracked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<JobName>,
     pub past: Vec<PastAttempt>,
+    /// Its target's metric after the epochs that had one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<Report>,
+    /// That it need not train until its last epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early: Option<Early>,
     /// Whether the speeds in its spec are assumed: nobody knew any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
@@ -150,6 +157,8 @@ impl Tracked {
             awaits: None,
             past: Vec::new(),
             assumed: false,
+            curve: Vec::new(),
+            early: None,
         }
     }
 
@@ -217,6 +226,9 @@ impl Tracked {
     /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.
     #[must_use]
     pub fn shortfall(&self) -> String {
+        if let Some(stopped) = self.stopped_early() {
+            return format!(", {stopped}");
+        }
         match (self.epochs_done, self.job.epochs) {
             (done, all) if done >= all => String::new(),
             (0, _) => ", but its ranks reported no epoch".to_owned(),

@@ -6,7 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
 
 use super::duration::duration_text;
-use crate::model::{Checkpoint, Command, GoalMode, GpuType, Job, JobName, Launch, Seconds, Speed, Target};
+use super::goals::deadline_text;
+use crate::model::{
+    Checkpoint, Command, GoalMode, GpuType, Job, JobName, Launch, Seconds, Speed, Stop, Target,
+};
 
 /// Returns the entry of a job file that describes this job, every default written out.
 ///
@@ -49,8 +52,10 @@ pub fn to_json(job: &Job) -> Value {
     put(&mut map, "after", (!job.after.is_empty()).then(|| json!(after())));
     put(&mut map, "estimate", job.estimate.map(|which| json!(which.name())));
     put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
-    put(&mut map, "deadline", job.deadline.as_ref().map(|deadline| json!(deadline)));
+    put(&mut map, "deadline", job.deadline.map(|deadline| json!(deadline_text(deadline))));
+    put(&mut map, "urgency", (job.urgency != 1.0).then(|| json!(job.urgency)));
     put(&mut map, "target", job.target.as_ref().map(target_json));
+    put(&mut map, "stop", (job.stop != Stop::default()).then(|| stop_json(&job.stop)));
     put_launch(&mut map, &job.launch);
     Value::Object(map)
 }
@@ -151,7 +156,22 @@ fn target_json(target: &Target) -> Value {
         GoalMode::Min => "min",
         GoalMode::Max => "max",
     };
-    json!({"metric": target.metric, "value": target.value, "mode": mode})
+    let mut map =
+        Map::from_iter([("metric".to_owned(), json!(target.metric)), ("mode".to_owned(), json!(mode))]);
+    put(&mut map, "value", target.value.map(|value| json!(value)));
+    Value::Object(map)
+}
+
+fn stop_json(stop: &Stop) -> Value {
+    let Stop { rule, when_busy, patience, not_before, confidence, give_up } = stop;
+    let mut map = Map::new();
+    put(&mut map, "rule", Some(json!(rule.name())));
+    put(&mut map, "when_busy", Some(json!(when_busy.name())));
+    put(&mut map, "patience", patience.map(Value::from));
+    put(&mut map, "not_before", (*not_before > 0).then(|| json!(not_before)));
+    put(&mut map, "confidence", (*confidence != Stop::default().confidence).then(|| json!(confidence)));
+    put(&mut map, "give_up", give_up.then(|| json!(give_up)));
+    Value::Object(map)
 }
 
 #[cfg(test)]
@@ -217,6 +237,8 @@ jobs:
     checkpoint: {dir: ckpt dir, grace: 120s, restart_cost: 1.5m}
     deadline: 2030-01-31T18:00:00+01:00
     target: {metric: loss, value: 0.5, mode: min}
+    urgency: 2.5
+    stop: {rule: best, when_busy: target, patience: 5, not_before: 3, confidence: 0.9, give_up: true}
     retries: 0
     gpus: 4
     arrival: 1h30m

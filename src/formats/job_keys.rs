@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 43] = [
+pub const JOB_KEYS: [JobKey; 45] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
@@ -154,10 +154,11 @@ pub const JOB_KEYS: [JobKey; 43] = [
     ),
     optional(
         "deadline",
-        "date and time, such as 2030-01-31T18:00:00",
+        "date and time, such as 2030-01-31T18:00:00, or duration, such as 12h",
         "",
-        "When the job should be done. Checked and stored, but not used yet.",
+        "When the job should be done; a duration counts from when the job is added, in a trace from the trace's start. hsched status warns when it is expected to be late, and the policy mlf-h prefers jobs whose deadline is near.",
     ),
+    optional("urgency", "0 to 10", "1", "How much the job's progress matters to the policy mlf-h."),
     optional(
         "arrival",
         "duration, such as 90s or 1h30m",
@@ -198,7 +199,13 @@ pub const JOB_KEYS: [JobKey; 43] = [
         "target",
         "map of metric, value, mode (min or max)",
         "",
-        "Value that a metric should reach. Checked and stored, but not used yet: the job does not stop early.",
+        "Metric of rank 0's reports by which the job is judged, and the value that it should reach; the value may be missing. Alone it never ends the job: see stop.",
+    ),
+    optional(
+        "stop",
+        "map of rule, when_busy, patience, not_before, confidence, give_up",
+        "",
+        "When the job may end before its last epoch, by its target's metric. rule: epochs (never, the default), best (nothing better is to be expected) or target (the value is reached). when_busy: the rule while other jobs wait, if it is weaker. patience: also after so many epochs without a better value. not_before: epochs that are trained in any case, such as up to the last step of the learning rate. confidence (0.95): how certain a prediction must be. give_up (false): also when the value is out of reach. See docs/stopping.md.",
     ),
     optional(
         "sweep",

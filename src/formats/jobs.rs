@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::after;
+use super::goals;
 use super::gpus::{by_type, read_speed, read_types};
 pub use super::job_json::to_json;
 use super::job_keys::JOB_KEYS;
@@ -12,7 +13,7 @@ use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
 use super::size::parse_size_or_bytes;
 use super::sweep::Sweeps;
-use crate::model::{Bytes, Estimates, GoalMode, GpuType, Job, JobName, NodeName, Precision, Seconds, Target};
+use crate::model::{Bytes, Estimates, GpuType, Job, JobName, NodeName, Precision, Seconds, Stop};
 
 /// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
 const COUNT_LIMIT: u64 = 1_000_000_000_000;
@@ -22,9 +23,6 @@ const GPU_LIMIT: u32 = 1_000_000;
 
 /// Largest model: 2^53 bytes, up to which a double holds every whole number.
 const MODEL_LIMIT: u64 = 1 << 53;
-
-/// Forms of a deadline; one without an offset is local time.
-const DEADLINE_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
 
 /// Returns the jobs of a job file, every default filled in.
 ///
@@ -100,8 +98,13 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
         fields.or("max_batch", BTreeMap::new(), |value| by_type(value, |item| item.whole(1..=COUNT_LIMIT)));
     let accumulate = fields.or("accumulate", true, Value::switch);
     let precision = fields.or("precision", None, |value| value.word_of(&Precision::NAMES).map(Some));
-    let deadline = fields.or("deadline", None, |value| value.parsed(check_deadline).map(Some));
-    let target = fields.or("target", None, |value| read_target(value).map(Some));
+    let deadline = fields.or("deadline", None, |value| goals::read_deadline(value).map(Some));
+    let urgency = fields.or("urgency", 1.0, |value| {
+        value.ranged(|number| (0.0..=10.0).contains(&number).then_some(number), "from 0 to 10")
+    });
+    let target = fields.or("target", None, |value| goals::read_target(value).map(Some));
+    let stop = fields.or("stop", Stop::default(), goals::read_stop);
+    goals::check_stop(&fields, stop.as_ref(), target.as_ref().and_then(Option::as_ref));
     let estimate = fields.or("estimate", None, |value| value.word_of(&Estimates::NAMES).map(Some));
     let arrival = fields.or("arrival", Seconds(0.0), Value::duration);
     let sync_scale = fields.or("sync_scale", 1, |value| value.whole(1..=COUNT_LIMIT));
@@ -145,7 +148,9 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
         accumulate: accumulate?,
         precision: precision?,
         deadline: deadline?,
+        urgency: urgency?,
         target: target?,
+        stop: stop?,
         estimate: estimate?,
         after: after?,
         retries: retries?,
@@ -183,30 +188,12 @@ fn read_model_size(value: &Value<'_>) -> Option<Bytes> {
     Some(size)
 }
 
-fn read_target(value: &Value<'_>) -> Option<Target> {
-    let fields = value.fields(&["metric", "value", "mode"]);
-    let metric = fields.required("metric").and_then(|metric| metric.parsed(label));
-    let number = fields.required("value").and_then(Value::number);
-    let mode = fields.required("mode").and_then(|mode| mode.word_of(&GoalMode::NAMES));
-    Some(Target { metric: metric?, value: number?, mode: mode? })
-}
-
 /// Returns the text when it can be a name for people: one line, not empty.
 pub(crate) fn label(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
         return Err(ValueError::new("must not be empty"));
     }
     launch::one_line(text)
-}
-
-fn check_deadline(text: &str) -> Result<String, ValueError> {
-    let with_offset = chrono::DateTime::parse_from_rfc3339(text).is_ok();
-    let is_local = |form| chrono::NaiveDateTime::parse_from_str(text, form).is_ok();
-    if with_offset || DEADLINE_FORMS.into_iter().any(is_local) {
-        return Ok(text.to_owned());
-    }
-    Err(ValueError::new(format!("must be a date and time, got {}", quoted(text)))
-        .hint("write it like 2030-01-31T18:00:00 (local) or 2030-01-31T18:00:00+01:00"))
 }
 
 fn check_batches(fields: &Fields<'_>, batch: Option<u64>, quantum: Option<u64>, min_gpus: Option<u32>) {
@@ -372,7 +359,7 @@ jobs:
         line 23: jobs[1].precision: must be one of fp32, tf32, fp16, bf16, got "fp61"; did you mean fp16?
         line 24: jobs[1].target.value: must be a finite number, got .nan
         line 24: jobs[1].target.mode: must be one of min, max, got "up"
-        line 25: jobs[1].deadline: must be a date and time, got "tomorrow"; write it like 2030-01-31T18:00:00 (local) or 2030-01-31T18:00:00+01:00
+        line 25: jobs[1].deadline: must be a date and time or a duration, got "tomorrow"; write it like 12h, 2030-01-31T18:00:00 (local) or 2030-01-31T18:00:00+01:00
         line 26: jobs[1].command: must not be empty
         "#);
     }

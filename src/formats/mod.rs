@@ -14,6 +14,7 @@ mod after;
 mod cluster_yaml;
 mod duration;
 mod event_file;
+mod goals;
 mod gpus;
 mod job_json;
 mod job_keys;

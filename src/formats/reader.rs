@@ -102,14 +102,16 @@ impl<'a> Value<'a> {
 
     /// Reads a duration; in JSON a bare number is seconds.
     pub(super) fn duration(&self) -> Option<Seconds> {
-        let bare = self.plain().filter(|_| self.sink.bare_seconds).filter(|text| parse_number(text).is_ok());
-        match bare {
-            Some(_) => {
-                let range = "from 0 to 1e9 seconds";
-                self.ranged(|number| (0.0..=1e9).contains(&number).then_some(Seconds(number)), range)
-            }
-            None => self.parsed(parse_duration),
+        if self.is_bare_seconds() {
+            let range = "from 0 to 1e9 seconds";
+            return self.ranged(|number| (0.0..=1e9).contains(&number).then_some(Seconds(number)), range);
         }
+        self.parsed(parse_duration)
+    }
+
+    /// Returns whether this is a bare number that is a duration in seconds.
+    pub(super) fn is_bare_seconds(&self) -> bool {
+        self.sink.bare_seconds && self.plain().is_some_and(|text| parse_number(text).is_ok())
     }
 
     /// Reads a whole number within the range.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::model::{Bytes, Estimates, GpuType, JobName, NodeName, Seconds, Speed};
+use crate::model::{Bytes, Estimates, GpuType, JobName, NodeName, Seconds, Speed, Stop, Time};
 
 /// A job of the contract's job file, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +53,12 @@ pub struct Job {
     /// Whether a rank may split its batch into micro-batches.
     pub accumulate: bool,
     pub precision: Option<Precision>,
-    pub deadline: Option<String>,
+    pub deadline: Option<Deadline>,
+    /// How much its end matters to its owner, from 0 to 10.
+    pub urgency: f64,
     pub target: Option<Target>,
+    /// When it may end before its last epoch.
+    pub stop: Stop,
     /// Which estimated speeds may decide where it runs; `None` leaves that to settings and command lines.
     pub estimate: Option<Estimates>,
     /// Jobs that have to complete before it may start.
@@ -95,7 +99,9 @@ impl Job {
             accumulate: true,
             precision: None,
             deadline: None,
+            urgency: 1.0,
             target: None,
+            stop: Stop::default(),
             estimate: None,
             after: Vec::new(),
             retries: 3,
@@ -207,11 +213,20 @@ impl fmt::Display for Precision {
     }
 }
 
-/// A metric that ends the training early.
+/// When a job should be done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Deadline {
+    At(Time),
+    /// After it was added; in a trace after the trace's start.
+    Within(Seconds),
+}
+
+/// A metric by which a job is judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     pub metric: String,
-    pub value: f64,
+    /// The value that is enough.
+    pub value: Option<f64>,
     pub mode: GoalMode,
 }
 

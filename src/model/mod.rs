@@ -22,7 +22,7 @@ pub use self::access::{Access, Refusal};
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::estimates::Estimates;
 pub use self::gpu_type::{GpuType, split_mig};
-pub use self::job::{Checkpoint, Command, GoalMode, Job, Launch, Precision, Target};
+pub use self::job::{Checkpoint, Command, Deadline, GoalMode, Job, Launch, Precision, Target};
 pub use self::job_defaults::JobDefaults;
 pub use self::job_id::JobId;
 pub use self::name::{JobName, NameError, NodeName};

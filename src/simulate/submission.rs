@@ -180,8 +180,15 @@ impl Submission {
             at: now,
             length: Some(now.since(training.begun)),
             ranks: self.ranks.iter().zip(&training.pace.compute).enumerate().map(rank).collect(),
+            metrics: self.metric(training.epoch).into_iter().collect(),
         };
         self.reports.push(report);
+    }
+
+    /// Returns what a job with losses reports as its target's metric.
+    fn metric(&self, epoch: u64) -> Option<(String, f64)> {
+        let place = usize::try_from(epoch.checked_sub(1)?).ok()?;
+        Some((self.job.target.as_ref()?.metric.clone(), *self.job.losses.get(place)?))
     }
 
     /// Returns it as its queue shows it.

@@ -50,15 +50,18 @@ const LONGEST_EXCERPT: usize = 60;
 /// When a file is there and cannot be read.
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
-    for (epoch, length, report) in lines(folder, 0)?.into_iter().filter(|(epoch, ..)| *epoch > done) {
+    for Said { epoch, length, report, metrics } in
+        lines(folder, 0)?.into_iter().filter(|own| own.epoch > done)
+    {
+        let ranks = report.into_iter().collect();
         // What is reported twice counts once, as it was reported first.
-        new.entry(epoch).or_insert(EpochReport { epoch, at, length, ranks: report.into_iter().collect() });
+        new.entry(epoch).or_insert(EpochReport { epoch, at, length, ranks, metrics });
     }
     if new.is_empty() {
         return Ok(Vec::new());
     }
     for rank in 1..ranks {
-        for (epoch, _, report) in lines(folder, rank)? {
+        for Said { epoch, report, .. } in lines(folder, rank)? {
             if let Some(epoch) = new.get_mut(&epoch)
                 && epoch.ranks.iter().all(|other| other.rank != rank)
             {
@@ -123,8 +126,14 @@ pub fn odd(folder: &Path, epochs: u64) -> io::Result<Option<String>> {
     Ok((!odd.is_empty()).then(|| odd.join("; ")))
 }
 
-/// What a rank says of an epoch: its number, its length, and the report where it computed.
-type Said = (u64, Option<Seconds>, Option<RankReport>);
+/// What a rank says of an epoch.
+struct Said {
+    epoch: u64,
+    length: Option<Seconds>,
+    /// Where it computed.
+    report: Option<RankReport>,
+    metrics: Vec<(String, f64)>,
+}
 
 /// Returns what a rank says of each epoch. What it measured before its first
 /// epoch belongs to that.
@@ -137,7 +146,8 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
         probes.extend(trials(&line));
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
-        epochs.push((epoch, duration(line.epoch_s), report));
+        let metrics = line.metrics.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        epochs.push(Said { epoch, length: duration(line.epoch_s), report, metrics });
     }
     Ok(epochs)
 }

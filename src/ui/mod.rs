@@ -8,6 +8,7 @@ mod explain;
 mod explain_json;
 mod gpus;
 mod inventory;
+mod lateness;
 mod learnt;
 mod output;
 mod plan;

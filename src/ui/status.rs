@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::engine::{Attempt, Outcome, PastAttempt, Phase, State, Tracked};
 use crate::model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
+use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
@@ -202,8 +203,36 @@ impl<'a> Standing<'a> {
             Phase::Ended { outcome: Outcome::Cancelled, .. } => None,
         };
         let odd = self.attempt.and_then(|attempt| attempt.odd.as_ref()).map(|odd| format!("reports: {odd}"));
-        let notes: Vec<String> = note.into_iter().chain(odd).collect();
+        let notes: Vec<String> =
+            note.into_iter().chain(odd).chain(self.would_stop()).chain(late(self.tracked, now)).collect();
         (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
+    /// Returns why it could stop, if its owner does not let it.
+    fn would_stop(&self) -> Option<String> {
+        let early =
+            self.tracked.early.as_ref().filter(|early| !early.allowed && !self.tracked.phase.is_over())?;
+        Some(format!("could stop: {}", early.why))
+    }
+
+    /// Returns what its curve says, as a sentence.
+    pub(super) fn outlook(&self) -> Option<String> {
+        let target = self.tracked.job.target.as_ref()?;
+        let verdict = self.tracked.free_verdict()?;
+        let own = verdict.prediction.as_ref()?;
+        let what =
+            target.value.map_or("still gets better".to_owned(), |value| format!("reaches {}", number(value)));
+        let chance = verdict.probability.map(|part| format!("; {:.1} % that it {what}", 100.0 * part));
+        Some(format!(
+            "{} {} ± {} at epoch {}, best {} at epoch {}{}",
+            target.metric,
+            number(own.mean),
+            number(own.spread),
+            self.tracked.job.epochs,
+            number(verdict.best.value),
+            verdict.best.epoch,
+            chance.unwrap_or_default()
+        ))
     }
 
     /// Returns what happened last and how long ago, or why it waits.

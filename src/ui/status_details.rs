@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::engine::{Attempt, Submission};
 use crate::model::{Seconds, Time};
+use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
 use crate::ui::status::{Files, Standing, ago, nodes};
 use crate::ui::terminal::harmless;
@@ -28,6 +29,12 @@ pub fn status_details(standing: Standing<'_>, files: &Files, now: Time, terminal
     }
     if let Some(ends) = standing.ends(now) {
         line(if tracked.phase.is_over() { "ended" } else { "ends" }, &ends);
+    }
+    if let Some(outlook) = standing.outlook() {
+        line("expected", &outlook);
+    }
+    if let Some(late) = late(tracked, now) {
+        line("deadline", &late);
     }
     line(
         "retries",

@@ -81,8 +81,28 @@ fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files
         "failures": tracked.failures,
         "retries": tracked.job.retries,
         "odd_reports": attempt.and_then(|own| own.odd.as_ref()),
+        "deadline": seconds(tracked.deadline()),
+        "late_s": tracked.lateness(now).map(|Seconds(late)| late),
+        "curve": curve(tracked),
+        "stopped_early": tracked.early.as_ref().filter(|early| early.allowed).map(|early| &early.why),
         "runs": runs,
     })
+}
+
+/// Returns what is known and expected of the target's metric.
+fn curve(tracked: &Tracked) -> Option<Value> {
+    let target = tracked.job.target.as_ref()?;
+    let verdict = tracked.free_verdict()?;
+    let own = verdict.prediction.as_ref();
+    Some(json!({
+        "metric": target.metric,
+        "best": verdict.best.value,
+        "best_epoch": verdict.best.epoch,
+        "predicted": own.map(|own| own.mean),
+        "spread": own.map(|own| own.spread),
+        "probability": verdict.probability,
+        "reason": verdict.reason.map(|reason| reason.to_string()),
+    }))
 }
 
 fn run(attempt: &Attempt, epochs: u64, end: Option<(String, Time)>, files: Files) -> Value {

@@ -178,7 +178,10 @@ impl Story {
                 open.map(|intent| planned(run, intent)).collect()
             }
             Action::Stop { of: SubmissionKey { job, .. }, why, .. } => {
-                vec![line(job, Topic::Stop, format!("stopping to move: {why}"))]
+                let is_early = state.find(job).is_some_and(|own| own.stopped_early().is_some());
+                let what =
+                    if is_early { format!("stopping {why}") } else { format!("stopping to move: {why}") };
+                vec![line(job, Topic::Stop, what)]
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
                 vec![line(job, Topic::Cancel, format!("ending it: {why}"))]

@@ -144,7 +144,13 @@ fn news_of_another_run_and_of_a_job_that_has_ended_change_nothing() {
         ..Tracked::new(job("b", "{v100: 100}", ""), Time(0.0))
     };
     let before = state(vec![tracked, ended]);
-    let epoch = EpochReport { epoch: 4, at: Time(9.0), length: Some(Seconds(2.0)), ranks: Vec::new() };
+    let epoch = EpochReport {
+        epoch: 4,
+        at: Time(9.0),
+        length: Some(Seconds(2.0)),
+        ranks: Vec::new(),
+        metrics: Vec::new(),
+    };
     for (job, run) in [("a", "other"), ("b", "r"), ("c", "r")] {
         let ended = News::Ended { end: End::Saved, at: Time(9.0) };
         let events = [
@@ -171,6 +177,7 @@ fn an_epoch_counts_once_and_teaches() {
         at: Time(9.0),
         length: Some(Seconds(6.0)),
         ranks: vec![rank(0), rank(1), rank(9)],
+        metrics: Vec::new(),
     };
     let event = Event::News { of: key("a", "r"), news: News::Epoch(report) };
     let learnt = apply(&mut state, Time(9.0), &event, &rules());
@@ -198,7 +205,13 @@ fn learnt(job: Job, attempt: Attempt, past: usize, news: News) -> Vec<(String, u
 
 /// Rank 0's word that an epoch is done, and nothing else.
 fn bare_epoch(epoch: u64, length: Option<f64>) -> News {
-    News::Epoch(EpochReport { epoch, at: Time(9.0), length: length.map(Seconds), ranks: Vec::new() })
+    News::Epoch(EpochReport {
+        epoch,
+        at: Time(9.0),
+        length: length.map(Seconds),
+        ranks: Vec::new(),
+        metrics: Vec::new(),
+    })
 }
 
 fn own(gpu_type: &str, batch: u64, seconds: f64) -> (String, u64, f64) {
@@ -284,7 +297,13 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
         let attempt = Attempt { epoch: Seconds(length), ..attempt("r", "v1", "v100", 1, 0) };
         let mut state = state(vec![running(job("a", "{v100: 100}", ""), attempt, 0)]);
         let mut see = |at: f64, epoch: Option<u64>| {
-            let report = |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new() };
+            let report = |epoch| EpochReport {
+                epoch,
+                at: Time(at),
+                length: None,
+                ranks: Vec::new(),
+                metrics: Vec::new(),
+            };
             let epochs = epoch.map(|epoch| (key("a", "r"), report(epoch)));
             let seen = Observation { epochs: epochs.into_iter().collect(), ..look(at, vec![]) };
             for event in &notice(&state, &seen) {
@@ -309,8 +328,12 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
 #[test]
 fn epochs_come_before_the_end_that_follows_them() {
     let tracked = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 1);
-    let report =
-        |epoch| (key("a", "r"), EpochReport { epoch, at: Time(9.0), length: None, ranks: Vec::new() });
+    let report = |epoch| {
+        (
+            key("a", "r"),
+            EpochReport { epoch, at: Time(9.0), length: None, ranks: Vec::new(), metrics: Vec::new() },
+        )
+    };
     let end = Standing::Ended { end: End::Saved, at: Some(Time(8.0)) };
     let seen =
         Observation { epochs: vec![report(1), report(2), report(3)], ..look(9.0, vec![sighting(7, end)]) };

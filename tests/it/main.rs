@@ -46,6 +46,7 @@ mod cold_start;
 mod cuts;
 mod damage;
 mod docs;
+mod early;
 mod engine_copies;
 mod engine_decisions;
 mod engine_rules;

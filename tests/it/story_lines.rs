@@ -77,7 +77,8 @@ fn ends(end: End, at: f64) -> Observation {
 }
 
 fn reports(at: f64, epochs: impl Iterator<Item = u64>) -> Observation {
-    let report = |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new() };
+    let report =
+        |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new(), metrics: Vec::new() };
     let epochs = epochs.map(|epoch| (key("a", "r"), report(epoch))).collect();
     let standing = Standing::Running { since: Some(Time(0.0)), gpus: None };
     Observation { epochs, ..look(at, vec![sighting(7, standing)]) }

@@ -168,6 +168,8 @@ impl Moment {
             awaits,
             past,
             assumed: _,
+            curve: _,
+            early: _,
         } = tracked;
         assert!(
             epoch.is_none() && startup.is_none() && avoids.is_empty() && awaits.is_none(),

@@ -108,7 +108,10 @@ impl Slurm {
             let is_known = tracked.submission(&own.of).is_some();
             if is_known {
                 let epochs = (own.reported.0 + 1..=own.reported.1).map(|epoch| {
-                    (own.of.clone(), EpochReport { epoch, at, length: None, ranks: Vec::new() })
+                    (
+                        own.of.clone(),
+                        EpochReport { epoch, at, length: None, ranks: Vec::new(), metrics: Vec::new() },
+                    )
                 });
                 seen.epochs.extend(epochs);
             }

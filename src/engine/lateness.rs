@@ -1,0 +1,35 @@
+//! Deadlines of jobs: when they are, and by how much a job is expected to miss its own.
+
+use crate::engine::{Phase, Tracked};
+use crate::model::{Deadline, Seconds, Time};
+
+impl Tracked {
+    /// Returns when the job should be done, where its owner says so.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        match self.job.deadline? {
+            Deadline::At(at) => Some(at),
+            Deadline::Within(time) => Some(self.added.after(time)),
+        }
+    }
+
+    /// Returns by how much the job is expected to miss its deadline, or has; `None` where it is in time, or nobody knows.
+    ///
+    /// One that waits ends at best when its epochs left have taken as long as its last.
+    #[must_use]
+    pub fn lateness(&self, now: Time) -> Option<Seconds> {
+        let deadline = self.deadline()?;
+        let end = match &self.phase {
+            Phase::Ended { at, .. } => *at,
+            _ => self.expected_end(now).unwrap_or_else(|| now.after(self.left_at_best())),
+        };
+        Some(end.since(deadline)).filter(|late| late.0 > 0.0)
+    }
+
+    /// Returns how long its epochs left take where it was last, as far as that is known.
+    fn left_at_best(&self) -> Seconds {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let left = self.epochs_left() as f64;
+        Seconds(self.epoch.map_or(0.0, |epoch| left * epoch.0))
+    }
+}

@@ -1,0 +1,54 @@
+//! That a job will miss its deadline, and what would help.
+
+use crate::engine::{Phase, Tracked};
+use crate::model::{Speed, Time};
+use crate::ui::quantity::duration;
+
+/// Returns that a job misses its deadline, or has, and what would help; nothing where it is in time.
+pub(super) fn late(tracked: &Tracked, now: Time) -> Option<String> {
+    let late = tracked.lateness(now)?;
+    let deadline = tracked.deadline()?;
+    if tracked.phase.is_over() {
+        return Some(format!("ended {} after its deadline", duration(late)));
+    }
+    if deadline <= now {
+        return Some(format!("its deadline was {} ago", duration(now.since(deadline))));
+    }
+    let help: Vec<String> =
+        [stopping(tracked), faster(tracked, now, deadline)].into_iter().flatten().collect();
+    let help = if help.is_empty() { String::new() } else { format!("; {}", help.join(", or ")) };
+    Some(format!("will end {} after its deadline{help}", duration(late)))
+}
+
+/// Returns that the curve would let it stop.
+fn stopping(tracked: &Tracked) -> Option<String> {
+    let early = tracked.early.as_ref().filter(|early| !early.allowed)?;
+    Some(format!("it could stop now: {}", early.why))
+}
+
+/// Returns how much faster GPUs would have to be, and which types of its job file are.
+fn faster(tracked: &Tracked, now: Time, deadline: Time) -> Option<String> {
+    let Phase::Submitted(_) = tracked.phase else { return None };
+    let end = tracked.expected_end(now)?;
+    let factor = end.since(now).0 / deadline.since(now).0;
+    let attempt = tracked.phase.running()?;
+    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+    let batch = tracked.job.global_batch as f64;
+    let rate = |speed: &Speed| speed.rate_at(batch);
+    let own = attempt
+        .gpus
+        .by_type()
+        .keys()
+        .filter_map(|own| tracked.job.throughput.get(own))
+        .map(rate)
+        .fold(f64::INFINITY, f64::min);
+    let types: Vec<String> = tracked
+        .job
+        .throughput
+        .iter()
+        .filter(|(_, speed)| rate(speed) >= factor * own)
+        .map(|(gpu_type, speed)| format!("{gpu_type} ({:.1} times)", rate(speed) / own))
+        .collect();
+    let known = if types.is_empty() { String::new() } else { format!(": {}", types.join(", ")) };
+    Some(format!("GPUs {factor:.1} times as fast would do{known}"))
+}

@@ -1,0 +1,193 @@
+//! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
+
+use hsched::curve::Report;
+use hsched::engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, Tracked, apply};
+use hsched::model::{Cluster, Seconds, Time};
+use hsched::policy::{Moves, Objective};
+use hsched::simulate::{Play, PlayOptions, World};
+
+use crate::cli_run::{Bench, TRAIN, job as training};
+use crate::engine_states::{
+    attempt, cluster, heard, how, job, only, phase, policy, rules, running, state, stopping, take, words,
+};
+use crate::sandbox::Sandbox;
+use crate::simulate::{cluster as site_cluster, jobs, site};
+
+const BEST: &str = "target: {metric: loss, mode: min}, stop: {rule: best}";
+
+/// A loss that has nothing to gain after a while.
+fn losses(count: u32) -> Vec<f64> {
+    (1..=count).map(|epoch| 0.2 + 0.8 * f64::from(epoch).powi(-3) + 0.0001 * f64::from(epoch % 3)).collect()
+}
+
+/// A job of 40 epochs that has done 20 of them.
+fn half_done(more: &str) -> Tracked {
+    let own = job("a", "{v100: 100}", &format!(", {more}"));
+    let own = hsched::model::Job { epochs: 40, ..own };
+    let curve = (1..).zip(losses(20)).map(|(epoch, value)| Report { epoch, value }).collect();
+    Tracked { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), 20) }
+}
+
+fn lab() -> Cluster {
+    cluster(&[("v1", "v100", 4, 1, "mixed")])
+}
+
+#[test]
+fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
+    let first = take(state(vec![half_done(BEST)]), 300.0, &lab(), &how(Moves::Never));
+    assert_eq!(words(&first.actions), ["stop a"]);
+    only(&first.state.jobs[0].phase, "stopping");
+    // Killed before it could ask: what is meant is in the state.
+    let second = take(first.state.clone(), 302.0, &lab(), &how(Moves::Never));
+    assert_eq!(words(&second.actions), ["stop a"]);
+    for end in [End::Saved, End::Completed, End::Failed { exit: 1, signal: 0 }] {
+        let mut state = first.state.clone();
+        let ended = heard("a", "r", News::Ended { end, at: Time(310.0) });
+        apply(&mut state, Time(310.0), &ended, &rules());
+        let own = &state.jobs[0];
+        assert!(matches!(&own.phase, Phase::Ended { outcome: Outcome::Completed, .. }), "{own:?}");
+        let (_, said) = &own.last;
+        assert!(
+            said.starts_with("completed, stopped at epoch 20 of 40: nothing to gain (best 0.20"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn one_that_waits_or_moves_ends_without_starting_again() {
+    let waits = Tracked {
+        phase: Phase::Waiting { not_before: None, reason: "stopped to move".into() },
+        ..half_done(BEST)
+    };
+    let step = take(state(vec![waits]), 300.0, &lab(), &how(Moves::Never));
+    assert!(step.actions.is_empty() && step.state.is_over(), "{:?}", step.actions);
+    let stage = stopping(299.0, Then::GoOn, Request::Asked);
+    let moves = Tracked { phase: phase(attempt("r", "v1", "v100", 1, 0), stage), ..half_done(BEST) };
+    let step = take(state(vec![moves]), 300.0, &lab(), &how(Moves::Never));
+    let stages: Vec<Stage> = step.state.jobs[0].phase.submissions().iter().map(|own| own.stage).collect();
+    assert_eq!(stages, [stopping(299.0, Then::Finish, Request::Asked)]);
+}
+
+#[test]
+fn nobody_is_stopped_whose_owner_did_not_allow_it_and_that_is_said_once() {
+    let goal = "target: {metric: loss, mode: min}";
+    let first = take(state(vec![half_done(goal)]), 300.0, &lab(), &how(Moves::Never));
+    assert!(first.actions.is_empty(), "{:?}", first.actions);
+    assert!(
+        first.notes[0].starts_with("a: would stop at epoch 20 of 40: nothing to gain"),
+        "{:?}",
+        first.notes
+    );
+    let second = take(first.state.clone(), 400.0, &lab(), &how(Moves::Never));
+    assert!(second.actions.is_empty() && second.notes.is_empty());
+    let late = format!("{goal}, stop: {{rule: best, not_before: 30}}");
+    let without_metric = half_done("weight: 1");
+    for own in [half_done(&late), without_metric] {
+        let step = take(state(vec![own]), 300.0, &lab(), &how(Moves::Never));
+        assert!(
+            step.actions.is_empty() && step.state.jobs[0].early.as_ref().is_none_or(|early| !early.allowed)
+        );
+    }
+}
+
+#[test]
+fn a_weaker_rule_holds_while_others_wait() {
+    let goal = "target: {metric: loss, mode: min}, stop: {when_busy: best}";
+    let alone = take(state(vec![half_done(goal)]), 300.0, &lab(), &how(Moves::Never));
+    assert!(alone.actions.is_empty());
+    let other = Tracked::new(job("b", "{v100: 100}", ", min_gpus: 4"), Time(0.0));
+    let busy = take(state(vec![half_done(goal), other]), 300.0, &lab(), &how(Moves::Never));
+    assert!(words(&busy.actions).contains(&"stop a".to_owned()), "{:?}", busy.actions);
+    // A cluster that is used to its limits is busy, too.
+    let full = cluster(&[("v1", "v100", 4, 4, "allocated")]);
+    let full = take(state(vec![half_done(goal)]), 300.0, &full, &how(Moves::Never));
+    assert_eq!(words(&full.actions), ["stop a"]);
+}
+
+#[test]
+fn in_the_simulated_world_the_rule_saves_epochs() {
+    let line = |name: &str, more: &str| {
+        format!(
+            "  - {{name: {name}, samples_per_epoch: 1000, epochs: 40, global_batch: 100, model_size: 0, max_gpus: 1, \
+             throughput: {{a: 100}}, command: train, losses: {:?}, target: {{metric: loss, mode: min}}{more}}}\n",
+            losses(40)
+        )
+    };
+    let jobs = jobs(&format!("{}{}", line("x", ", stop: {rule: best}"), line("y", "")));
+    let site = site(site_cluster("nodes: [{name: n, gpus: {a: 2}}]"), &jobs);
+    let first = Time(1000.0);
+    let added = |job| (first, Event::Added { job: Box::new(job), restart: false });
+    let rules = rules();
+    let options = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
+    let orders = jobs.into_iter().map(added).collect();
+    let mut play = Play::new(World::new(site, Vec::new(), first), orders, policy(Moves::Never), options);
+    assert!(play.run(Seconds(1.0), Time(10_000.0)));
+    let done: Vec<u64> = play.state.jobs.iter().map(|own| own.epochs_done).collect();
+    assert!(done[0] < 25 && done[1] == 40, "{done:?}");
+    assert!(
+        play.state
+            .jobs
+            .iter()
+            .all(|own| matches!(&own.phase, Phase::Ended { outcome: Outcome::Completed, .. }))
+    );
+}
+
+/// The training of [`Bench`] with a loss that falls to 0.2.
+fn with_loss() -> String {
+    let report =
+        r#""metrics": {"loss": '"$(awk -v e="$1" 'BEGIN { print 0.2 + 0.8 / e ^ 3 }')"'}}\n' "$1" "$RANK""#;
+    TRAIN.replace(r#""epoch_s": %s}\n' "$1" "$RANK""#, &format!(r#""epoch_s": %s, {report}"#))
+}
+
+#[test]
+fn under_run_one_is_stopped_and_another_is_not() {
+    let speed = "throughput: {cpu: 2000}";
+    let goal = "target: {metric: loss, mode: min}";
+    let bench = Bench::new(&[
+        training("a", 60, &format!("{speed}, {BEST}")),
+        training("b", 30, &format!("{speed}, {goal}")),
+    ]);
+    std::fs::write(bench.sandbox.work("train.sh"), with_loss()).expect("a file");
+    let ran = bench.run("run jobs.yaml --devices cpu:2").exits(0);
+    assert!(ran.stdout.contains("nothing to gain (best 0.2"), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("b: would stop at epoch"), "{}{}", ran.stdout, ran.stderr);
+    assert!(bench.saved("a").len() < 60, "{:?}", bench.saved("a"));
+    assert_eq!(bench.saved("b").len(), 30);
+    let status = bench.sandbox.run("status a --format json").json();
+    let why = status["jobs"][0]["stopped_early"].as_str().expect("a reason").to_owned();
+    assert!(why.starts_with("nothing to gain"), "{why}");
+}
+
+#[test]
+fn a_late_job_is_warned_of_with_what_would_help() {
+    let own = job("a", "{v100: 100, a100: 300, t4: 50}", ", deadline: 200s");
+    let mut late = running(own, attempt("r", "v1", "v100", 1, 0), 4);
+    (late.epoch, late.epoch_at) = (Some(Seconds(40.0)), Some(Time(160.0)));
+    // Four epochs of 40 s, six to go: done at 400 s, not 200.
+    assert_eq!(late.lateness(Time(160.0)), Some(Seconds(200.0)));
+    let in_time = Tracked { epoch: Some(Seconds(5.0)), ..late.clone() };
+    assert_eq!(in_time.lateness(Time(160.0)), None);
+    let waits = Tracked { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
+    assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
+}
+
+#[test]
+fn what_is_wrong_with_a_rule_or_a_deadline_is_said() {
+    let check = |more: &str, expected: &str| {
+        let text = format!(
+            "jobs: [{{name: a, samples_per_epoch: 9, epochs: 2, global_batch: 3, model_size: 0, throughput: {{v100: 1}}, command: x, {more}}}]"
+        );
+        let ran = Sandbox::new().file("j.yaml", text).run("plan j.yaml --cluster cluster.yaml");
+        assert_eq!(ran.code, Some(78), "{ran:?}");
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    };
+    check("stop: {rule: best}", "stop: goes by a metric, and the job does not say which; add target");
+    check("stop: {rule: bset}", "must be one of epochs, best, target, got \"bset\"; did you mean best?");
+    check("stop: {confidence: 1}", "must be at least 0.5 and below 1, got 1");
+    check("stop: {paitence: 3}", "is not a known key; did you mean patience?");
+    check("deadline: soon", "must be a date and time or a duration, got \"soon\"");
+    check("deadline: 2030-02-30T10:00:00", "must be a date and time or a duration");
+    check("deadline: 30", "has no unit");
+    check("urgency: 11", "must be from 0 to 10, got 11");
+}
