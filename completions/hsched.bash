@@ -985,7 +985,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__run)
-            opts="-h --devices --restart --dry-run --policy --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --set --help"
+            opts="-h --devices --restart --dry-run --policy --objective --alpha --beta --samples --seed --use-all --notify --estimate --format --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1016,6 +1016,10 @@ _hsched() {
                     return 0
                     ;;
                 --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --notify)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1485,7 +1489,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --policy --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1500,6 +1504,10 @@ _hsched() {
                     return 0
                     ;;
                 --margin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --notify)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -150,6 +150,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand run" -l alpha -d 'jps: whe
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l samples -d 'jps: number of categories to sample' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l notify -d 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
@@ -254,6 +255,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Tim
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''
 auto\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l notify -d 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"

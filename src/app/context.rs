@@ -9,7 +9,9 @@ use clap::ValueEnum;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::{ColorMode, Flag, Settings, SettingsProblems, Sources, columns, is_dumb_terminal};
+use crate::settings::{
+    ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_dumb_terminal,
+};
 use crate::slurm::{CommandError, CommandLine, System, read, site};
 use crate::ui::{Progress, Terminal, TerminalKind};
 
@@ -101,6 +103,19 @@ impl Context {
     pub(crate) fn ask(&self, command: &CommandLine) -> Result<String, Failure> {
         let answer = read(&self.slurm, command, &|pause| self.clock.sleep(pause));
         answer.map(|output| output.stdout).map_err(|error| slurm_failure(&error))
+    }
+
+    /// Refuses what the site's administrators have switched off.
+    ///
+    /// # Errors
+    /// When they have.
+    pub(crate) fn refuse_forbidden(&self, feature: Feature) -> Result<(), Failure> {
+        if !self.settings.forbidden.contains(&feature) {
+            return Ok(());
+        }
+        let origin = self.settings.origin("forbid", "");
+        let message = format!("this site does not allow it: {:?} is in `forbid` ({origin})", feature.name());
+        Err(Failure::new(Exit::Usage, message).hint("ask its administrators"))
     }
 
     /// Writes a warning for people: something is wrong, but the command goes on.

@@ -11,6 +11,7 @@ pub(crate) mod foretelling;
 pub(crate) mod guesses;
 pub(crate) mod input;
 pub(crate) mod metrics;
+pub(crate) mod notify;
 pub(crate) mod offer;
 pub(crate) mod output;
 pub(crate) mod permissions;

@@ -12,6 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Cluster, Seconds, Time};
 use crate::queue::Snapshot;
+use crate::settings::Feature;
 use crate::slurm::queue::{self, Look, Texts, history, jobs};
 use crate::slurm::site::{self, Config};
 use crate::slurm::{CommandLine, System, sinfo};
@@ -63,6 +64,7 @@ fn seen(
     context: &Context,
     jobs_of: impl FnOnce(&Answer) -> Result<&str, Failure>,
 ) -> Result<Looked, Failure> {
+    context.refuse_forbidden(Feature::Queue)?;
     let own = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(own).unwrap_or(LIMIT);
     let site = Site {

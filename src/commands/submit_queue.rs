@@ -13,6 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, Time};
 use crate::queue::{Estimate, Outlook};
+use crate::settings::Feature;
 use crate::ui::duration;
 
 /// How long the search takes unless told otherwise.
@@ -51,6 +52,9 @@ impl ThroughArgs {
         (text, path): (&str, &Path),
         numbers: impl FnOnce(&[Job]) -> Result<Vec<usize>, Failure>,
     ) -> Result<(Entries, Time), Failure> {
+        if self.race > 1 {
+            context.refuse_forbidden(Feature::Race)?;
+        }
         let desk = planning::prepare(&planning.over_all_up(), context, text, path)?;
         let numbers = numbers(&desk.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;

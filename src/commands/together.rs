@@ -18,6 +18,7 @@ use crate::formats;
 use crate::local::Devices;
 use crate::model::{GpuType, Job, Seconds};
 use crate::render::Together;
+use crate::settings::Feature;
 use crate::slurm::sbatch;
 use crate::store::StateDir;
 
@@ -70,6 +71,7 @@ impl TogetherArgs {
         policy: &str,
         (dry_run, format): (bool, Format),
     ) -> Result<Exit, Failure> {
+        context.refuse_forbidden(Feature::Together)?;
         let jobs = input::jobs(&input::text(path)?, path)?;
         refuse_options(sbatch.iter().chain(&context.settings.jobs.sbatch))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();

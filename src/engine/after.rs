@@ -19,7 +19,7 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
         let before = actions.len();
         let waiting = state.jobs.iter_mut().filter(|own| matches!(own.phase, Phase::Waiting { .. }));
         for tracked in waiting {
-            let first = tracked.job.after.iter().find_map(|name| open.get_key_value(name));
+            let first = tracked.job.after.iter().find_map(|name| Some((name.clone(), *open.get(name)?)));
             actions.extend(tracked.stand_behind(first, at));
         }
         let given_up = |action: &Action| matches!(action, Action::GiveUp { .. });
@@ -42,7 +42,7 @@ fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
 
 impl Tracked {
     /// Takes in the first job that it comes after and that has not completed, and what became of that.
-    fn stand_behind(&mut self, first: Option<(&JobName, &Option<&'static str>)>, at: Time) -> Option<Action> {
+    fn stand_behind(&mut self, first: Option<(JobName, Option<&'static str>)>, at: Time) -> Option<Action> {
         match first {
             None => {
                 if self.awaits.take().is_some() {
@@ -51,8 +51,9 @@ impl Tracked {
                 None
             }
             Some((name, None)) => {
-                self.awaits = Some(name.clone());
-                wait_for(self, &format!("comes after {name}, which has not completed"), at)
+                let why = format!("comes after {name}, which has not completed");
+                self.awaits = Some(name);
+                wait_for(self, &why, at)
             }
             Some((name, Some(end))) => {
                 let why = format!("comes after {name}, which {end}");

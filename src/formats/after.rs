@@ -66,6 +66,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use crate::formats::jobs::parse;
+    use crate::model::JobName;
 
     const LEAST: &str =
         "samples_per_epoch: 1000, epochs: 2, global_batch: 300, model_size: 1MB, command: run";
@@ -76,7 +77,7 @@ mod tests {
             Err(problems) => problems.to_string(),
             Ok(jobs) => {
                 let one = |job: &crate::model::Job| {
-                    let after: Vec<&str> = job.after.iter().map(|name| name.as_str()).collect();
+                    let after: Vec<&str> = job.after.iter().map(JobName::as_str).collect();
                     format!("{}: {}", job.name, after.join(" "))
                 };
                 jobs.iter().map(one).collect::<Vec<_>>().join("; ")

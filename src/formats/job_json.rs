@@ -101,6 +101,7 @@ fn put_launch(map: &mut Map<String, Value>, launch: &Launch) {
             Command::Shell(line) => Some(json!(line)),
         },
     );
+    put(map, "container", text(&launch.container));
     put(map, "env", list(&env));
     put(map, "setup", list(&launch.setup));
     put(map, "node_setup", list(&launch.node_setup));

@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 45] = [
+pub const JOB_KEYS: [JobKey; 46] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
@@ -46,6 +46,12 @@ pub const JOB_KEYS: [JobKey; 45] = [
         "command",
         "list of words, or one shell line",
         "Command that each rank runs, such as [python, train.py] or \"python train.py --lr $LR\".",
+    ),
+    optional(
+        "container",
+        "path or address of an image",
+        "",
+        "Container image in which the command runs, started with the setting container_command, which is apptainer exec --nv unless the site or you set another. setup and node_setup run outside.",
     ),
     optional("weight", "0.000001 to 1000000", "1", "Weight of the job in `--objective weighted`."),
     optional("min_gpus", "whole number", "1", "Minimum number of GPUs."),

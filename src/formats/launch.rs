@@ -25,6 +25,7 @@ pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
         None if !runs => Some(Command::Words(Vec::new())),
         _ => fields.required("command").and_then(read_command),
     };
+    let container = fields.or("container", None, |value| value.parsed(path).map(Some));
     let env = fields.or("env", Vec::new(), read_env);
     let setup = fields.or("setup", Vec::new(), read_lines);
     let node_setup = fields.or("node_setup", Vec::new(), read_lines);
@@ -38,6 +39,7 @@ pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
     let checkpoint = fields.or("checkpoint", Checkpoint::default(), read_checkpoint);
     Some(Launch {
         command: command?,
+        container: container?,
         env: env?,
         setup: setup?,
         node_setup: node_setup?,

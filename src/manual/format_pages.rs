@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use crate::formats::JOB_KEYS;
-use crate::settings::KEYS;
+use crate::settings::{KEYS, SetBy};
 
 /// Job files that run as they stand, for the page's end.
 const EXAMPLE_JOBS: &str = include_str!("../../examples/jobs.yaml");
@@ -53,7 +53,11 @@ pub(super) fn settings() -> String {
         )
         .heading("KEYS");
     for key in &KEYS {
-        let project = if key.in_project { "" } else { " A project file must not set it." };
+        let project = match key.set_by {
+            SetBy::All => "",
+            SetBy::NoProject => " A project file must not set it.",
+            SetBy::Site => " Only the site's file may set it.",
+        };
         page = page.term(key.name, &form(key.form, key.default), &format!("{}.{project}", key.help));
     }
     page = page.heading("EXAMPLES").literal(EXAMPLE_SETTINGS);

@@ -107,6 +107,7 @@ impl Job {
             retries: 3,
             launch: Launch {
                 command: Command::Words(Vec::new()),
+                container: None,
                 env: Vec::new(),
                 setup: Vec::new(),
                 node_setup: Vec::new(),
@@ -136,6 +137,8 @@ impl Job {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
     pub command: Command,
+    /// Image in which the command runs.
+    pub container: Option<String>,
     /// Environment of every rank, in the file's order.
     pub env: Vec<(String, String)>,
     /// Shell lines run once, on the first node.

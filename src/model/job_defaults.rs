@@ -15,6 +15,8 @@ pub struct JobDefaults {
     pub node_setup: Vec<String>,
     /// Words for `sbatch` before the job's own.
     pub sbatch: Vec<String>,
+    /// Shell text that starts a command in an image, before both.
+    pub container_command: String,
     /// At least 1.
     pub cpus_per_gpu: u32,
     pub memory_per_gpu: Option<Bytes>,
@@ -38,6 +40,7 @@ impl Default for JobDefaults {
             setup: Vec::new(),
             node_setup: Vec::new(),
             sbatch: Vec::new(),
+            container_command: String::new(),
             cpus_per_gpu: 1,
             memory_per_gpu: None,
             time_margin: 1.0,

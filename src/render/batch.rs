@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::model::{
-    GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, Selector, Walltime, hostlist,
+    Command, GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, Selector, Walltime, hostlist,
 };
+use crate::render::quote;
 use crate::render::{Component, Launcher, components};
 
 /// What is known about one run beside its job.
@@ -49,6 +50,8 @@ pub struct Facts<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch<'a> {
     pub job: &'a Job,
+    /// The job's command, with what starts it in its container.
+    pub command: Command,
     pub facts: Facts<'a>,
     /// sbatch options of the whole job: words of one line each.
     pub options: Vec<Vec<String>>,
@@ -121,6 +124,7 @@ impl<'a> Batch<'a> {
             launcher,
             cpus_per_rank,
             grace_s: whole_seconds(grace),
+            command: in_container(job, defaults),
             setup: [&defaults.setup[..], &job.launch.setup].concat(),
             node_setup: [&defaults.node_setup[..], &job.launch.node_setup].concat(),
             facts: Facts { pinned, ..facts },
@@ -284,4 +288,14 @@ fn whole_seconds(time: Seconds) -> u64 {
     )]
     let seconds = time.0.ceil() as u64;
     seconds
+}
+/// Returns the job's command, started in its container where it names one.
+fn in_container(job: &Job, defaults: &JobDefaults) -> Command {
+    let Some(image) = &job.launch.container else { return job.launch.command.clone() };
+    let words = match &job.launch.command {
+        Command::Words(words) => words.clone(),
+        Command::Shell(line) => vec!["sh".to_owned(), "-c".to_owned(), line.clone()],
+    };
+    let words: Vec<String> = words.iter().map(|word| quote::shell(word)).collect();
+    Command::Shell(format!("{} {} {}", defaults.container_command, quote::shell(image), words.join(" ")))
 }

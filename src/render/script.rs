@@ -104,7 +104,7 @@ fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
 fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let facts = &batch.facts;
     let job = batch.job;
-    let (command, shell) = match &job.launch.command {
+    let (command, shell) = match &batch.command {
         Command::Words(words) => (Some(words), None),
         Command::Shell(line) => (None, Some(line)),
     };

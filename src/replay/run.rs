@@ -213,7 +213,9 @@ impl Run<'_, '_> {
         let arrived = std::mem::take(&mut self.behind);
         let (free, behind): (Vec<usize>, Vec<usize>) =
             arrived.into_iter().partition(|&job| self.world.awaits(job).is_none());
-        free.into_iter().for_each(|job| self.world.admit(job));
+        for job in free {
+            self.world.admit(job);
+        }
         self.behind = behind;
     }
 

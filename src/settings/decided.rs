@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::entry::{Entry, Origin, Typed};
+use super::entry::{Entry, Layer, Origin, Typed};
 use super::environment::no_color;
+use super::forbidden::Feature;
 use super::given::Given;
-use super::keys::{KEYS, Key};
+use super::keys::{KEYS, Key, SetBy};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
 use crate::formats::ValueError;
@@ -35,6 +36,10 @@ pub struct Settings {
     pub templates: Option<PathBuf>,
     /// Directory for state; `None` only where no home directory is known either.
     pub state_dir: Option<PathBuf>,
+    /// Shell line that is told of ends; `None` where nobody is to be told.
+    pub notify: Option<String>,
+    /// What the site does not want.
+    pub forbidden: Vec<Feature>,
     /// Longest wait for one Slurm command, above 0.
     pub slurm_timeout: Seconds,
     /// Weight of the newest measurement of a speed, in (0, 1].
@@ -158,6 +163,8 @@ impl Settings {
             retry_delay: Seconds(0.0),
             templates: None,
             state_dir: None,
+            notify: None,
+            forbidden: Vec::new(),
             slurm_timeout: Seconds(0.0),
             learning_rate: 1.0,
             color: ColorMode::Auto,
@@ -175,6 +182,11 @@ impl Settings {
             _ => sources.directory.as_deref(),
         };
         let base = base.unwrap_or(Path::new(""));
+        if key.set_by == SetBy::Site && origin.layer() > Layer::Site {
+            let error = ValueError::new("can only be set by the site's file");
+            problems.push(SettingsProblem { origin, key: full_name(key, &item), error });
+            return;
+        }
         let given = Given { item: &item, typed: &typed, base, home: sources.home.as_deref() };
         match (key.set)(self, &given) {
             Ok(()) => {

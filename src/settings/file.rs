@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::entry::{Entry, Layer, Origin, Typed};
-use super::keys::{Key, node_names};
+use super::keys::{Key, SetBy, node_names};
 use super::problem::SettingsProblem;
 use crate::formats::ValueError;
 use crate::model::NodeName;
@@ -48,7 +48,7 @@ impl File<'_> {
             Ok(key) => key,
             Err(error) => return self.report(&name.span(), name.get_ref(), error),
         };
-        if self.layer == Layer::Project && !key.in_project {
+        if self.layer == Layer::Project && key.set_by == SetBy::NoProject {
             let error = ValueError::new("must not be set by a project file")
                 .hint(format!("set it in your own settings file or with {}", key.variable()));
             return self.report(&name.span(), key.name, error);

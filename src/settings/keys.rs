@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::Path;
 
 use super::decided::{ColorMode, Settings};
+use super::forbidden::Feature;
 use super::given::Given;
-use crate::formats::{ValueError, duration_text, nearest, quoted};
+use crate::formats::{ValueError, duration_text, nearest, one_line, quoted};
 use crate::model::{BitRate, Bytes, Estimates, GpuType, NodeName, hostlist};
 
 /// A setting that can be given.
@@ -20,15 +21,24 @@ pub struct Key {
     pub help: &'static str,
     /// Whether it is a table, whose entries merge over the layers one by one.
     pub table: bool,
-    /// Whether a project file may set it.
-    pub in_project: bool,
+    pub set_by: SetBy,
     pub(super) set: fn(&mut Settings, &Given<'_>) -> Result<(), ValueError>,
     /// Values as text, each with its key inside the table (empty for others).
     pub(super) show: fn(&Settings) -> Vec<(String, String)>,
 }
 
+/// Which layers may set a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    All,
+    /// All but project files, which somebody else may have written.
+    NoProject,
+    /// The site's file alone.
+    Site,
+}
+
 /// All keys.
-pub static KEYS: [Key; 24] = [
+pub static KEYS: [Key; 27] = [
     Key {
         name: "account",
         help: "Slurm account that jobs are charged to",
@@ -72,6 +82,22 @@ pub static KEYS: [Key; 24] = [
         help: "Additional sbatch options",
         set: |settings, given| given.words().map(|words| settings.jobs.sbatch = words),
         show: |settings| one(&list_text(&settings.jobs.sbatch)),
+        ..TEXT
+    },
+    Key {
+        name: "container_command",
+        form: "shell text",
+        default: "apptainer exec --nv",
+        help: "What starts the command of a job with `container` in its image; the image and the command follow it",
+        set: |settings, given| {
+            let text = one_line(given.text()?)?;
+            if text.trim().is_empty() {
+                return Err(ValueError::new("must not be empty"));
+            }
+            settings.jobs.container_command = text;
+            Ok(())
+        },
+        show: |settings| one(&settings.jobs.container_command),
         ..TEXT
     },
     Key {
@@ -218,11 +244,34 @@ pub static KEYS: [Key; 24] = [
         form: "directory",
         help: "Directory for jobs, runs, reports and measured speeds; must be writable by you alone and visible to all nodes; empty: hsched in the XDG state directory",
         // Whoever wrote the project must not choose where the user's journal is read and written.
-        in_project: false,
+        set_by: SetBy::NoProject,
         set: |settings, given| {
             given.path().map(|path| settings.state_dir = path.or(settings.state_dir.take()))
         },
         show: |settings| one(&path_text(settings.state_dir.as_deref())),
+        ..TEXT
+    },
+    Key {
+        name: "notify",
+        form: "shell line",
+        help: "Command that hsched watch and hsched run call when jobs have completed or failed, or will not start by themselves; it reads what happened from standard input, a line for each job, and is killed after 30 s",
+        // It runs on the login node without being asked.
+        set_by: SetBy::NoProject,
+        set: |settings, given| {
+            let text = one_line(given.text()?)?;
+            settings.notify = (!text.trim().is_empty()).then_some(text);
+            Ok(())
+        },
+        show: |settings| one(settings.notify.as_deref().unwrap_or_default()),
+        ..TEXT
+    },
+    Key {
+        name: "forbid",
+        form: "list of race, together, queue",
+        help: "Features that the site does not want: several requests for one job, many jobs in one allocation, reading the whole queue",
+        set_by: SetBy::Site,
+        set: set_forbidden,
+        show: |settings| one(&settings.forbidden.iter().map(|own| own.name()).collect::<Vec<_>>().join(" ")),
         ..TEXT
     },
     Key {
@@ -271,7 +320,7 @@ const TEXT: Key = Key {
     default: "",
     help: "",
     table: false,
-    in_project: true,
+    set_by: SetBy::All,
     set: |_, _| Ok(()),
     show: |_| Vec::new(),
 };
@@ -324,6 +373,18 @@ fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueE
     let gpu_type = GpuType::new(given.item)
         .ok_or_else(|| ValueError::new(format!("{} is not a GPU type", quoted(given.item))))?;
     settings.capacity.insert(gpu_type, given.count(0..=1_000_000)?);
+    Ok(())
+}
+
+fn set_forbidden(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+    let feature = |word: &String| {
+        let found = Feature::NAMES.iter().find(|(name, _)| name == word).map(|(_, feature)| *feature);
+        found.ok_or_else(|| {
+            ValueError::new(format!("{} is not a feature", quoted(word)))
+                .hint("write race, together or queue")
+        })
+    };
+    settings.forbidden = given.words()?.iter().map(feature).collect::<Result<_, _>>()?;
     Ok(())
 }
 

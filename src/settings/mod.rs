@@ -9,6 +9,7 @@ mod decided;
 mod entry;
 mod environment;
 mod file;
+mod forbidden;
 mod given;
 mod keys;
 mod problem;
@@ -20,7 +21,8 @@ mod tests;
 pub use self::decided::{ColorMode, Row, Settings};
 pub use self::entry::{Layer, Origin};
 pub use self::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
-pub use self::keys::{KEYS, Key};
+pub use self::forbidden::Feature;
+pub use self::keys::{KEYS, Key, SetBy};
 pub use self::problem::{SettingsProblem, SettingsProblems};
 pub use self::sources::{
     SlurmJobFacts, Sources, columns, is_dumb_terminal, own_slurm_job, own_slurm_job_facts,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::keys::{KEYS, Key};
+use super::keys::{KEYS, Key, SetBy};
 
 /// What is known of the site.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,13 +29,13 @@ impl Starter {
     pub fn to_toml(&self) -> String {
         let mut text = HEAD.to_owned();
         // TOML wants tables behind everything else.
-        for key in KEYS.iter().filter(|key| key.in_project && !key.table) {
+        for key in KEYS.iter().filter(|key| key.set_by == SetBy::All && !key.table) {
             let _ = writeln!(text, "\n# {} ({}).", key.help, key.form);
             self.remarks(key).iter().for_each(|remark| comment(&mut text, remark));
             let (value, known) = self.value(key);
             let _ = writeln!(text, "{}{} = {value}", if known { "" } else { "#" }, key.name);
         }
-        for key in KEYS.iter().filter(|key| key.in_project && key.table) {
+        for key in KEYS.iter().filter(|key| key.set_by == SetBy::All && key.table) {
             let _ = writeln!(text, "\n# {} ({}); remove the # of the heading, too.", key.help, key.form);
             let _ = writeln!(text, "#[{}]", key.name);
             for (item, value) in self.entries(key) {
@@ -161,7 +161,7 @@ mod tests {
         let plain =
             Starter { gpus: odd().gpus, partitions: odd().partitions, ..Starter::default() }.to_toml();
         let all = plain.lines().filter(is_setting).count();
-        assert_eq!(all, KEYS.iter().filter(|key| key.in_project).count() + 4, "{plain}");
+        assert_eq!(all, KEYS.iter().filter(|key| key.set_by == SetBy::All).count() + 4, "{plain}");
         let partition = "#partition = \"p\\u000A[x]\"";
         let mut text = plain.replace(partition, "#partition = \"p\"");
         assert_ne!(text, plain);

@@ -42,6 +42,8 @@ pub enum Topic {
     Submission,
     /// A submission waits, or Slurm does not show it.
     Queue,
+    /// A submission waits, and will not start by itself.
+    Stuck,
     Start,
     Epoch,
     /// Reports that do not count.
@@ -71,6 +73,7 @@ impl Topic {
             Self::Order => "order",
             Self::Submission => "submission",
             Self::Queue => "queue",
+            Self::Stuck => "stuck",
             Self::Start => "start",
             Self::Epoch => "epoch",
             Self::Report => "report",
@@ -223,8 +226,11 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
         let own = |line: &&mut StoryLine| line.job.as_ref() == Some(job) && line.topic == Topic::Queue;
         if let Some(line) = lines.iter_mut().find(own) {
             line.text = format!("{}: {}{stuck}", line.text, reason.text);
+            if reason.is_stuck {
+                line.topic = Topic::Stuck;
+            }
         } else if reason.is_stuck {
-            lines.push(line(job, Topic::Queue, format!("pending: {}{stuck}", reason.text)));
+            lines.push(line(job, Topic::Stuck, format!("pending: {}{stuck}", reason.text)));
         }
     }
 }
@@ -238,7 +244,7 @@ pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
     let same = |a: &StoryLine, b: &StoryLine| {
         a.job.is_some()
             && b.job.is_some()
-            && a.topic == Topic::Queue
+            && matches!(a.topic, Topic::Queue | Topic::Stuck)
             && (a.topic, &a.text) == (b.topic, &b.text)
     };
     let one = |own: &[StoryLine]| {

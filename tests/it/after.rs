@@ -83,7 +83,7 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
         ("d", ""),
         ("e", "after: c"),
     ];
-    let sandbox = Sandbox::new().file("jobs.yaml", &file(&jobs)).file("lab.yaml", CLUSTER);
+    let sandbox = Sandbox::new().file("jobs.yaml", file(&jobs)).file("lab.yaml", CLUSTER);
     let line = "simulate --trace jobs.yaml --cluster lab.yaml --format json --policy";
     for policy in ["fifo", "srtf", "horizon", "optimal", "las"] {
         let value = sandbox.run(&format!("{line} {policy}")).json();
@@ -101,7 +101,7 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
     let by_tasks = line.replace(" --format json", "");
     let tasks = sandbox.run(&format!("{by_tasks} hare --execution tasks")).fails(2);
     assert!(tasks.contains("`after`") && tasks.contains("--execution gangs"), "{tasks}");
-    let unknown = sandbox.file("jobs.yaml", &file(&[("a", "after: z")]));
+    let unknown = sandbox.file("jobs.yaml", file(&[("a", "after: z")]));
     let problem = unknown.run(&format!("{by_tasks} srtf")).fails(78);
     assert!(problem.contains("job a comes after z, and there is no such job"), "{problem}");
 }
@@ -109,7 +109,7 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
 #[test]
 fn a_plan_leaves_them_for_later() {
     let jobs = [("a", ""), ("b", "after: a")];
-    let sandbox = Sandbox::new().file("jobs.yaml", &file(&jobs)).file("lab.yaml", CLUSTER);
+    let sandbox = Sandbox::new().file("jobs.yaml", file(&jobs)).file("lab.yaml", CLUSTER);
     for policy in ["optimal", "has", "optimus"] {
         let plan = sandbox
             .run(&format!("plan jobs.yaml --cluster lab.yaml --policy {policy} --seed 0 --format json"))

@@ -32,6 +32,7 @@ fn defaults_are_shown_with_their_origin() {
     setup [] default
     node_setup [] default
     sbatch [] default
+    container_command apptainer exec --nv default
     network_gbps 10 default
     intra_node_gbps 300 default
     node_gbps - default
@@ -47,6 +48,8 @@ fn defaults_are_shown_with_their_origin() {
     het_steps true default
     templates - default
     state_dir ROOT/home/.local/state/hsched default
+    notify - default
+    forbid - default
     slurm_timeout 30s default
     learning_rate 0.3 default
     color auto default

@@ -427,7 +427,8 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
             state.jobs.push(own);
             for (epoch, at) in [(1, 102.0 + cost), (2, 104.0 + cost)] {
                 let length = Some(Seconds(2.0));
-                let report = EpochReport { epoch, at: Time(at), length, ranks: Vec::new(), metrics: Vec::new() };
+                let report =
+                    EpochReport { epoch, at: Time(at), length, ranks: Vec::new(), metrics: Vec::new() };
                 apply(&mut state, Time(200.0), &heard("a", "r", News::Epoch(report)), &rules);
             }
         }

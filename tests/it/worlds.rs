@@ -51,6 +51,8 @@ struct Watched<W> {
     prepared: BTreeSet<String>,
     killed: BTreeSet<SubmissionKey>,
     last: Time,
+    /// GPUs in use at the last look, and what those had that ran there and at the look before.
+    used: (u32, BTreeMap<SubmissionKey, u32>),
 }
 
 impl<W: World> World for Watched<W> {
@@ -117,7 +119,7 @@ impl<W: World> World for Watched<W> {
                 }
             }
         }
-        Self::devices_add_up(&seen, &before);
+        self.devices_add_up(&seen, &before);
         Ok(seen)
     }
 
@@ -171,18 +173,21 @@ fn is_between(first: Time, moment: Time, last: Time) -> bool {
 }
 
 impl<W> Watched<W> {
-    /// Who runs has its GPUs, and no GPU is there twice. Slurm shows its nodes and its queue one after the other: who is not one
-    /// of those that ran `before` may have started in between.
-    fn devices_add_up(seen: &Observation, before: &BTreeSet<SubmissionKey>) {
+    /// Who runs has its GPUs, and no GPU is there twice. Slurm shows its nodes and its queue one after the other: who did not run
+    /// at the looks `before` and after may have started or ended in between.
+    fn devices_add_up(&mut self, seen: &Observation, before: &BTreeSet<SubmissionKey>) {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
-        let used: u32 = stocks.map(|stock| stock.used).sum();
-        let known = seen.sightings.iter().filter(|own| before.contains(&own.of));
-        let running = known.filter_map(|own| match &own.standing {
-            Standing::Running { gpus: Some(gpus), .. } => Some(gpus.by_type().values().sum::<u32>()),
+        let running = seen.sightings.iter().filter_map(|own| match &own.standing {
+            Standing::Running { gpus: Some(gpus), .. } => Some((own.of.clone(), gpus.total())),
             _ => None,
         });
-        assert!(used >= running.sum(), "{used} in use: {:?}", seen.sightings);
+        let running: BTreeMap<SubmissionKey, u32> = running.collect();
+        let (used, held) = std::mem::take(&mut self.used);
+        let still: u32 = held.iter().filter(|(of, _)| running.contains_key(*of)).map(|(_, count)| count).sum();
+        assert!(used >= still, "{used} in use: {held:?}, then {running:?}");
+        let held = running.into_iter().filter(|(of, _)| before.contains(of)).collect();
+        self.used = (stocks.map(|stock| stock.used).sum(), held);
     }
 }
 
@@ -226,6 +231,7 @@ where
         prepared: BTreeSet::new(),
         killed: BTreeSet::new(),
         last: Time(0.0),
+        used: (0, BTreeMap::new()),
     };
     let mut policy = policy::find_over_time("srtf", Parameters::default()).expect("a policy");
     let mut state = State { contributor: "test".to_owned(), ..State::default() };

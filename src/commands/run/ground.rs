@@ -8,7 +8,7 @@ use crate::local::{Device, Devices};
 use crate::model::{GpuType, JobId, Node, NodeName, Time, Usage};
 use crate::probe::{self, Facts};
 use crate::render::Launcher;
-use crate::settings::{own_slurm_job, own_slurm_job_facts};
+use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts};
 use crate::slurm::allocation::{self, AllocatedNode};
 
 /// The devices for jobs, and how ranks are started on them.
@@ -57,6 +57,7 @@ impl Ground {
     }
 
     fn allocation(context: &Context, job: JobId) -> Result<Self, Failure> {
+        context.refuse_forbidden(Feature::Together)?;
         let text = match context.ask(&allocation::command(job)) {
             Ok(text) => text,
             Err(failure) => return Self::unanswered(context, failure),

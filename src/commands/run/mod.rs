@@ -57,6 +57,10 @@ pub(super) struct Args {
     dry_run: bool,
     #[command(flatten)]
     policy: OverTimeArgs,
+    /// Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened
+    /// is on its standard input, a line for each job.
+    #[arg(long, value_name = "COMMAND")]
+    notify: Option<String>,
     #[command(flatten)]
     estimate: EstimateArgs,
     /// Output format: text, or one JSON object per line with time, job, topic and text.
@@ -76,7 +80,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        self.estimate.flags()
+        self.estimate.flags().into_iter().chain(Flag::of_key("notify", self.notify.as_deref())).collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
+use crate::app::notify::Notifier;
 use crate::app::state;
 use crate::clock::Clock as _;
 use crate::commands::cli::print;
@@ -25,18 +26,14 @@ pub(super) struct Telling<'a> {
     /// The notes that were told.
     noted: RefCell<BTreeSet<String>>,
     board: Board,
+    notifier: Notifier,
 }
 
 impl<'a> Telling<'a> {
     pub(super) fn new(context: &'a Context, format: Format) -> Self {
         let board = Board::new(context.terminal, format == Format::Table);
-        Self {
-            context,
-            format,
-            story: RefCell::new(Story::of(Realm::Devices)),
-            noted: RefCell::default(),
-            board,
-        }
+        let (story, noted) = (RefCell::new(Story::of(Realm::Devices)), RefCell::default());
+        Self { context, format, story, noted, board, notifier: Notifier::new(context) }
     }
 
     /// Says where the jobs stand at the end; returns the exit code for the jobs that ended since it had `begun`.
@@ -122,6 +119,10 @@ impl<'a> Telling<'a> {
         let date = self.date();
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let lines = self.story.borrow_mut().lines(state);
+        self.notifier.tell(&lines);
+        for trouble in self.notifier.troubles() {
+            self.board.aside(|| self.context.warn(&trouble));
+        }
         let is_table = self.format == Format::Table;
         for line in if is_table { merged_story(&lines) } else { lines } {
             let (plain, time) = (line.plain(), date.rsplit(' ').next().unwrap_or_default());

@@ -58,6 +58,10 @@ pub(super) struct Args {
     /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
     #[arg(long)]
     pin: bool,
+    /// Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened
+    /// is on its standard input, a line for each job.
+    #[arg(long, value_name = "COMMAND")]
+    notify: Option<String>,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
@@ -84,7 +88,7 @@ impl Subcommand for Args {
     }
 
     fn flags(&self) -> Vec<Flag> {
-        self.estimate.flags()
+        self.estimate.flags().into_iter().chain(Flag::of_key("notify", self.notify.as_deref())).collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
+use crate::app::notify::Notifier;
 use crate::app::state::{self, Opened, live_failure};
 use crate::app::timer::Timer;
 use crate::clock::Clock as _;
@@ -30,6 +31,7 @@ pub(super) struct Watch<'a> {
     pub context: &'a Context,
     pub rules: Rules,
     story: RefCell<Story>,
+    notifier: Notifier,
     /// Jobs that ended before are none of its business, unless it has followed them.
     begun: Time,
     /// The jobs that had not ended at one of its turns.
@@ -79,6 +81,7 @@ impl<'a> Watch<'a> {
             context,
             rules,
             story: RefCell::default(),
+            notifier: Notifier::new(context),
             begun: state::now(context),
             followed: RefCell::default(),
             noted: RefCell::default(),
@@ -279,6 +282,10 @@ impl<'a> Watch<'a> {
         let date = self.date();
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let lines = self.story.borrow_mut().lines(state);
+        if !self.args.dry_run {
+            self.notifier.tell(&lines);
+        }
+        self.notifier.troubles().iter().for_each(|trouble| self.context.warn(trouble));
         for line in if self.args.format == Format::Table { merged_story(&lines) } else { lines } {
             let text = match self.args.format {
                 Format::Table => line.paint(format!("{date} {}", line.plain()), colour),
