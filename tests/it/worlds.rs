@@ -184,7 +184,8 @@ impl<W> Watched<W> {
         });
         let running: BTreeMap<SubmissionKey, u32> = running.collect();
         let (used, held) = std::mem::take(&mut self.used);
-        let still: u32 = held.iter().filter(|(of, _)| running.contains_key(*of)).map(|(_, count)| count).sum();
+        let still: u32 =
+            held.iter().filter(|(of, _)| running.contains_key(*of)).map(|(_, count)| count).sum();
         assert!(used >= still, "{used} in use: {held:?}, then {running:?}");
         let held = running.into_iter().filter(|(of, _)| before.contains(of)).collect();
         self.used = (stocks.map(|stock| stock.used).sum(), held);
