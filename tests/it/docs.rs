@@ -8,10 +8,11 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 
 /// Pages that people write, beside the generated ones.
-const HAND_WRITTEN: [&str; 8] = [
+const HAND_WRITTEN: [&str; 9] = [
     "docs/training.md",
     "docs/performance.md",
     "docs/simulate.md",
+    "docs/sites.md",
     "docs/horizon.md",
     "docs/policies.md",
     "docs/run.md",

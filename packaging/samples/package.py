@@ -1,0 +1,28 @@
+# A recipe for Spack: put it at REPOSITORY/packages/hsched/package.py, with the address and checksum of your tarball.
+from spack.package import *
+
+
+class Hsched(CargoPackage):
+    """Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm."""
+
+    git = "file:///path/to/hsched"  # a clone that your build nodes can read
+
+    license("MIT OR Apache-2.0")
+
+    version("0.1.0", tag="v0.1.0")
+
+    depends_on("rust@1.89:", type="build")
+    depends_on("c", type="build")
+
+    @run_after("install")
+    def install_documents(self):
+        for section in ("1", "5"):
+            folder = join_path(self.prefix.share, "man", "man" + section)
+            mkdirp(folder)
+            for page in find("man", "*." + section, recursive=False):
+                install(page, folder)
+        mkdirp(self.prefix.lib.hsched)
+        install("templates/hsched_ddp.py", self.prefix.lib.hsched)
+
+    def setup_run_environment(self, env):
+        env.prepend_path("PYTHONPATH", self.prefix.lib.hsched)
