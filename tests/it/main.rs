@@ -56,6 +56,7 @@ mod explain;
 mod explored;
 mod hadar;
 mod horizon;
+mod import_trains;
 mod layers;
 mod micro_policies;
 mod mid_run;
