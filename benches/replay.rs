@@ -118,6 +118,7 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
         unlisted: Vec::new(),
         remarks: Vec::new(),
         rounds: hsched::policy::Rounds::default(),
+        aims: hsched::policy::Aims::default(),
         may_use: vec![true; SPEEDS.len()],
         needs: RankNeeds::default(),
         standing: Standing::of_epochs(epochs),

@@ -132,6 +132,7 @@ yarn-cs\t''
 srtf\t''
 srsf\t''
 las\t''
+mlf-h\t''
 gavel-max-min\t''
 gavel-mtd\t''
 gavel-fifo\t''
@@ -204,6 +205,7 @@ yarn-cs\t''
 srtf\t''
 srsf\t''
 las\t''
+mlf-h\t''
 gavel-max-min\t''
 gavel-mtd\t''
 gavel-fifo\t''
@@ -279,7 +281,8 @@ horizon\t''
 hare\t''
 hlas\t''
 hlas-p\t''
-hadar\t''"
+hadar\t''
+mlf-h\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
@@ -452,6 +455,7 @@ yarn-cs\t''
 srtf\t''
 srsf\t''
 las\t''
+mlf-h\t''
 gavel-max-min\t''
 gavel-mtd\t''
 gavel-fifo\t''
@@ -477,8 +481,10 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l utility -d 'W
 normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'What a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
 delay\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l migrate-part -d 'The part of the tasks of overloaded GPUs that may be moved away' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l time-unit -d 'The unit of times in priorities' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this [default: at every change; hadar: 6m]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'End after so many rounds' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'End after so many rounds [a round is then 6m unless told otherwise; of task graphs 1m]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l restart-cost -d 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l lose -d 'What a stopped job loses: nothing, or the epoch under way' -r -f -a "nothing\t''
 epoch\t''"
@@ -500,6 +506,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l estimate -d '
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l gang -d 'All tasks of a job get places, or none'
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l exclusive -d 'A task has its GPU for itself'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l bound -d 'Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs]'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l no-bound -d 'Do not compute the lower bound'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l certificate -d 'Add the prices that prove the bound to the JSON, so that anybody can compute it again'

@@ -1,7 +1,7 @@
 //! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
 
 use crate::engine::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
-use crate::model::{Access, Cluster, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
+use crate::model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use crate::policy::{
     self, Forecast, Grounds, Hold, Objective, Problem, Slot, Standing, Waits, epoch_as_shared,
 };
@@ -53,6 +53,10 @@ impl View {
         for (number, tracked) in open.iter().enumerate() {
             let standing = standing(tracked, (number, &problem), at, cluster, rules);
             problem.jobs[number].standing = standing;
+            problem.jobs[number].aims.deadline = tracked.deadline();
+            if let Some(losses) = losses(tracked) {
+                problem.jobs[number].rounds.losses = losses;
+            }
         }
         let names = open.iter().map(|tracked| tracked.job.name.clone()).collect();
         Some(Self { problem, names, places })
@@ -67,6 +71,13 @@ impl View {
     pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut Tracked {
         &mut state.jobs[self.places[job]]
     }
+}
+
+/// Returns the losses of the epochs that are done, where the job reports its loss after each.
+fn losses(tracked: &Tracked) -> Option<Vec<f64>> {
+    let falls = tracked.job.target.as_ref().is_some_and(|target| target.mode == GoalMode::Min);
+    let is_whole = tracked.curve.len() as u64 == tracked.epochs_done && tracked.epochs_done > 0;
+    (falls && is_whole).then(|| tracked.curve.iter().map(|report| report.value).collect())
 }
 
 /// Returns what running jobs hold. Where others are or wait to be they hold nothing, but the nodes are named.

@@ -5,6 +5,7 @@
 
 pub mod batch_script;
 pub mod cluster;
+pub mod graphs;
 pub mod history;
 pub mod inventory;
 pub mod jobs;

@@ -27,6 +27,7 @@ mod hlas;
 mod horizon;
 mod jps;
 mod market;
+mod mlfs;
 mod offered;
 mod optimal;
 mod optimus;
@@ -65,13 +66,14 @@ pub use self::hadar::{Bid, Hadar, HadarParameters, HadarRound, Utility, Worth};
 pub use self::hare::{Assign, Hare, Order, order, schedule};
 pub use self::hlas::{Grouping, Groups, Hlas, HlasParameters, Ladder, Predictor, grouping, round_time};
 pub use self::horizon::{Horizon, HorizonParameters};
+pub use self::mlfs::{GraphRound, MlfsParameters, Placed, Priority, TaskName, round as graph_round};
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, JobModel, Misfit, Objective, Problem, ProblemError, Room, Rounds, TypeLimit,
-    TypeModel, WorkerNode,
+    Aims, Changed, Forecast, Host, JobModel, Misfit, Objective, Problem, ProblemError, Room, Rounds,
+    TypeLimit, TypeModel, WorkerNode,
 };
 pub use self::registry::{
     Carrying, JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::model::{
-    BitRate, Cluster, GpuType, Job, JobName, NodeName, RankNeeds, Refusal, Seconds, Speed, Time,
+    BitRate, Cluster, Deadline, GpuType, Job, JobName, NodeName, RankNeeds, Refusal, Seconds, Speed, Time,
 };
 use crate::policy::parts::{Part, Parts};
 use crate::policy::{Slot, Standing, Waits};
@@ -146,11 +146,20 @@ pub struct JobModel {
     pub remarks: Vec<(usize, String)>,
     /// What policies that share out single tasks of a job go by.
     pub rounds: Rounds,
+    pub aims: Aims,
     /// Whether it may run on nodes that have the type, by GPU type: they are in its partition.
     pub may_use: Vec<bool>,
     /// What each of its ranks needs beside a GPU.
     pub needs: RankNeeds,
     pub standing: Standing,
+}
+
+/// What a job's owner wants of its progress.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aims {
+    /// From 0 to 10.
+    pub urgency: f64,
+    pub deadline: Option<Time>,
 }
 
 /// A job as rounds of equal tasks, an epoch each, whose gradients are synchronised together.
@@ -249,6 +258,24 @@ impl Problem {
     #[must_use]
     pub fn offered(&self) -> Vec<u32> {
         (0..self.gpu_types.len()).map(|ty| self.nodes.iter().map(|node| node.gpus[ty]).sum()).collect()
+    }
+}
+
+impl Default for Aims {
+    /// As urgent as any, and without a deadline.
+    fn default() -> Self {
+        Self { urgency: 1.0, deadline: None }
+    }
+}
+
+impl Aims {
+    /// Returns what a job of a trace says: a duration counts from the trace's start. What dates mean there nobody knows.
+    fn of(job: &Job) -> Self {
+        let deadline = match job.deadline {
+            Some(Deadline::Within(time)) => Some(Time(time.0)),
+            Some(Deadline::At(_)) | None => None,
+        };
+        Self { urgency: job.urgency, deadline }
     }
 }
 
@@ -380,6 +407,7 @@ impl JobModel {
                 losses: job.losses.clone(),
                 model: job.model.clone(),
             },
+            aims: Aims::of(job),
             may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),
             standing: Standing::of_epochs(job.epochs),

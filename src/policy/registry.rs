@@ -42,7 +42,7 @@ pub enum Carrying {
 }
 
 /// The policies over time that [`find`] knows.
-const WATCHED: [&str; 5] = ["horizon", "hare", "hlas", "hlas-p", "hadar"];
+const WATCHED: [&str; 6] = ["horizon", "hare", "hlas", "hlas-p", "hadar", "mlf-h"];
 
 /// What users may tune of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -239,6 +239,7 @@ mod tests {
             unlisted: Vec::new(),
             remarks: Vec::new(),
             rounds: crate::policy::Rounds::default(),
+            aims: crate::policy::Aims::default(),
             may_use: vec![true; types.len()],
             needs: crate::model::RankNeeds::default(),
             standing: crate::policy::Standing::default(),

@@ -79,6 +79,8 @@ pub struct Figures {
     /// The same without restarts.
     pub goodput: f64,
     pub moves_per_job: f64,
+    /// The part of the jobs with a deadline that were done by it; `None` where no job has one.
+    pub deadlines_met: Option<f64>,
     /// The longest time from arrival to completion over the shortest that the job could take alone.
     pub longest_stretch: f64,
 }
@@ -104,6 +106,7 @@ impl Figures {
                 figures.longest_stretch = figures.longest_stretch.max(jct / alone);
             }
         }
+        figures.deadlines_met = deadlines_met(trace, record);
         if times.is_empty() {
             return None;
         }
@@ -123,6 +126,20 @@ impl Figures {
         }
         Some(figures)
     }
+}
+
+/// Returns the part of the jobs with a deadline that were done by it.
+fn deadlines_met(trace: &Trace, record: &Record) -> Option<f64> {
+    let due = trace
+        .jobs
+        .iter()
+        .zip(&record.jobs)
+        .filter_map(|(entry, job)| Some((entry.model.aims.deadline?, job)));
+    let (met, all) = due.fold((0.0, 0.0), |(met, all), (deadline, job)| {
+        let is_met = job.completed.is_some_and(|completed| completed.0 <= deadline.0);
+        (met + f64::from(is_met), all + 1.0)
+    });
+    (all > 0.0).then(|| met / all)
 }
 
 /// Returns the percentile of sorted numbers, at least one, by nearest rank.

@@ -7,6 +7,7 @@
 mod chance;
 mod event;
 mod figures;
+mod graphs;
 mod options;
 mod present;
 mod queue;
@@ -17,6 +18,7 @@ mod world;
 
 pub use self::event::{Event, Kind, Queued};
 pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
+pub use self::graphs::{GraphOptions, GraphRecord, replay_graphs};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
 pub use self::tasks::{TaskPolicy, replay_tasks};

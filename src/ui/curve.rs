@@ -106,9 +106,11 @@ mod tests {
 
     #[test]
     fn reports_band_and_target_are_drawn() {
-        let reports: Vec<Report> =
-            (1..=6).map(|epoch| Report { epoch, value: 1.0 - 0.1 * epoch as f64 }).collect();
-        let expected = (7..=12).map(|epoch| (epoch, 0.3, (0.4 - 0.02 * epoch as f64, 0.34))).collect();
+        let reports: Vec<Report> = (1_u32..=6)
+            .map(|epoch| Report { epoch: epoch.into(), value: 1.0 - 0.1 * f64::from(epoch) })
+            .collect();
+        let expected =
+            (7_u32..=12).map(|epoch| (epoch.into(), 0.3, (0.4 - 0.02 * f64::from(epoch), 0.34))).collect();
         let picture =
             CurvePicture { metric: "loss", reports: &reports, expected, target: Some(0.2), epochs: 12 };
         let text = curve_text(&picture, 40);

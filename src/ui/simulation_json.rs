@@ -10,7 +10,7 @@ use crate::ui::simulation::{Cell, Simulated};
 pub(super) type Figure = fn(&Simulated) -> Option<f64>;
 
 /// The figures of a run by their names, in the order of the CSV.
-const FIGURES: [(&str, Figure); 14] = [
+const FIGURES: [(&str, Figure); 15] = [
     ("mean_jct_s", |run| Some(run.figures?.mean_jct)),
     ("lower_bound_s", Simulated::lower_bound),
     ("ratio", Simulated::ratio),
@@ -29,6 +29,7 @@ const FIGURES: [(&str, Figure); 14] = [
         let ended = run.figures?.ended as f64;
         Some(ended)
     }),
+    ("deadlines_met", |run| run.figures?.deadlines_met),
 ];
 
 /// Quantiles of Student's distribution at 97.5 %, by degrees of freedom from 1; beyond them the normal one's.

@@ -60,6 +60,7 @@ mod import_trains;
 mod layers;
 mod micro_policies;
 mod mid_run;
+mod mlfs;
 mod modules;
 
 mod offered;

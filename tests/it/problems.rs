@@ -35,6 +35,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         unlisted: Vec::new(),
         remarks: Vec::new(),
         rounds: Rounds::default(),
+        aims: hsched::policy::Aims::default(),
         may_use: vec![true; rates.len()],
         needs: RankNeeds::default(),
         standing: Standing::of_epochs(epochs),

@@ -19,19 +19,18 @@ use crate::trace::{self, TraceFile};
 /// When a file or setting is wrong, or Slurm does not answer.
 pub(super) fn ground(
     context: &Context,
-    path: &Path,
+    (text, path): (&str, &Path),
     cluster: &ClusterArgs,
     speeds: &SpeedArgs,
 ) -> Result<Trace, Failure> {
-    let text = input::text(path)?;
-    let file = trace::parse(&text).map_err(|error| {
+    let file = trace::parse(text).map_err(|error| {
         let name = input::name(path);
         let message = match error {
             trace::TraceError::Problems(problems) => problems.in_file(&name),
             error => format!("{name}: {error}"),
         };
         let failure = Failure::new(Exit::BadInput, message);
-        match mistaken(&text) {
+        match mistaken(text) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }

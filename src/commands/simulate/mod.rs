@@ -3,6 +3,7 @@
 mod bounds;
 mod cores;
 mod execution;
+mod graphs;
 mod ground;
 mod hadar;
 mod output;
@@ -14,12 +15,13 @@ use std::sync::Arc;
 use clap::builder::PossibleValuesParser;
 
 use crate::app::context::Context;
-use crate::app::input::ClusterArgs;
+use crate::app::input::{self, ClusterArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::simulate::bounds::{add_bounds, is_usual};
 use crate::commands::simulate::execution::ExecutionArgs;
+use crate::commands::simulate::graphs::GraphArgs;
 use crate::commands::simulate::ground::ground;
 pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::hadar::HadarArgs;
@@ -53,11 +55,13 @@ pub(super) struct Args {
     execution: ExecutionArgs,
     #[command(flatten)]
     hadar: HadarArgs,
+    #[command(flatten)]
+    graphs: GraphArgs,
     /// Decide only at multiples of this [default: at every change; hadar: 6m].
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     round: Option<Seconds>,
-    /// End after so many rounds.
-    #[arg(long, value_name = "N", requires = "round")]
+    /// End after so many rounds [a round is then 6m unless told otherwise; of task graphs 1m].
+    #[arg(long, value_name = "N")]
     rounds: Option<u64>,
     /// Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -126,6 +130,10 @@ impl Subcommand for Args {
         if self.certificate && self.format != Format::Json {
             return Err(Failure::new(Exit::Usage, "--certificate adds to the JSON: it needs --format json"));
         }
+        let text = input::text(&self.trace)?;
+        if formats::graphs::is_graphs(&text) {
+            return graphs::run(context, &text, &self.graphs, &self.asked());
+        }
         let tasks = self.execution.task_policies(&self.policy);
         if let (Some(policy), Some(flag)) = (tasks.first(), self.flag_of_gangs()) {
             let message = format!(
@@ -134,7 +142,7 @@ impl Subcommand for Args {
             );
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
-        let trace = Arc::new(ground(context, &self.trace, &self.cluster, &self.speeds)?);
+        let trace = Arc::new(ground(context, (&text, &self.trace), &self.cluster, &self.speeds)?);
         if !tasks.is_empty() && !trace.is_whole() {
             let message = "the trace begins in the middle, and single tasks are shared out from the start";
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
@@ -201,6 +209,20 @@ impl Args {
         flags.into_iter().find(|(given, _)| *given).map(|(_, flag)| flag)
     }
 
+    /// Returns what a trace of graphs is played with.
+    fn asked(&self) -> graphs::Asked<'_> {
+        graphs::Asked {
+            trace: &self.trace,
+            cluster: &self.cluster,
+            policies: &self.policy,
+            round: self.round,
+            rounds: self.rounds,
+            restart: self.restart_cost,
+            events: self.events.as_ref(),
+            json: self.format == Format::Json,
+        }
+    }
+
     fn parameters(&self) -> Parameters {
         let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
         Parameters {
@@ -222,7 +244,7 @@ impl Args {
             restart_cost: self.restart_cost,
             usual_restart_cost: context.settings.restart_cost,
             noise: self.noise,
-            round: self.round,
+            round: self.round.or(self.rounds.map(|_| Seconds(360.0))),
             rounds: self.rounds,
             loses: if self.lose == "epoch" { Loses::Epoch } else { Loses::Nothing },
             queue_wait: self.queue_wait.unwrap_or(Seconds(0.0)),

@@ -5,6 +5,7 @@ mod fifo;
 mod gavel;
 mod las;
 mod line;
+mod mlf;
 mod shortest;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub(super) fn policies(repacking: Repacking) -> Vec<Box<dyn Policy>> {
         Box::new(shortest::Shortest::time(repacking)),
         Box::new(shortest::Shortest::service(repacking)),
         Box::new(las::Las::new(repacking)),
+        Box::<mlf::MlfH>::default(),
         Box::new(gavel::Gavel::max_min(repacking)),
         Box::new(gavel::Gavel::shortest_total(repacking)),
         Box::new(gavel::GavelFifo::new(repacking)),

@@ -1,0 +1,215 @@
+//! Traces of task graphs under `mlf-h`: its flags, its rounds as events, and a summary.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::app::context::Context;
+use crate::app::input::{self, ClusterArgs, Seen};
+use crate::commands::cli::{json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats;
+use crate::formats::graphs::{self, GraphFile};
+use crate::model::{GraphJob, Node, Seconds, Server};
+use crate::policy::{GraphRound, MlfsParameters, Priority, TaskName};
+use crate::replay::{GraphOptions, GraphRecord, replay_graphs};
+use crate::ui::write_output;
+
+/// How `mlf-h` places tasks.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Policy mlf-h on task graphs")]
+pub(super) struct GraphArgs {
+    /// All tasks of a job get places, or none.
+    #[arg(long)]
+    gang: bool,
+    /// The part of the tasks of overloaded GPUs that may be moved away.
+    #[arg(long, value_name = "PART", default_value_t = 0.1, value_parser = part)]
+    migrate_part: f64,
+    /// A task has its GPU for itself.
+    #[arg(long)]
+    exclusive: bool,
+    /// The unit of times in priorities.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = super::positive)]
+    time_unit: Seconds,
+}
+
+/// What of the command line matters here.
+pub(super) struct Asked<'a> {
+    pub trace: &'a Path,
+    pub cluster: &'a ClusterArgs,
+    pub policies: &'a [String],
+    pub round: Option<Seconds>,
+    pub rounds: Option<u64>,
+    pub restart: Option<Seconds>,
+    pub events: Option<&'a PathBuf>,
+    pub json: bool,
+}
+
+/// The only policy that places tasks of graphs.
+const POLICY: &str = "mlf-h";
+
+/// Bytes of a GiB.
+const GIB: f64 = 1_073_741_824.0;
+
+/// A round of the paper.
+const ROUND: Seconds = Seconds(60.0);
+
+fn part(text: &str) -> Result<f64, String> {
+    let number = formats::parse_number(text).map_err(|error| error.to_string())?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("must be from 0 to 1".to_owned()) }
+}
+
+/// Plays a trace of graphs and prints what became of it.
+///
+/// # Errors
+/// When a file is wrong, or another policy is asked for.
+pub(super) fn run(
+    context: &Context,
+    text: &str,
+    args: &GraphArgs,
+    asked: &Asked<'_>,
+) -> Result<Exit, Failure> {
+    if let Some(other) = asked.policies.iter().find(|name| *name != POLICY) {
+        let message = format!("jobs of the trace are task graphs, which {other} does not place");
+        return Err(Failure::new(Exit::Usage, message).hint("use --policy mlf-h"));
+    }
+    let Seen { cluster, .. } = input::cluster(context, asked.cluster)?;
+    let network = cluster.network.unwrap_or(context.settings.network).gigabits_per_second();
+    let servers: Vec<Server> = cluster.nodes.iter().map(|node| server(node, network)).collect();
+    let nodes: Vec<(String, usize)> = servers.iter().map(|own| (own.name.clone(), own.gpus)).collect();
+    let GraphFile { now, jobs } = graphs::parse(text, &nodes)
+        .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&input::name(asked.trace))))?;
+    let usual = MlfsParameters::default();
+    let parameters = MlfsParameters {
+        gang: args.gang,
+        exclusive: args.exclusive,
+        part: args.migrate_part,
+        unit: args.time_unit.0,
+        restart: asked.restart.map_or(usual.restart, |own| own.0),
+        ..usual
+    };
+    let round = asked.round.unwrap_or(ROUND).0;
+    let options = GraphOptions { now: now.0, round, rounds: asked.rounds, parameters };
+    let mut events = String::new();
+    let records = replay_graphs(&servers, jobs.clone(), &options, &mut |now, jobs, round| {
+        events.push_str(&event(now, jobs, &servers, round).to_string());
+        events.push('\n');
+    });
+    let on_stdout = asked.events.is_some_and(|path| path == Path::new("-"));
+    match asked.events {
+        Some(_) if on_stdout => print(context, &events)?,
+        Some(path) => write_output(path, &events).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+        })?,
+        None => {}
+    }
+    let summary = summary(&jobs, &records);
+    let text = match () {
+        () if on_stdout => {
+            let mut line = Map::from_iter([("event".to_owned(), json!("summary"))]);
+            line.extend(summary.as_object().cloned().unwrap_or_default());
+            format!("{}\n", Value::Object(line))
+        }
+        () if asked.json => json_text(&summary)?,
+        () => table(&jobs, &records),
+    };
+    print(context, &text)?;
+    let all = records.iter().all(|record| record.completed.is_some());
+    Ok(if all || asked.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
+}
+
+/// Returns a node in GPUs, CPUs, GiB and Gbit/s; of what it does not say there is enough.
+fn server(node: &Node, network: f64) -> Server {
+    #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^52")]
+    let total = |usage: Option<crate::model::Usage>| usage.map_or(f64::INFINITY, |usage| usage.total as f64);
+    Server {
+        name: node.name.to_string(),
+        gpus: usize::try_from(node.gpu_total()).unwrap_or(usize::MAX),
+        has: [f64::from(node.gpu_total()), total(node.cpus), total(node.memory) / GIB, network],
+    }
+}
+
+fn name(jobs: &[GraphJob], (job, task): TaskName) -> String {
+    format!("{}/{}", jobs[job].name, jobs[job].tasks[task].id)
+}
+
+fn event(now: f64, jobs: &[GraphJob], servers: &[Server], round: &GraphRound) -> Value {
+    let named = |tasks: &[TaskName]| tasks.iter().map(|task| name(jobs, *task)).collect::<Vec<String>>();
+    let priority = |(task, own): (&TaskName, &Priority)| {
+        let value = json!({ "ml": own.ml, "computation": own.computation, "priority": own.whole });
+        (name(jobs, *task), value)
+    };
+    let mut queued = named(&round.queued);
+    queued.sort();
+    let placed = round.placed.iter().map(|own| {
+        json!({
+            "task": name(jobs, own.task),
+            "node": servers[own.server].name,
+            "gpu": own.gpu,
+            "distance": own.distance,
+        })
+    });
+    json!({
+        "t": now,
+        "event": "round",
+        "policy": POLICY,
+        "cluster_overload": round.overload,
+        "busy": round.busy,
+        "priorities": round.priorities.iter().map(priority).collect::<Map<String, Value>>(),
+        "migrated": named(&round.migrated),
+        "placed": placed.collect::<Vec<Value>>(),
+        "queued": queued,
+    })
+}
+
+/// Returns the mean time from arrival to completion, and the share of deadlines met.
+fn figures(jobs: &[GraphJob], records: &[GraphRecord]) -> (Option<f64>, Option<f64>) {
+    let times: Vec<f64> =
+        jobs.iter().zip(records).filter_map(|(job, own)| Some(own.completed? - job.arrival)).collect();
+    let due = jobs.iter().zip(records).filter_map(|(job, own)| Some((job.deadline?, own.completed)));
+    let met: Vec<bool> = due.map(|(deadline, end)| end.is_some_and(|end| end <= deadline)).collect();
+    #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
+    let share = |part: f64, all: usize| (all > 0).then(|| part / all as f64);
+    #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
+    let count = met.iter().filter(|met| **met).count() as f64;
+    (share(times.iter().sum(), times.len()), share(count, met.len()))
+}
+
+fn summary(jobs: &[GraphJob], records: &[GraphRecord]) -> Value {
+    let (mean, met) = figures(jobs, records);
+    let job = |(job, own): (&GraphJob, &GraphRecord)| {
+        json!({
+            "name": job.name,
+            "arrival_s": job.arrival,
+            "started_s": own.started,
+            "completion_s": own.completed,
+            "jct_s": own.completed.map(|end| end - job.arrival),
+            "moves": own.moves,
+        })
+    };
+    json!({
+        "schema": "hsched.simulation/1",
+        "jobs": jobs.len(),
+        "lower_bound_s": null,
+        "policies": [{
+            "policy": POLICY,
+            "mean_jct_s": mean,
+            "deadlines_met": met,
+            "jobs": jobs.iter().zip(records).map(job).collect::<Vec<Value>>(),
+        }],
+    })
+}
+
+fn table(jobs: &[GraphJob], records: &[GraphRecord]) -> String {
+    let (mean, met) = figures(jobs, records);
+    let ended = records.iter().filter(|own| own.completed.is_some()).count();
+    let mean = mean.map(|mean| format!(", mean time to completion {}", crate::ui::duration(Seconds(mean))));
+    let met = met.map(|met| format!(", {:.0} % of deadlines met", 100.0 * met));
+    format!(
+        "{POLICY}: {ended} of {} jobs done{}{}\n",
+        jobs.len(),
+        mean.unwrap_or_default(),
+        met.unwrap_or_default()
+    )
+}

@@ -1,0 +1,79 @@
+//! Jobs as graphs of tasks, and servers, as plain numbers.
+
+/// The resources of a server: GPUs, CPUs, memory, bandwidth.
+pub const RESOURCES: usize = 4;
+
+/// A server and what it has, in any units; what nobody knows is infinite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    pub name: String,
+    pub gpus: usize,
+    pub has: [f64; RESOURCES],
+}
+
+/// A job of tasks that wait for each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphJob {
+    pub name: String,
+    /// L, from 0 to 10.
+    pub urgency: f64,
+    /// The loss after each epoch reported.
+    pub losses: Vec<f64>,
+    /// Seconds from the trace's start.
+    pub deadline: Option<f64>,
+    /// The same.
+    pub arrival: f64,
+    /// MB between two tasks.
+    pub volumes: Vec<(usize, usize, f64)>,
+    pub tasks: Vec<GraphTask>,
+}
+
+/// A part of a model on a part of the data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphTask {
+    pub id: String,
+    /// S, its part of the model's parameters.
+    pub size: f64,
+    /// r, the seconds that it still needs.
+    pub left: f64,
+    /// w, the seconds that it has waited.
+    pub waited: f64,
+    /// The tasks that wait for it.
+    pub children: Vec<usize>,
+    /// In the units of servers.
+    pub demand: [f64; RESOURCES],
+    /// Server and GPU.
+    pub on: Option<(usize, usize)>,
+}
+
+impl GraphTask {
+    /// Returns whether it has nothing left to do.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.left <= 0.0
+    }
+}
+
+impl GraphJob {
+    /// Returns the tasks so that each comes after those that wait for it; `None` where tasks wait for each other in a ring.
+    #[must_use]
+    pub fn children_first(&self) -> Option<Vec<usize>> {
+        let mut waiting_for: Vec<usize> = self.tasks.iter().map(|task| task.children.len()).collect();
+        let mut parents = vec![Vec::new(); self.tasks.len()];
+        for (number, task) in self.tasks.iter().enumerate() {
+            task.children.iter().for_each(|&child| parents[child].push(number));
+        }
+        let mut order: Vec<usize> = (0..self.tasks.len()).filter(|&task| waiting_for[task] == 0).collect();
+        let mut next = 0;
+        while let Some(&task) = order.get(next) {
+            next += 1;
+            for &parent in &parents[task] {
+                waiting_for[parent] -= 1;
+                if waiting_for[parent] == 0 {
+                    order.push(parent);
+                }
+            }
+        }
+        (order.len() == self.tasks.len()).then_some(order)
+    }
+}

@@ -1,0 +1,194 @@
+//! MLF-H: priorities and places of task graphs by the page's numbers, and its order of whole jobs.
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+const SERVERS: &str = "network_gbps: 10
+nodes:
+  - {name: 'a,b', gpus: {v100: 2}, cpus: 16, memory: 64GiB}
+  - {name: c, gpus: {v100: 2}, cpus: 8, memory: 32GiB}
+";
+
+/// Returns the events of a simulation of task graphs, the summary last.
+fn events(cluster: &str, trace: &str, options: &str) -> Vec<Value> {
+    let sandbox = Sandbox::new().file("cluster.yaml", cluster).file("trace.json", trace);
+    let line = "simulate --policy mlf-h --trace trace.json --cluster cluster.yaml --events - --format json";
+    let text = sandbox.run(&format!("{line} {options}")).succeeds();
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn near(value: &Value, expected: f64) {
+    assert!(value.as_f64().is_some_and(|own| (own - expected).abs() < 1e-8), "{value} is not {expected}");
+}
+
+fn demand(gpu: f64, cpu: f64, memory: f64, bandwidth: f64) -> String {
+    format!("{{\"gpu\": {gpu}, \"cpu\": {cpu}, \"memory\": {memory}, \"bandwidth\": {bandwidth}}}")
+}
+
+/// The page's second example.
+fn three_servers() -> String {
+    let [r0, r1, w, v] = [
+        demand(0.5, 4.0, 16.0, 2.0),
+        demand(0.5, 2.0, 8.0, 2.0),
+        demand(0.6, 4.0, 8.0, 3.0),
+        demand(0.8, 2.0, 30.0, 1.0),
+    ];
+    format!(
+        r#"{{"now": 0, "jobs": [
+        {{"name": "r", "tasks": [{{"id": 0, "left_s": 3600, "demand": {r0}, "on": ["a", 0]}},
+                                 {{"id": 1, "left_s": 3600, "demand": {r1}, "on": ["b", 0]}}]}},
+        {{"name": "w", "urgency": 3, "deadline": 7200, "losses": [1, 0.6], "volumes_mb": [[0, 1, 100]], "tasks": [
+            {{"id": 0, "left_s": 1800, "waited_s": 600, "demand": {w}}}, {{"id": 1, "left_s": 1800, "waited_s": 600, "demand": {w}, "on": null}}]}},
+        {{"name": "v", "tasks": [{{"id": 0, "left_s": 7200, "waited_s": 60, "demand": {v}}}]}}]}}"#
+    )
+}
+
+#[test]
+fn waiting_tasks_get_the_places_of_the_page() {
+    let events = events(SERVERS, &three_servers(), "--rounds 1");
+    assert_eq!(events.len(), 2);
+    let round = &events[0];
+    assert_eq!((round["event"].as_str(), round["busy"].as_bool()), (Some("round"), Some(true)));
+    near(&round["cluster_overload"], 0.140_448_012);
+    let expected = [("w/0", 0.865_833_333_3), ("w/1", 0.865_833_333_3), ("v/0", 0.409_083_333_3)];
+    for (task, priority) in expected {
+        near(&round["priorities"][task]["priority"], priority);
+    }
+    let places = [("w/0", "c", 0, 0.0), ("w/1", "b", 1, 1.0), ("v/0", "a", 1, 0.0)];
+    for (placed, (task, node, gpu, distance)) in
+        round["placed"].as_array().expect("places").iter().zip(places)
+    {
+        assert_eq!((placed["task"].as_str(), placed["node"].as_str()), (Some(task), Some(node)));
+        assert_eq!(placed["gpu"], gpu);
+        near(&placed["distance"], distance);
+    }
+    assert_eq!(round["queued"], Value::Array(Vec::new()));
+}
+
+/// The page's third example.
+fn overloaded() -> String {
+    let [x0, x1, y, z] = [
+        demand(0.4, 8.0, 20.0, 2.0),
+        demand(0.4, 2.0, 10.0, 2.0),
+        demand(0.6, 6.0, 10.0, 1.0),
+        demand(0.2, 2.0, 5.0, 1.0),
+    ];
+    format!(
+        r#"{{"now": 0, "jobs": [
+        {{"name": "x", "urgency": 5, "losses": [1, 0.7, 0.5], "volumes_mb": [[0, 1, 80]], "tasks": [
+            {{"id": 0, "left_s": 3600, "demand": {x0}, "on": ["a", 0]}}, {{"id": 1, "left_s": 3600, "demand": {x1}, "on": ["a", 1]}}]}},
+        {{"name": "y", "tasks": [{{"id": 0, "left_s": 7200, "demand": {y}, "on": ["a", 0]}}]}},
+        {{"name": "z", "tasks": [{{"id": 0, "left_s": 900, "demand": {z}, "on": ["b", 1]}}]}}]}}"#
+    )
+}
+
+#[test]
+fn a_task_leaves_an_overloaded_gpu_as_on_the_page() {
+    let two = SERVERS.replace("  - {name: c, gpus: {v100: 2}, cpus: 8, memory: 32GiB}\n", "");
+    let all = events(&two, &overloaded(), "--rounds 1 --migrate-part 0.5");
+    let round = &all[0];
+    near(&round["cluster_overload"], 0.415_985_411_3);
+    assert_eq!((round["busy"].as_bool(), &round["migrated"]), (Some(false), &serde_json::json!(["x/0"])));
+    for (task, priority) in [("x/0", 0.36), ("x/1", 0.36), ("y/0", 0.405), ("z/0", 1.14)] {
+        near(&round["priorities"][task]["priority"], priority);
+    }
+    let placed = &round["placed"][0];
+    assert_eq!(
+        (placed["task"].as_str(), placed["node"].as_str(), &placed["gpu"]),
+        (Some("x/0"), Some("b"), &Value::from(0))
+    );
+    near(&placed["distance"], 1.000_034_15);
+    // A gang's task cannot move alone.
+    let gang = events(&two, &overloaded(), "--rounds 1 --gang");
+    assert_eq!(gang[0]["migrated"], Value::Array(Vec::new()));
+    // Where GPUs are whole a full one is not overloaded, but the CPUs are: away goes who has no traffic.
+    let whole = events(&two, &overloaded(), "--rounds 1 --exclusive");
+    assert_eq!(whole[0]["migrated"], serde_json::json!(["y/0"]));
+}
+
+#[test]
+fn graphs_are_played_to_their_end_and_all_of_a_gang_or_none() {
+    let task = |id: u32, children: &str| {
+        format!(r#"{{"id": {id}, "left_s": 100, "children": [{children}], "demand": {{"gpu": 1}}}}"#)
+    };
+    let trace = format!(
+        r#"{{"jobs": [{{"name": "chain", "deadline": 400, "tasks": [{}, {}]}},
+        {{"name": "wide", "deadline": 100, "tasks": [{}, {}, {}]}}]}}"#,
+        task(0, "1"),
+        task(1, ""),
+        task(0, ""),
+        task(1, ""),
+        task(2, "")
+    );
+    let all = events("nodes: [{name: n, gpus: {v100: 4}}]", &trace, "--exclusive --gang --round 10s");
+    let summary = all.last().expect("a summary");
+    let jobs = summary["policies"][0]["jobs"].as_array().expect("jobs");
+    // Both want more than there is: three GPUs and two.
+    let ends: Vec<f64> = jobs.iter().map(|job| job["completion_s"].as_f64().expect("a time")).collect();
+    assert!(
+        (ends[0] - 300.0).abs() <= 10.0 && (ends[1] - 100.0).abs() < 1e-9 || (ends[0] - 200.0).abs() < 1e-9,
+        "{ends:?}"
+    );
+    assert!(summary["policies"][0]["deadlines_met"].as_f64().is_some());
+    assert!(all.iter().all(|own| own["placed"].as_array().is_none_or(|placed| placed.len() < 5)));
+}
+
+#[test]
+fn wrong_graphs_are_refused() {
+    let check = |trace: &str, options: &str, code: i32, expected: &str| {
+        let sandbox = Sandbox::new().file("cluster.yaml", SERVERS).file("t.json", trace);
+        let ran = sandbox.run(&format!("simulate --trace t.json --cluster cluster.yaml {options}"));
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    };
+    let own = |task: &str| format!(r#"{{"jobs": [{{"name": "x", "tasks": [{task}]}}]}}"#);
+    let mlfh = "--policy mlf-h";
+    check(&own(r#"{"id": 0, "left_s": 1}"#), "--policy srtf", 2, "which srtf does not place");
+    check(&own(r#"{"id": 0}"#), mlfh, 78, "missing the required key left_s");
+    check(&own(r#"{"left_s": 1}"#), mlfh, 78, "missing the required key id");
+    check(&own(r#"{"id": 0, "left_s": 1, "children": [0]}"#), mlfh, 78, "wait for each other in a ring");
+    check(
+        &own(r#"{"id": 0, "left_s": 1, "children": [1]}"#),
+        mlfh,
+        78,
+        "no task of the job has the id \"1\"",
+    );
+    check(&own(r#"{"id": 0, "left_s": 1, "on": ["z", 0]}"#), mlfh, 78, "the cluster has no node \"z\"");
+    check(&own(r#"{"id": 0, "left_s": 1, "on": ["a", 2]}"#), mlfh, 78, "a has 2 GPUs, counted from 0");
+    check(&own(r#"{"id": 0, "left_s": 1, "epochs": 3}"#), mlfh, 78, "is not a known key");
+}
+
+#[test]
+fn whole_jobs_start_in_the_order_of_their_priorities() {
+    let job = |name: &str, epochs: u32, more: &str| {
+        format!(
+            "- {{name: {name}, samples_per_epoch: 1000, epochs: {epochs}, global_batch: 10, model_size: 0, max_gpus: 1, \
+             throughput: {{v100: 10}}, arrival: 1s, {more}}}\n"
+        )
+    };
+    // An hour is 36 epochs. The first holds the GPU; of the others the urgent one, then the one that is nearly due, then the short.
+    let jobs = [
+        job("first", 10, "urgency: 10, deadline: 60s"),
+        job("long", 100, ""),
+        job("short", 20, ""),
+        job("due", 100, "deadline: 90m"),
+        job("urgent", 100, "urgency: 10"),
+    ];
+    let sandbox = Sandbox::new()
+        .file("jobs.yaml", format!("jobs:\n{}", jobs.concat()))
+        .file("lab.yaml", "nodes: [{name: n, gpus: {v100: 1}}]");
+    let value =
+        sandbox.run("simulate --trace jobs.yaml --cluster lab.yaml --policy mlf-h --format json").json();
+    let own = &value["policies"][0];
+    let mut order: Vec<(f64, &str)> = own["jobs"]
+        .as_array()
+        .expect("jobs")
+        .iter()
+        .map(|job| (job["started_s"].as_f64().expect("a time"), job["name"].as_str().expect("a name")))
+        .collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let names: Vec<&str> = order.into_iter().map(|(_, name)| name).collect();
+    assert_eq!(names, ["first", "urgent", "due", "short", "long"]);
+    near(&own["deadlines_met"], 0.0);
+}
