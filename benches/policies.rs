@@ -55,6 +55,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             unlisted: Vec::new(),
             remarks: Vec::new(),
             rounds: hsched::policy::Rounds::default(),
+            aims: hsched::policy::Aims::default(),
             may_use: vec![true; NAMES.len()],
             needs: RankNeeds::default(),
             standing: Standing::default(),
