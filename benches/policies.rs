@@ -74,6 +74,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
+        outlooks: None,
         changed: Changed::All,
     }
 }

@@ -145,6 +145,7 @@ fn cluster(gpus: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
+        outlooks: None,
         changed: Changed::All,
     }
 }

@@ -109,7 +109,15 @@ fn waiting(jobs: u32) -> State {
 
 fn planner(policy: &mut dyn Policy) -> Planner<'_> {
     let budget = Budget { begin: &|| (), stop: &|| false };
-    Planner { policy, objective: Objective::MeanJct, seed: 0, run: "r", budget, forecasts: Vec::new() }
+    Planner {
+        policy,
+        objective: Objective::MeanJct,
+        seed: 0,
+        run: "r",
+        budget,
+        forecasts: Vec::new(),
+        outlooks: None,
+    }
 }
 
 /// Looks again and again where a turn has decided on all jobs.

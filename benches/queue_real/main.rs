@@ -1,7 +1,8 @@
 //! How well starts are foretold on a real Slurm: `record` submits to a running development cluster and keeps the queue before each
-//! submission and what became of it; `score` foretells each start from that queue and compares.
+//! submission and what became of it; `score` foretells each start from that queue and compares; `choose` lets four policies choose
+//! requests for equal jobs and says how soon these are done.
 //!
-//! `slurm/measure-starts` runs both. Forecasts are made afterwards, so that one recording serves every version of the model.
+//! `slurm/measure-starts` and `slurm/measure-choice` run them. Forecasts are made afterwards, so that one recording serves every version of the model.
 
 #![expect(
     clippy::expect_used,
@@ -12,6 +13,7 @@
 #![expect(clippy::cast_precision_loss, reason = "counts of jobs")]
 #![expect(clippy::disallowed_methods, reason = "a measurement of the world reads its clocks and files")]
 
+mod choose;
 mod clock;
 mod draw;
 mod record;
@@ -55,10 +57,14 @@ fn main() {
             };
             record::record(Path::new(cluster), &plan, Path::new(out));
         }
+        ["choose", cluster, each, gap, most_hours, out] => {
+            let often = (number(each), number(gap), number(most_hours));
+            choose::choose(Path::new(cluster), often, Path::new(out));
+        }
         ["score", files @ ..] if !files.is_empty() => score::score(files, false),
         ["each", files @ ..] if !files.is_empty() => score::score(files, true),
         _ => println!(
-            "usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | score FILE... | each FILE..."
+            "usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | choose CLUSTER_DIR EACH GAP_S MOST_HOURS OUT | score FILE... | each FILE..."
         ),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use hsched::model::{Cluster, Time};
-use hsched::queue::Snapshot;
+use hsched::queue::{Asks, Snapshot};
 use hsched::slurm::queue::{Look, Texts, history, jobs, reservations_command, snapshot, standings_command};
 use hsched::slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
 
@@ -72,9 +72,46 @@ fn write(submissions: &[Submission], out: &Path) {
     }
 }
 
-struct Site {
+/// A job as it is submitted.
+#[derive(Clone, Copy)]
+pub struct Order<'a> {
+    pub asks: &'a Asks,
+    pub partition: &'a str,
+    pub account: Option<&'a str>,
+    pub limit_min: u32,
+    pub run_min: f64,
+}
+
+/// A job that has ended, and when: Unix seconds.
+pub struct Ended {
+    pub job: u64,
+    pub end: f64,
+}
+
+/// The options of a job for sbatch.
+fn options(order: &Order<'_>) -> Vec<String> {
+    let gpus = &order.asks.gpus[0];
+    let gpu_type = gpus.gpu_type.as_ref().expect("a type");
+    let mut options = vec![
+        format!("--time={}", order.limit_min),
+        format!("--nodes={}", order.asks.nodes),
+        "--ntasks-per-node=1".to_owned(),
+        format!("--gres=gpu:{gpu_type}:{}", gpus.count),
+        format!("--cpus-per-task={}", order.asks.cpus.unwrap_or(1)),
+        format!("--mem={}", order.asks.memory_mib.unwrap_or(100)),
+        format!("--partition={}", order.partition),
+        "--chdir=/tmp".to_owned(),
+        "--output=/dev/null".to_owned(),
+        "--job-name=ours".to_owned(),
+    ];
+    options.extend(order.account.map(|account| format!("--account={account}")));
+    options
+}
+
+/// A running cluster.
+pub struct Site {
     slurm: System,
-    clock: ClusterClock,
+    pub clock: ClusterClock,
     user: String,
     config: String,
     partitions: String,
@@ -86,7 +123,7 @@ struct Site {
 }
 
 impl Site {
-    fn of(cluster: &Path) -> Self {
+    pub fn of(cluster: &Path) -> Self {
         let conf = cluster.join("etc/slurm.conf").into_os_string();
         let environment = std::env::vars_os().chain([("SLURM_CONF".into(), conf)]);
         let slurm = System::new(environment, Duration::from_secs(60));
@@ -109,7 +146,7 @@ impl Site {
         self.slurm.run(command).expect("Slurm answers").stdout
     }
 
-    fn look(&mut self) -> Snapshot {
+    pub fn look(&mut self) -> Snapshot {
         let now = self.clock.now();
         if now - self.history.0 > HISTORY {
             #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
@@ -144,36 +181,17 @@ impl Site {
 
     /// Asks `--test-only`, and submits; `None` where Slurm refuses.
     fn submit(&self, drawn: Drawn, seen: Snapshot) -> Option<Submission> {
-        let gpus = &drawn.asks.gpus[0];
-        let gpu_type = gpus.gpu_type.as_ref().expect("a type");
-        let mut options = vec![
-            format!("--time={}", drawn.limit_min),
-            format!("--nodes={}", drawn.asks.nodes),
-            "--ntasks-per-node=1".to_owned(),
-            format!("--gres=gpu:{gpu_type}:{}", gpus.count),
-            format!("--cpus-per-task={}", drawn.asks.cpus.unwrap_or(1)),
-            format!("--mem={}", drawn.asks.memory_mib.unwrap_or(100)),
-            format!("--partition={}", drawn.partition),
-            "--chdir=/tmp".to_owned(),
-            "--output=/dev/null".to_owned(),
-            "--job-name=ours".to_owned(),
-        ];
-        options.extend(drawn.account.iter().map(|account| format!("--account={account}")));
-        let script = format!("#!/bin/sh\nexec sleep {:.3}\n", self.clock.real_seconds(drawn.run_min * 60.0));
-        let test =
-            sbatch::test(&self.slurm, &sbatch::test_command(&script, &options)).expect("Slurm answers");
-        let test_only = if let Forecast::Starts(date) = test { time::unix(&date) } else { None };
-        let parsable = std::iter::once("--parsable".to_owned()).chain(options);
-        let command = CommandLine { stdin: Some(script), ..CommandLine::new("sbatch", parsable) };
-        let printed = match self.slurm.run(&command) {
-            Ok(output) => output.stdout,
-            Err(error) => {
-                println!("{error}");
-                return None;
-            }
+        let order = Order {
+            asks: &drawn.asks,
+            partition: &drawn.partition,
+            account: drawn.account.as_deref(),
+            limit_min: drawn.limit_min,
+            run_min: drawn.run_min,
         };
+        let test_only = self.test_only(&order);
+        let job = self.order(&order)?;
         Some(Submission {
-            job: printed.trim().split(';').next()?.parse().ok()?,
+            job,
             limit_s: f64::from(drawn.limit_min) * 60.0,
             run_s: drawn.run_min * 60.0,
             asks: drawn.asks,
@@ -185,14 +203,52 @@ impl Site {
         })
     }
 
+    /// Returns when `sbatch --test-only` would start a job, Unix seconds.
+    pub fn test_only(&self, order: &Order<'_>) -> Option<f64> {
+        let command = sbatch::test_command(&self.script(order), &options(order));
+        let test = sbatch::test(&self.slurm, &command).expect("Slurm answers");
+        if let Forecast::Starts(date) = test { time::unix(&date) } else { None }
+    }
+
+    /// Submits a job; returns its number, or nothing where Slurm refuses it.
+    pub fn order(&self, order: &Order<'_>) -> Option<u64> {
+        let parsable = std::iter::once("--parsable".to_owned()).chain(options(order));
+        let command = CommandLine { stdin: Some(self.script(order)), ..CommandLine::new("sbatch", parsable) };
+        match self.slurm.run(&command) {
+            Ok(output) => output.stdout.trim().split(';').next()?.parse().ok(),
+            Err(error) => {
+                println!("{error}");
+                None
+            }
+        }
+    }
+
+    fn script(&self, order: &Order<'_>) -> String {
+        format!("#!/bin/sh\nexec sleep {:.3}\n", self.clock.real_seconds(order.run_min * 60.0))
+    }
+
+    /// Returns our jobs that have ended, of those submitted since a moment.
+    pub fn ended(&self, since: f64) -> Vec<Ended> {
+        let ended = |line: &str| {
+            let (job, end) = line.split_once('|')?;
+            Some(Ended { job: job.parse().ok()?, end: time::unix(end)? })
+        };
+        self.accounted(since, "JobIDRaw,End").lines().filter_map(ended).collect()
+    }
+
+    /// Returns what the accounting says of our jobs since a moment.
+    fn accounted(&self, since: f64, what: &str) -> String {
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+        let [from, until] = [since - 3600.0, self.clock.now() + 86400.0]
+            .map(|at| time::text(DateTime::from_timestamp(at as i64, 0).expect("a date")));
+        let fields = ["-n", "-X", "-P", "--name=ours", "-o", what, "-S", &from, "-E", &until];
+        self.ask(&CommandLine::new("sacct", fields))
+    }
+
     /// Notes the starts that the accounting knows.
     fn read_starts(&self, submissions: &mut [Submission]) {
         let Some(first) = submissions.first() else { return };
-        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
-        let [from, until] = [first.snapshot.taken_at.0 - 3600.0, self.clock.now() + 86400.0]
-            .map(|at| time::text(DateTime::from_timestamp(at as i64, 0).expect("a date")));
-        let fields = ["-n", "-X", "-P", "--name=ours", "-o", "JobIDRaw,Start", "-S", &from, "-E", &until];
-        let printed = self.ask(&CommandLine::new("sacct", fields));
+        let printed = self.accounted(first.snapshot.taken_at.0, "JobIDRaw,Start");
         for line in printed.lines() {
             let Some((job, start)) = line.split_once('|') else { continue };
             let own = submissions.iter_mut().find(|own| job.parse() == Ok(own.job));

@@ -32,10 +32,11 @@ impl Answer {
             }
             engine::Answer::Unreachable { message } => Self::Unreachable(message.clone()),
             engine::Answer::Unclear { message } => Self::Unknown(message.clone()),
-            other
-            @ (engine::Answer::Stopped | engine::Answer::Killed | engine::Answer::NotStopped { .. }) => {
-                Self::Unknown(format!("{other:?}"))
-            }
+            other @ (engine::Answer::Stopped
+            | engine::Answer::Killed
+            | engine::Answer::NotStopped { .. }
+            | engine::Answer::Amended
+            | engine::Answer::NotAmended { .. }) => Self::Unknown(format!("{other:?}")),
         }
     }
 

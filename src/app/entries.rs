@@ -3,7 +3,7 @@
 use crate::app::foretelling::Foretold;
 use crate::app::planning::{Desk, Planned};
 use crate::app::requests::JobRequest;
-use crate::engine::Intent;
+use crate::engine::{Intent, spares};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Cluster;
@@ -42,9 +42,11 @@ pub(crate) fn entries(
         if placed.is_empty() {
             notes.push(format!("{}: no request fits the nodes that are up", desk.jobs[job].name));
         }
-        let race = placed.len() > 1;
         for (copy, (placement, own)) in (0..).zip(placed) {
-            intents.push(Intent { job, copy, race, placement, terms: Some(own.own.terms.clone()) });
+            // Others may be queued beside a single one later, and it may be changed while it waits.
+            let spares = spares((&desk.problem, job), &placement, &desk.cluster);
+            let terms = Some(own.own.terms.clone());
+            intents.push(Intent { race: true, terms, spares, ..Intent::new(job, copy, placement) });
             all.push(own);
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod cancelling;
 pub(crate) mod context;
 pub(crate) mod entries;
 pub(crate) mod folders;
+pub(crate) mod foreseeing;
 pub(crate) mod foretelling;
 pub(crate) mod guesses;
 pub(crate) mod input;

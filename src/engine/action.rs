@@ -1,6 +1,6 @@
 //! What is to be done, for whoever can.
 
-use crate::engine::{Run, SubmissionKey};
+use crate::engine::{Amendment, Run, SubmissionKey};
 use crate::model::{JobId, JobName};
 use crate::throughput::{Lesson, Sample};
 
@@ -13,6 +13,8 @@ pub enum Action {
     Stop { of: SubmissionKey, job_id: JobId, why: String },
     /// Have Slurm end a job.
     Cancel { of: SubmissionKey, job_id: JobId, why: String },
+    /// Change what a pending job asks for; it keeps its place in the queue.
+    Amend { of: SubmissionKey, job_id: JobId, to: Box<Amendment>, why: String },
     /// Leave a job where it is, for now.
     Wait { job: JobName, why: String },
     /// A job that waits never starts; the state says that it has ended.
@@ -25,6 +27,6 @@ impl Action {
     /// Returns whether something is asked of Slurm.
     #[must_use]
     pub fn is_request(&self) -> bool {
-        matches!(self, Self::Submit(_) | Self::Stop { .. } | Self::Cancel { .. })
+        matches!(self, Self::Submit(_) | Self::Stop { .. } | Self::Cancel { .. } | Self::Amend { .. })
     }
 }

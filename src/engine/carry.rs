@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::view::View;
 use crate::engine::{
-    Action, Attempt, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked, Trials,
+    Action, Attempt, Inquiry, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked,
+    Trials,
 };
 use crate::model::{Access, Cluster, Job, Time};
 use crate::plan_file::{PlanFile, Solved};
@@ -21,6 +22,7 @@ const SAME: f64 = 0.01;
 pub(super) struct Course {
     pub actions: Vec<Action>,
     pub questions: Vec<Question>,
+    pub inquiries: Vec<Inquiry>,
 }
 
 /// How the placements of a decision differ from what a job has.
@@ -40,14 +42,14 @@ struct Chosen<'p> {
 }
 
 /// A plan on its way to actions.
-struct Carrier<'a> {
-    view: &'a View,
+pub(super) struct Carrier<'a> {
+    pub view: &'a View,
     plan: &'a CheckedPlan,
-    cluster: &'a Cluster,
-    rules: &'a Rules,
+    pub cluster: &'a Cluster,
+    pub rules: &'a Rules,
     run: &'a str,
     policy: &'static str,
-    at: Time,
+    pub at: Time,
 }
 
 /// Returns what follows from a plan, and marks in the state what is about to be done.
@@ -63,12 +65,14 @@ pub(super) fn course(
     let carrier = Carrier { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
     let asked = plan.plan().questions.iter();
     let questions = asked.map(|(job, placement)| carrier.question(state, *job, placement)).collect();
+    let inquiries = plan.plan().inquiries.iter().map(|job| carrier.inquiry(state, *job)).collect();
     let mut actions = Vec::new();
     for (job, decision) in &plan.plan().changes {
         actions.extend(carrier.end(state, *job, decision));
+        actions.extend(carrier.amend(state, *job, decision));
     }
-    actions.extend(carrier.submit(state));
-    Course { actions, questions }
+    actions.extend(carrier.submit(state, planner.policy.queues()));
+    Course { actions, questions, inquiries }
 }
 
 impl Carrier<'_> {
@@ -85,6 +89,7 @@ impl Carrier<'_> {
             }
             Decision::Defer { why } | Decision::Reject { why } => (all, why.clone(), Then::GoOn),
             Decision::Finish { why } => (all, why.clone(), Then::Finish),
+            Decision::Adjust { .. } => return Vec::new(),
         };
         let request = |place: usize| {
             let Submission { attempt, stage } = tracked.phase.submissions().get(place)?;
@@ -116,7 +121,7 @@ impl Carrier<'_> {
 
     /// Returns the submission of what the plan gives to jobs that wait, or that get more copies, and the reasons why
     /// others go on waiting.
-    fn submit(&self, state: &mut State) -> Vec<Action> {
+    fn submit(&self, state: &mut State, queues: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         let problem = &self.view.problem;
         let mut unclaimed = problem.unclaimed();
@@ -139,6 +144,10 @@ impl Carrier<'_> {
                         actions.extend(wait_for(self.view.tracked_mut(state, *job), &why, self.at));
                     }
                 }
+                Decision::Adjust { placement, in_place: false, .. } => {
+                    chosen.push(Chosen { job: *job, decision, new: vec![placement] });
+                    queued = true;
+                }
                 Decision::Defer { why } | Decision::Reject { why } if waits => {
                     chosen.push(Chosen { job: *job, decision, new: Vec::new() });
                     actions.extend(wait_for(self.view.tracked_mut(state, *job), why, self.at));
@@ -152,7 +161,8 @@ impl Carrier<'_> {
         if chosen.iter().all(|own| own.new.is_empty()) {
             return actions;
         }
-        match self.run(state, &chosen, if queued { Basis::Queue } else { Basis::Free }) {
+        let basis = if queued { Basis::Queue } else { Basis::Free };
+        match self.run(state, &chosen, (basis, queues)) {
             Ok(run) => {
                 for intent in &run.submissions {
                     self.mark(self.view.tracked_mut(state, chosen[intent.job].job), &run, intent);
@@ -189,7 +199,12 @@ impl Carrier<'_> {
     ///
     /// # Errors
     /// When the jobs alone break a rule that they kept with all others.
-    fn run(&self, state: &State, chosen: &[Chosen<'_>], basis: Basis) -> Result<Run, PolicyError> {
+    fn run(
+        &self,
+        state: &State,
+        chosen: &[Chosen<'_>],
+        (basis, queues): (Basis, bool),
+    ) -> Result<Run, PolicyError> {
         let own = self.plan.plan();
         let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
         let extract = self.view.problem.extract_on(&jobs, &self.given(chosen, basis));
@@ -197,6 +212,11 @@ impl Carrier<'_> {
             Decision::Place { placements, queued, why } => Decision::Place {
                 placements: placements.iter().filter_map(|own| extract.of_whole(own)).collect(),
                 queued: *queued,
+                why: why.clone(),
+            },
+            Decision::Adjust { placement, why, .. } => Decision::Place {
+                placements: extract.of_whole(placement).into_iter().collect(),
+                queued: true,
                 why: why.clone(),
             },
             other => other.clone(),
@@ -213,9 +233,12 @@ impl Carrier<'_> {
             let placements: Vec<Placement> =
                 own.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
             let copies = self.free_copies(state, own.job);
-            let intent =
-                move |(copy, placement)| Intent { job: number, copy, race: false, placement, terms: None };
-            copies.zip(placements).map(intent).collect::<Vec<Intent>>()
+            let tracked = self.view.tracked(state, own.job);
+            let intent = |(copy, (placement, whole)): (u32, (Placement, &&Placement))| {
+                let intent = Intent::new(number, copy, placement);
+                if queues { self.in_line(intent, tracked, (own.job, *whole)) } else { intent }
+            };
+            copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<Intent>>()
         };
         let submissions = chosen.iter().enumerate().flat_map(intents).collect();
         Ok(self.run_of(state, &jobs, (&extract.problem, &plan), submissions))
@@ -235,7 +258,11 @@ impl Carrier<'_> {
         let mut offered = self.view.problem.offered_to(&jobs, basis);
         let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
         for Chosen { decision, .. } in chosen {
-            let Decision::Place { placements, .. } = decision else { continue };
+            let placements = match decision {
+                Decision::Place { placements, .. } => &placements[..],
+                Decision::Adjust { placement, .. } => std::slice::from_ref(placement),
+                _ => continue,
+            };
             for slot in placements.iter().flat_map(|placement| &placement.slots) {
                 *taken.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
             }
@@ -274,11 +301,13 @@ impl Carrier<'_> {
 
     /// Writes down that a job is about to be submitted.
     fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
-        let job = &run.jobs[intent.job];
-        let limit = self.cluster.time_limit(job, &self.rules.defaults);
+        let (job, defaults) = (&run.jobs[intent.job], &self.rules.defaults);
         let predicted = intent.placement.jct(job.epochs);
-        let pieces = self.rules.defaults.walltime(job, predicted, limit).in_pieces();
-        tracked.intend(Attempt { pieces, ..run.attempt(intent, self.at) });
+        let walltime = match &intent.terms {
+            Some(terms) => terms.walltime(job, predicted, defaults),
+            None => defaults.walltime(job, predicted, self.cluster.time_limit(job, defaults)),
+        };
+        tracked.intend(Attempt { pieces: walltime.in_pieces(), ..run.attempt(intent, self.at) });
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.
@@ -290,7 +319,7 @@ impl Carrier<'_> {
             let own = Decision::place(placement.clone());
             let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
-            let intents = vec![Intent { job, copy: 0, race: false, placement, terms: None }];
+            let intents = vec![Intent::new(job, 0, placement)];
             Some(Box::new(self.run_of(state, &all, (&extract.problem, &plan), intents)))
         };
         Question { job, slots: placement.slots.clone(), submission: submission() }

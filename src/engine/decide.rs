@@ -5,14 +5,16 @@ use crate::engine::fingerprint::fingerprint;
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Phase, Planner, Question, Rules, State, Then, Tracked, early};
+use crate::engine::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, early};
 use crate::model::{Cluster, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
 /// What to do, and what people should know of how it was decided.
+#[derive(Default)]
 pub(super) struct Decision {
     pub actions: Vec<Action>,
     pub questions: Vec<Question>,
+    pub inquiries: Vec<Inquiry>,
     pub notes: Vec<String>,
 }
 
@@ -47,11 +49,13 @@ pub(super) fn decide(
     let seen = fingerprint(state, at, (cluster, rules), planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
     if state.decided == Some(seen) && !is_due {
-        return Decision { actions, questions: Vec::new(), notes };
+        return Decision { actions, notes, ..Decision::default() };
     }
     let view = {
-        let Planner { objective, seed, forecasts, .. } = &*planner;
-        View::new(state, at, cluster, rules, Aims { objective: *objective, seed: *seed, forecasts })
+        let Planner { objective, seed, forecasts, outlooks, policy, .. } = &*planner;
+        let (objective, seed, queues) = (*objective, *seed, policy.queues());
+        let aims = Aims { objective, seed, forecasts, outlooks: outlooks.as_ref(), queues };
+        View::new(state, at, cluster, rules, aims)
     };
     for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {
         if let Some(why) = nowhere(&tracked.job, cluster, rules) {
@@ -59,15 +63,15 @@ pub(super) fn decide(
         }
     }
     (state.decided, state.wake) = (Some(seen), None);
-    let Some(view) = view else { return Decision { actions, questions: Vec::new(), notes } };
-    let (questions, told) = match ask(state, &view, planner) {
+    let Some(view) = view else { return Decision { actions, notes, ..Decision::default() } };
+    let (questions, inquiries, told) = match ask(state, &view, planner) {
         Ok(plan) => {
             match plan.plan().wake {
                 // Asked again at the next turn, whenever that is.
                 Some(wake) if wake <= at => state.decided = None,
                 wake => state.wake = wake,
             }
-            let Course { actions: own, questions } =
+            let Course { actions: own, questions, inquiries } =
                 course(state, (&view, &plan), (cluster, rules), planner, at);
             if own.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
@@ -82,18 +86,18 @@ pub(super) fn decide(
                     actions.extend(wait_for(tracked, "other jobs come first", at));
                 }
             }
-            (questions, plan.plan().notes.clone())
+            (questions, inquiries, plan.plan().notes.clone())
         }
         Err(error) => {
             let why = format!("not planned: {error}");
             let is_ready = |job: &usize| view.problem.jobs[*job].standing.is_ready();
             let ready = (0..view.names.len()).filter(is_ready);
             actions.extend(ready.filter_map(|job| wait_for(view.tracked_mut(state, job), &why, at)));
-            (Vec::new(), Vec::new())
+            (Vec::new(), Vec::new(), Vec::new())
         }
     };
     notes.extend(told);
-    Decision { actions, questions, notes }
+    Decision { actions, questions, inquiries, notes }
 }
 
 /// Returns the policy's plan, checked; what the policy remembers is in the state.

@@ -13,7 +13,7 @@ impl Tracked {
         if *end == End::Yielded {
             // It did nothing: what comes after is decided by the one that took the job.
             if last {
-                self.after_race(ended, now, of, stage, rules);
+                self.after_race(ended, now, attempt.race_run(), stage, rules);
             }
             return;
         }
@@ -40,8 +40,8 @@ impl Tracked {
     }
 
     /// Decides what comes after a race, once the last of those that lost it is gone.
-    fn after_race(&mut self, ended: Time, now: Time, of: &SubmissionKey, stage: Stage, rules: &Rules) {
-        let winner = self.past.last().filter(|past| past.attempt.run == of.run);
+    fn after_race(&mut self, ended: Time, now: Time, race: &str, stage: Stage, rules: &Rules) {
+        let winner = self.past.last().filter(|past| past.attempt.race_run() == race);
         let Some(end) = winner.map(|past| past.end.clone()) else {
             return self.wait(ended, None, "left to another submission, which is not there");
         };

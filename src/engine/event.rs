@@ -72,6 +72,10 @@ pub enum Answer {
     Killed,
     /// The request to end it did not get through.
     NotStopped { message: String },
+    /// Slurm has changed what it asks for.
+    Amended,
+    /// Slurm has not changed what it asks for.
+    NotAmended { message: String },
 }
 
 /// What is seen of a submission.

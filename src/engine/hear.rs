@@ -36,6 +36,19 @@ impl Tracked {
             Answer::Stopped => self.asked(at, of, Request::Asked, "asked to save a checkpoint and exit"),
             Answer::Killed => self.asked(at, of, Request::Killed, "is being ended"),
             Answer::NotStopped { message } => self.not_asked(at, of, message),
+            Answer::Amended => {
+                let Some(attempt) = self.attempt_mut(of) else { return };
+                attempt.amend();
+                let said = format!("waits for {} now", attempt.gpus);
+                self.last = (at, said);
+            }
+            Answer::NotAmended { message } => {
+                let Some(attempt) = self.attempt_mut(of) else { return };
+                // What was refused once is not asked again.
+                attempt.tables.clear();
+                attempt.amendment = None;
+                self.last = (at, format!("its request was not changed: {message}"));
+            }
         }
     }
 
@@ -70,9 +83,7 @@ impl Tracked {
                 attempt.identify(*job_id, submit_time.as_ref());
                 attempt.started = Some(*since);
                 attempt.reason = None;
-                if let Some(gpus) = gpus {
-                    attempt.gpus = gpus.clone();
-                }
+                attempt.starts_on(gpus.as_ref());
                 let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
                 let said = format!("{} on {} ({nodes})", rules.realm.running(*job_id), attempt.gpus);
                 self.advance(*since, of, Stage::Running, said);

@@ -3,9 +3,16 @@
 use crate::engine::{Action, Phase, Stage, State, Then, Tracked};
 use crate::model::Time;
 
-/// Writes down in the state that a job is about to be ended and what comes then: whatever becomes of the request, its
-/// end is known to be meant.
+/// Writes down in the state that a job is about to be ended and what comes then, or that its request is about to be changed:
+/// whatever becomes of that, it is known to be meant.
 pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
+    if let Action::Amend { of, to, .. } = action {
+        let own = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of));
+        if let Some(own) = own {
+            own.attempt.amendment = Some(to.clone());
+        }
+        return;
+    }
     let (Action::Stop { of, .. } | Action::Cancel { of, .. }) = action else { return };
     let Some(own) = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of)) else { return };
     if matches!(own.stage, Stage::Pending | Stage::Running) {

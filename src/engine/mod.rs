@@ -5,6 +5,7 @@
 
 mod action;
 mod after;
+mod amendment;
 mod apply;
 mod beginning;
 mod carry;
@@ -15,6 +16,7 @@ mod event;
 mod fingerprint;
 mod gpus;
 mod hear;
+mod in_line;
 mod lateness;
 mod mark;
 mod notice;
@@ -33,11 +35,13 @@ mod turn;
 mod view;
 
 pub use self::action::Action;
+pub use self::amendment::{Amendment, Inquiry, Kind, Wanted};
 pub use self::apply::apply;
 pub use self::beginning::Beginning;
 pub use self::early::Early;
 pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
+pub use self::in_line::spares;
 pub use self::notice::notice;
 pub use self::observation::{Observation, QueueReason, Sighting, Standing};
 pub use self::patience::due;

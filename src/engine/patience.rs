@@ -48,6 +48,10 @@ impl<'a> Patience<'a> {
                 }
                 format!("it did not exit within {} s of the stop signal", patience.0)
             }
+            Stage::Pending if attempt.race && has_started(tracked, attempt) => {
+                "another request of the job has started".to_owned()
+            }
+            Stage::Pending if attempt.amendment.is_some() => return amend_again(tracked, attempt),
             Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
                 format!("{} are no longer up, so it can never start", self.unable(attempt)?)
             }
@@ -89,6 +93,20 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
     };
     let jobs = state.jobs.iter().flat_map(|tracked| retry(tracked).into_iter().chain(patience(tracked)));
     jobs.chain(state.wake).filter(|due| *due > after).min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Returns whether another one of the race that an attempt is in has started.
+fn has_started(tracked: &Tracked, attempt: &Attempt) -> bool {
+    let others =
+        tracked.phase.submissions().iter().filter(|own| own.attempt.race_run() == attempt.race_run());
+    { others }.any(Submission::is_running)
+}
+
+/// Returns the change of a request again of which nobody knows whether it was heard: to hear it twice does no harm.
+fn amend_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
+    let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
+    let why = "asking again, because the first request may have been lost".to_owned();
+    Some(Action::Amend { of, job_id, to, why })
 }
 
 /// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.

@@ -2,7 +2,7 @@
 
 use crate::engine::Run;
 use crate::model::{PlacedRank, Seconds};
-use crate::policy::{Budget, Forecast, Objective, Placement, Policy, Problem, Rank, Slot};
+use crate::policy::{Budget, Forecast, Objective, Outlook, Placement, Policy, Problem, Rank, Slot};
 
 /// How plans are made.
 pub struct Planner<'a> {
@@ -14,6 +14,8 @@ pub struct Planner<'a> {
     pub budget: Budget<'a>,
     /// What the world has said about the queue in this turn.
     pub forecasts: Vec<Forecast>,
+    /// What it has said about requests in this turn; `None` where it was not asked.
+    pub outlooks: Option<Vec<Outlook>>,
 }
 
 /// What a policy must know before it decides: how long a job would wait in the queue on some GPUs.

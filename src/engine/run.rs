@@ -1,7 +1,7 @@
 //! Runs: what is submitted together, by one plan, with that plan as it is written down.
 
-use crate::engine::{Attempt, Gpus, SubmissionKey, named_ranks};
-use crate::model::{Job, Terms, Time};
+use crate::engine::{Attempt, Gpus, Kind, SubmissionKey, named_ranks};
+use crate::model::{Job, PlacedRank, Terms, Time};
 use crate::plan_file::PlanFile;
 use crate::policy::{CheckedPlan, Placement, Problem};
 
@@ -31,12 +31,22 @@ pub struct Intent {
     pub copy: u32,
     /// Whether it races with the job's other submissions of the run: the first to start trains, and the others leave.
     pub race: bool,
+    /// The run whose race it joins, where that is not its own.
+    pub joins: Option<String>,
     pub placement: Placement,
     /// What it asks of the queue, where it was chosen among several requests of its job.
     pub terms: Option<Terms>,
+    /// Other ranks with which its script can do the job, should its request be changed while it waits.
+    pub spares: Vec<Vec<PlacedRank>>,
 }
 
 impl Intent {
+    /// Returns a submission that races with no other.
+    #[must_use]
+    pub fn new(job: usize, copy: u32, placement: Placement) -> Self {
+        Self { job, copy, race: false, joins: None, placement, terms: None, spares: Vec::new() }
+    }
+
     /// Returns what a checked plan submits of these jobs: those that it gives GPUs, each once.
     pub fn of<'a>(
         plan: &'a CheckedPlan,
@@ -44,7 +54,7 @@ impl Intent {
     ) -> impl Iterator<Item = Self> + 'a {
         let intent = |job: usize| {
             let placement = plan.verdicts().get(job)?.placement()?.clone();
-            Some(Self { job, copy: 0, race: false, placement, terms: None })
+            Some(Self::new(job, 0, placement))
         };
         jobs.into_iter().filter_map(intent)
     }
@@ -67,9 +77,15 @@ impl Run {
     /// Returns a submission as what is known of it when it is about to be made.
     #[must_use]
     pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
-        let Intent { job, copy, race, ref placement, ref terms } = *intent;
+        let Intent { job, copy, race, ref joins, ref placement, ref terms, ref spares } = *intent;
         let planned = (&self.problem, job, placement);
-        let terms = terms.clone();
-        Attempt { copy, race, terms, ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant) }
+        Attempt {
+            copy,
+            race,
+            joins: joins.clone(),
+            terms: terms.clone(),
+            tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
+            ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant)
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! One step: events change the state, and from where the jobs stand then follows what to do.
 
-use crate::engine::decide::{decide, is_settled};
-use crate::engine::{Action, Event, Phase, Planner, Question, Rules, State, Tracked, after, apply};
+use crate::engine::decide::{Decision, decide, is_settled};
+use crate::engine::{Action, Event, Inquiry, Phase, Planner, Question, Rules, State, Tracked, after, apply};
 use crate::model::{Cluster, Time};
 
 /// What a step gives.
@@ -13,6 +13,8 @@ pub struct Step {
     pub actions: Vec<Action>,
     /// What the policy must know first: the step is to be taken again with the answers.
     pub questions: Vec<Question>,
+    /// The same of all requests that jobs could wait for.
+    pub inquiries: Vec<Inquiry>,
     /// What people should know of how it was decided, such as why a policy gives no plan.
     pub notes: Vec<String>,
 }
@@ -33,9 +35,10 @@ pub fn step(
     let mut actions: Vec<Action> =
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     actions.extend(after::settle(&mut state, at));
-    let decision = decide(&mut state, at, cluster, rules, planner);
-    actions.extend(decision.actions);
-    Step { state, actions, questions: decision.questions, notes: decision.notes }
+    let Decision { actions: mut own, questions, inquiries, notes } =
+        decide(&mut state, at, cluster, rules, planner);
+    actions.append(&mut own);
+    Step { state, actions, questions, inquiries, notes }
 }
 
 /// Returns whether a step would leave the state as it is and do nothing.

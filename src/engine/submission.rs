@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Gpus, Trials, named_ranks};
+use crate::engine::{Amendment, Gpus, Kind, Trials, named_ranks};
 use crate::model::{JobId, JobName, PlacedRank, Seconds, Terms, Time};
 use crate::policy::{Placement, Problem};
 
@@ -78,6 +78,15 @@ pub struct Attempt {
     /// Whether it races with the job's other submissions of its run: of these one alone trains.
     #[serde(default, skip_serializing_if = "is_false")]
     pub race: bool,
+    /// The run whose race it has joined, where that is not its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins: Option<String>,
+    /// What its request can be changed to: its script has tables for these, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<Kind>,
+    /// What its request is being changed to: nobody knows yet whether Slurm has heard it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amendment: Option<Box<Amendment>>,
     /// The ranks as planned, rank 0 first.
     pub ranks: Vec<PlacedRank>,
     /// Predicted time of an epoch.
@@ -172,6 +181,37 @@ impl Attempt {
         SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }
     }
 
+    /// Returns the run whose race it is in.
+    #[must_use]
+    pub fn race_run(&self) -> &str {
+        self.joins.as_deref().unwrap_or(&self.run)
+    }
+
+    /// Takes in that its request was changed as was meant.
+    pub(super) fn amend(&mut self) {
+        let Some(own) = self.amendment.take() else { return };
+        self.tables.extend(Kind::of(&self.ranks));
+        self.tables.retain(|kind| *kind != own.kind);
+        self.gpus = Gpus::of(&own.ranks);
+        (self.ranks, self.epoch, self.communication) = (own.ranks, own.epoch, own.communication);
+        self.pieces = own.pieces;
+    }
+
+    /// Takes in on which GPUs it has started: they show whether a change was heard of which nobody knew.
+    pub(super) fn starts_on(&mut self, gpus: Option<&Gpus>) {
+        if self
+            .amendment
+            .as_ref()
+            .is_some_and(|own| gpus.is_some_and(|gpus| gpus.by_type() == Gpus::of(&own.ranks).by_type()))
+        {
+            self.amend();
+        }
+        self.amendment = None;
+        if let Some(gpus) = gpus {
+            self.gpus = gpus.clone();
+        }
+    }
+
     /// Takes in by which number Slurm knows it.
     pub(super) fn identify(&mut self, job_id: JobId, submit_time: Option<&String>) {
         self.job_id = Some(job_id);
@@ -201,6 +241,9 @@ impl Attempt {
             run: run.to_owned(),
             copy: 0,
             race: false,
+            joins: None,
+            tables: Vec::new(),
+            amendment: None,
             ranks,
             epoch,
             communication: Seconds(0.0),

@@ -4,10 +4,11 @@ use std::convert::Infallible;
 
 use crate::engine::step::is_idle;
 use crate::engine::{
-    Action, Answer, Event, Intent, Observation, Planner, Rules, Run, State, Step, SubmissionKey, apply,
-    notice, step,
+    Action, Amendment, Answer, Event, Inquiry, Intent, Observation, Planner, Rules, Run, State, Step,
+    SubmissionKey, apply, notice, step,
 };
 use crate::model::{JobId, Seconds, Time};
+use crate::policy::Outlook;
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {
@@ -33,6 +34,16 @@ pub trait World {
 
     /// Ends a submission.
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
+
+    /// Changes what a pending submission asks for; it keeps its place in the queue.
+    fn amend(&mut self, _: &SubmissionKey, _: JobId, _: &Amendment) -> Answer {
+        Answer::NotAmended { message: "requests cannot be changed here".to_owned() }
+    }
+
+    /// Returns when the requests of some jobs would start, of those where it can be told.
+    fn foresee(&mut self, _: &[Inquiry]) -> Vec<Outlook> {
+        Vec::new()
+    }
 
     /// Returns how long the only submission of a run would wait in the queue if it was made now, where it can be told.
     fn forecast(&mut self, run: &Run) -> Option<Seconds>;
@@ -115,11 +126,16 @@ pub fn look<W: World + ?Sized>(
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     planner.forecasts.clear();
+    planner.outlooks = None;
     if is_idle(state, seen.at, &events, (&seen.cluster, rules), planner) {
         return Ok(Turn { seen, events, step: None });
     }
     loop {
         let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
+        if !step.inquiries.is_empty() && planner.outlooks.is_none() {
+            planner.outlooks = Some(world.foresee(&step.inquiries));
+            continue;
+        }
         if step.questions.is_empty() || planner.forecasts.len() >= MOST_QUESTIONS {
             return Ok(Turn { seen, events, step: Some(step) });
         }
@@ -224,6 +240,9 @@ fn act<W: World + ?Sized, E>(
         }
         Action::Cancel { of, job_id, .. } => {
             hear(Event::Answer { of: of.clone(), answer: world.cancel(of, *job_id) })
+        }
+        Action::Amend { of, job_id, to, .. } => {
+            hear(Event::Answer { of: of.clone(), answer: world.amend(of, *job_id, to) })
         }
         Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => Ok(()),
     }

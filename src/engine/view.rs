@@ -3,7 +3,8 @@
 use crate::engine::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
 use crate::model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use crate::policy::{
-    self, Forecast, Grounds, Hold, Objective, Problem, Slot, Standing, Waits, epoch_as_shared,
+    self, Forecast, Grounds, Hold, MOST_GPUS, Objective, Outlook, Problem, Slot, Standing, Waits,
+    epoch_as_shared,
 };
 use crate::throughput::ThroughputMatrix;
 
@@ -22,6 +23,9 @@ pub(super) struct Aims<'a> {
     pub objective: Objective,
     pub seed: u64,
     pub forecasts: &'a [Forecast],
+    pub outlooks: Option<&'a Vec<Outlook>>,
+    /// Whether jobs wait in the queue for what is in use.
+    pub queues: bool,
 }
 
 impl View {
@@ -50,6 +54,12 @@ impl View {
         problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
         problem.forecasts = aims.forecasts.to_vec();
+        problem.outlooks = aims.outlooks.cloned();
+        for (job, model) in jobs.iter().zip(&mut problem.jobs).filter(|_| aims.queues) {
+            // Nobody has said that a job may wait for half of a cluster.
+            let most = job.max_gpus.unwrap_or(MOST_GPUS).max(model.min_gpus);
+            model.max_gpus = model.max_gpus.min(most);
+        }
         for (number, tracked) in open.iter().enumerate() {
             let standing = standing(tracked, (number, &problem), at, cluster, rules);
             problem.jobs[number].standing = standing;

@@ -138,7 +138,8 @@ impl Placed<'_> {
         }
         let ranks = named_ranks(&run.problem, &intent.placement);
         let others = run.submissions.iter().filter(|own| own.job == intent.job && own.copy != intent.copy);
-        let others: Vec<_> = others.map(|own| named_ranks(&run.problem, &own.placement)).collect();
+        let others = others.map(|own| named_ranks(&run.problem, &own.placement));
+        let others: Vec<_> = others.chain(intent.spares.iter().cloned()).collect();
         let key = run.key(intent);
         let checkpoints = format!("checkpoints/{}", job.name);
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
@@ -157,7 +158,10 @@ impl Placed<'_> {
             helper_dir: utf8(&run_folder(&site.state, &run.id))?,
             claim: intent
                 .race
-                .then(|| utf8(&claim_file(&site.state, &run.id, job.name.as_str())))
+                .then(|| {
+                    let race = intent.joins.as_deref().unwrap_or(&run.id);
+                    utf8(&claim_file(&site.state, race, job.name.as_str()))
+                })
                 .transpose()?,
             report_dir: utf8(&report_folder(&site.state, &run.id, &key.name()))?,
             workdir: utf8(workdir)?,

@@ -7,21 +7,26 @@ use chrono::{DateTime, Utc};
 
 use crate::clock::Clock;
 use crate::engine::{
-    Answer, Attempt, End, Intent, Observation, Run, Sighting, Standing, State, Submission, SubmissionKey,
-    World,
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Run, Sighting, Standing, State,
+    Submission, SubmissionKey, World,
 };
 use crate::live::observe::Queue;
 use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
-use crate::model::{Cluster, JobId, JobName, Seconds, Time};
+use crate::model::{Bytes, Cluster, JobId, JobName, Seconds, Time};
+use crate::policy::Outlook;
+use crate::slurm::scontrol_update::{Update, UpdateError};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
-    sacct, sbatch, scancel, scontrol_job, sinfo, squeue, time,
+    sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
 use crate::store::{StateDir, claim_file, report_folder, reports};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
+
+/// What says when requests would start.
+pub type Oracle<'a> = &'a dyn Fn(&[Inquiry]) -> Vec<Outlook>;
 
 /// The real cluster.
 pub struct SlurmWorld<'a> {
@@ -31,6 +36,8 @@ pub struct SlurmWorld<'a> {
     pub site: Site,
     /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
     pub complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+    /// Knows when requests would start, where somebody does.
+    pub oracle: Option<Oracle<'a>>,
     /// What was prepared, by the run's id.
     prepared: BTreeMap<String, Prepared>,
     /// Signals held back until the answer of the last request is written down.
@@ -46,7 +53,7 @@ impl<'a> SlurmWorld<'a> {
         site: Site,
         complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
     ) -> Self {
-        Self { runner, clock, directory, site, complete, prepared: BTreeMap::new(), held: None }
+        Self { runner, clock, directory, site, complete, oracle: None, prepared: BTreeMap::new(), held: None }
     }
 
     /// Returns what the queue, accounting and reports show, without a look at the nodes, and the queue itself.
@@ -92,14 +99,16 @@ impl<'a> SlurmWorld<'a> {
         let mut judged = Vec::new();
         for mut sighting in seen {
             let tracked = state.find(&sighting.of.job);
-            let races =
-                tracked.and_then(|own| own.submission(&sighting.of)).is_some_and(|own| own.attempt.race);
+            let own = tracked.and_then(|own| own.submission(&sighting.of)).map(|own| &own.attempt);
+            let race = own.filter(|own| own.race).map(Attempt::race_run);
             let Standing::Ended { end, .. } = &mut sighting.standing else {
                 judged.push(sighting);
                 continue;
             };
-            if races && matches!(end, End::Completed | End::Cancelled) {
-                let claim = claim_file(&self.site.state, &sighting.of.run, sighting.of.job.as_str());
+            if let Some(race) = race
+                && matches!(end, End::Completed | End::Cancelled)
+            {
+                let claim = claim_file(&self.site.state, race, sighting.of.job.as_str());
                 let taken = reports::claimed(&claim)
                     .map_err(|source| LiveError::Reports { folder: claim.clone(), source })?;
                 match taken {
@@ -281,6 +290,19 @@ impl World for SlurmWorld<'_> {
         self.signal(&scancel::cancel(&of.name(), job_id), Answer::Killed)
     }
 
+    fn amend(&mut self, _: &SubmissionKey, job_id: JobId, to: &Amendment) -> Answer {
+        self.hold();
+        match scontrol_update::send(self.runner, &scontrol_update::command(job_id, &update(to))) {
+            Ok(()) => Answer::Amended,
+            Err(UpdateError::Refused { message }) => Answer::NotAmended { message },
+            Err(UpdateError::Unknown { message }) => Answer::Unclear { message },
+        }
+    }
+
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
+        self.oracle.map_or_else(Vec::new, |oracle| oracle(inquiries))
+    }
+
     /// As `sbatch --test-only` says.
     fn forecast(&mut self, run: &Run) -> Option<Seconds> {
         let scripts = scripts(run, &self.site).ok()?;
@@ -289,6 +311,14 @@ impl World for SlurmWorld<'_> {
         let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
     }
+}
+
+/// Returns what Slurm is asked to change.
+fn update(to: &Amendment) -> Update {
+    let Kind { nodes, per_node, gpu_type } = to.kind.clone();
+    let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
+    let memory_mib = (memory > 0).then_some(memory);
+    Update { nodes, per_node, gpu_type, minutes: to.minutes, cpus: to.cpus, memory_mib }
 }
 
 fn moment(time: Time) -> DateTime<Utc> {

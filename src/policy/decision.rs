@@ -22,6 +22,11 @@ pub trait Policy {
         None
     }
 
+    /// Returns whether it has jobs wait in the cluster's queue for GPUs that are in use.
+    fn queues(&self) -> bool {
+        false
+    }
+
     /// Returns whether it plans with the time of a restart for first starts, too, so that a replay of it has to spend it.
     fn starts_cost(&self) -> bool {
         false
@@ -114,6 +119,8 @@ pub struct Plan {
     pub wake: Option<Time>,
     /// What it must know of the queue first: a job on some GPUs. It is asked again with the answers.
     pub questions: Vec<(usize, Placement)>,
+    /// Jobs of which it must know when all their requests would start. It is asked again with the answers.
+    pub inquiries: Vec<usize>,
     /// What people should know of how it was decided.
     pub notes: Vec<String>,
     /// Categories or assignments that were looked at, where the policy counts them.
@@ -137,6 +144,9 @@ pub enum Decision {
         /// Why, for people, where it held others.
         why: String,
     },
+    /// What it waits for in the cluster's queue is changed in place to these GPUs, or these are queued beside it: the first to
+    /// start trains.
+    Adjust { placement: Placement, in_place: bool, why: String },
     /// It holds none for now, and gives back what it has.
     Defer { why: String },
     /// It is done, though not all its epochs are.
@@ -181,6 +191,7 @@ impl Decision {
                 Some(placement) => Verdict::Place(placement.clone()),
                 None => Verdict::Defer { reason: String::new() },
             },
+            Self::Adjust { placement, .. } => Verdict::Place(placement.clone()),
             Self::Defer { why } | Self::Finish { why } => Verdict::Defer { reason: why.clone() },
             Self::Reject { why } => Verdict::Reject { reason: why.clone() },
         }

@@ -94,6 +94,7 @@ impl Problem {
             now: Time::default(),
             limits: Vec::new(),
             forecasts: Vec::new(),
+            outlooks: None,
             changed: Changed::All,
         })
     }

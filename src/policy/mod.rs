@@ -39,6 +39,7 @@ mod pricing;
 mod problem;
 mod registry;
 mod replan;
+mod requests;
 mod resets;
 mod rest;
 mod share;
@@ -72,14 +73,15 @@ pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Aims, Changed, Forecast, Host, JobModel, Misfit, Objective, Problem, ProblemError, Room, Rounds,
-    TypeLimit, TypeModel, WorkerNode,
+    Aims, Changed, Forecast, Host, JobModel, Misfit, Objective, Outlook, Problem, ProblemError, Prospect,
+    Room, Rounds, TypeLimit, TypeModel, WorkerNode,
 };
 pub use self::registry::{
     Carrying, JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,
     names_watched, placer,
 };
 pub use self::replan::{Moves, Replan, Replanning};
+pub use self::requests::{Candidate, MOST_GPUS, Pending, Remedy, choose, options, remedy};
 pub use self::shared::{Alone, Shared};
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;

@@ -13,6 +13,8 @@ pub enum Basis {
     Free,
     /// All GPUs of nodes that are up, whoever holds them, less what any job of the problem has or waits for.
     Queue,
+    /// All GPUs of nodes that are up, whoever has them or waits for them, as far as limits allow.
+    Line,
 }
 
 /// What nobody has or is promised: GPUs by node and type, and the CPUs and memory beside them.
@@ -50,7 +52,11 @@ impl Problem {
             keep_to_ranks(gpus.iter_mut(), most.map_or(u64::MAX, |most| most.ranks));
         }
         for &job in &others {
-            let promised = |hold: &&Hold| basis == Basis::Queue || hold.is_promised();
+            let promised = |hold: &&Hold| match basis {
+                Basis::Free => hold.is_promised(),
+                Basis::Queue => true,
+                Basis::Line => false,
+            };
             for hold in self.jobs[job].standing.holds.iter().filter(promised) {
                 self.take_promised(job, hold, &mut gpus);
             }
@@ -94,7 +100,7 @@ impl Problem {
     fn not_held(&self, others: &[usize], basis: Basis) -> (Vec<Vec<u32>>, Vec<Left>) {
         let start = |node: &WorkerNode| match basis {
             Basis::Free => (node.gpus.clone(), Left::free(node)),
-            Basis::Queue => (node.up.clone(), Left::whole(node)),
+            Basis::Queue | Basis::Line => (node.up.clone(), Left::whole(node)),
         };
         let (mut gpus, mut left): (Vec<Vec<u32>>, Vec<Left>) = self.nodes.iter().map(start).unzip();
         if basis == Basis::Free {

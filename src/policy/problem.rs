@@ -36,6 +36,8 @@ pub struct Problem {
     pub limits: Vec<TypeLimit>,
     /// How long the queue would hold up what a policy asked about.
     pub forecasts: Vec<Forecast>,
+    /// What is known of the queue about requests; `None` where nobody was asked.
+    pub outlooks: Option<Vec<Outlook>>,
     /// What is not as it was when the policy decided last.
     pub changed: Changed,
 }
@@ -108,6 +110,27 @@ pub struct Forecast {
     pub slots: Vec<Slot>,
     /// How long the job would wait; `None` where nobody can say.
     pub wait: Option<Seconds>,
+}
+
+/// What is known of the queue about all requests of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outlook {
+    pub job: usize,
+    /// How long each of its submissions still waits as it is; `None` where it does not wait or nobody can say.
+    pub stays: Vec<Option<Seconds>>,
+    /// Whether others may be queued beside what waits.
+    pub races: bool,
+    /// In the order of the job's [`options`](crate::policy::options).
+    pub options: Vec<Prospect>,
+}
+
+/// How long a request would wait, on average; `None` where nobody can say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Prospect {
+    /// Submitted now.
+    pub anew: Option<Seconds>,
+    /// In the place of a pending one that is changed to it; `None` where none can be.
+    pub in_place: Option<Seconds>,
 }
 
 /// What planning needs to know of a job.

@@ -82,18 +82,23 @@ impl Taken {
                 free.add(model, slot, -1);
             }
         }
-        let mut queued = free.clone_changes();
+        let (mut queued, mut asked) = (free.clone_changes(), Change::default());
         for (job, decision) in &plan.changes {
-            let waits = matches!(decision, Decision::Place { queued: true, .. });
+            let waits = matches!(decision, Decision::Place { queued: true, .. } | Decision::Adjust { .. });
             let change = if waits { &mut queued } else { &mut free };
             for slot in placements(decision).iter().flat_map(|placement| &placement.slots) {
                 change.add(&problem.jobs[*job], slot, 1);
                 change.given.insert((slot.node, slot.gpu_type));
+                if waits {
+                    asked.add(&problem.jobs[*job], slot, 1);
+                    asked.given.insert((slot.node, slot.gpu_type));
+                }
             }
         }
         let mut violations = Vec::new();
         self.exceeded_gpus(problem, &free, |node| &node.gpus, &mut violations);
-        self.exceeded_gpus(problem, &queued, |node| &node.up, &mut violations);
+        // What waits may wait for what others of the problem have.
+        Self::default().exceeded_gpus(problem, &asked, |node| &node.up, &mut violations);
         self.exceeded_hosts(problem, &free, &mut violations);
         for change in [&free, &queued] {
             self.exceeded_limits(problem, change, &mut violations);

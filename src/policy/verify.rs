@@ -122,6 +122,7 @@ pub fn checked(policy: &'static str, problem: &Problem, plan: Plan) -> Result<Ch
 pub(super) fn placements(decision: &Decision) -> &[Placement] {
     match decision {
         Decision::Place { placements, .. } => placements,
+        Decision::Adjust { placement, .. } => std::slice::from_ref(placement),
         Decision::Defer { .. } | Decision::Finish { .. } | Decision::Reject { .. } => &[],
     }
 }

@@ -8,7 +8,7 @@ use crate::queue::future::Future;
 use crate::queue::line::Key;
 use crate::queue::play::{Entry, HORIZON, play};
 use crate::queue::scene::Scene;
-use crate::queue::{Request, Snapshot};
+use crate::queue::{Place, Request, Snapshot};
 
 /// What is asked of the model.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,11 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
+        Self::placed(snapshot, requests, &[])
+    }
+
+    /// Returns the same where some requests have a place in line already.
+    fn placed(snapshot: &Snapshot, requests: &[Request], places: &[Option<Place>]) -> Self {
         let scene = Scene::new(snapshot, requests);
         let entries = (0_u32..).zip(requests).zip(&scene.requests);
         let entries = entries.map(|((number, request), known)| {
@@ -85,6 +90,12 @@ impl Table {
                 submitted: scene.now,
                 // After all that wait, before all that come.
                 order: u32::MAX / 4 + number,
+            };
+            let key = match places.get(number as usize) {
+                Some(Some(Place { priority, submitted })) => {
+                    Key { priority: *priority, submitted: submitted.0, ..key }
+                }
+                _ => key,
             };
             let entry = Entry {
                 key,
@@ -118,10 +129,17 @@ impl Table {
 /// `stop` is asked whether the time is over; the first look, with all jobs at their limits, is taken in any case.
 #[must_use]
 pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<Outlook> {
+    forecast_at(question, &[], stop)
+}
+
+/// Returns the same where some requests have a place in line already, as a pending job that is changed has; those without one come
+/// last of their priority.
+#[must_use]
+pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn() -> bool) -> Vec<Outlook> {
     if question.snapshot.others_hidden {
         return vec![Outlook::Unknown("the jobs of others are hidden here"); question.requests.len()];
     }
-    let table = Table::new(question.snapshot, question.requests);
+    let table = Table::placed(question.snapshot, question.requests, places);
     let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
     let at_limits: Vec<Option<f64>> = table.entries.iter().map(|own| table.at_limits(*own)).collect();
     let finish = |(at, request): (&Option<f64>, &Request)| at.map(|at| at + request.run.0);

@@ -25,9 +25,9 @@ mod together;
 
 pub use self::choice::{Candidate, Choice, Reason, choose};
 pub use self::estimate::{Calibration, Estimate, point_of};
-pub use self::forecast::{Forecast, Outlook, Question, forecast};
+pub use self::forecast::{Forecast, Outlook, Question, forecast, forecast_at};
 pub use self::race::race;
-pub use self::request::{Request, Standing, StandingSource};
+pub use self::request::{Place, Request, Standing, StandingSource};
 pub use self::score::{Prediction, Score};
 pub use self::snapshot::{
     AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,

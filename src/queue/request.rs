@@ -16,6 +16,23 @@ pub struct Request {
     pub run: Seconds,
 }
 
+/// The place in line of a job that waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    pub priority: f64,
+    pub submitted: Time,
+}
+
+impl Place {
+    /// Returns the place of a pending job; one whose priority nobody says is last in line.
+    #[must_use]
+    pub fn of(job: &QueueJob) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
+        let priority = job.priority.unwrap_or(0) as f64;
+        Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)) }
+    }
+}
+
 /// The priority that a job gets when it is submitted, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::Seconds;
 use crate::queue::arrivals::{Arrivals, Past};
 use crate::queue::history::{Habits, Ratios};
 use crate::queue::line::{Array, Key, Waiting};
@@ -249,6 +250,12 @@ fn closures(snapshot: &Snapshot) -> Vec<Vec<Closure>> {
 }
 
 impl Snapshot {
+    /// Returns the longest that a job may run which names no walltime.
+    #[must_use]
+    pub fn longest_limit(&self, job: &QueueJob) -> Seconds {
+        Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
+    }
+
     /// Returns the walltime of a job: its own, else its partition's longest, else a year.
     fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))

@@ -163,7 +163,7 @@ pub struct Reservation {
 }
 
 /// A job of the queue; the waiting tasks of an array are one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueJob {
     /// As Slurm shows it: `12`, `11_3`, `11_[4-9%2]`, `9+1`.

@@ -272,7 +272,9 @@ impl Run<'_, '_> {
         let unknown = |what| ReplayError::Unknown { policy: self.policy.name(), what };
         for (job, decision) in plan.changes {
             match decision {
-                Decision::Place { queued: true, .. } => return Err(unknown("a job waits in a queue")),
+                Decision::Place { queued: true, .. } | Decision::Adjust { .. } => {
+                    return Err(unknown("a job waits in a queue"));
+                }
                 Decision::Place { placements, why, .. } => {
                     let mut placements = placements.into_iter();
                     let (Some(placement), None) = (placements.next(), placements.next()) else {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use crate::engine::{self, Answer, Intent, Observation, Run, State, SubmissionKey};
+use crate::engine::{self, Amendment, Answer, Intent, Observation, Run, State, SubmissionKey};
 use crate::model::{JobId, Seconds};
 use crate::simulate::World;
 
@@ -46,6 +46,11 @@ impl engine::World for World {
     fn cancel(&mut self, _: &SubmissionKey, job_id: JobId) -> Answer {
         let message = format!("job {job_id} is over");
         if self.kill(job_id) { Answer::Killed } else { Answer::NotStopped { message } }
+    }
+
+    fn amend(&mut self, _: &SubmissionKey, job_id: JobId, to: &Amendment) -> Answer {
+        let message = format!("job {job_id} does not wait any more");
+        if self.change(job_id, to) { Answer::Amended } else { Answer::NotAmended { message } }
     }
 
     fn forecast(&mut self, run: &Run) -> Option<Seconds> {

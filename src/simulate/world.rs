@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{End, Gpus, Intent, Run, named_ranks};
-use crate::model::{Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, Seconds, Time};
+use crate::engine::{Amendment, End, Gpus, Intent, Run, named_ranks};
+use crate::model::{
+    Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
+};
 use crate::simulate::fit::{FreeNode, Request};
 use crate::simulate::incident::{Change, Incident, Script};
 use crate::simulate::site::{Saving, Site};
@@ -129,6 +131,16 @@ impl World {
             self.ask_to_save(place);
         }
         place.is_some()
+    }
+
+    /// Changes what a pending job asks for; returns whether there is one.
+    pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
+        let pending = |own: &Submission| own.id == id && matches!(own.stage, Stage::Pending);
+        let Some(place) = self.submissions.iter().position(pending) else { return false };
+        self.submissions[place].request = self.request_for(&to.ranks);
+        self.submissions[place].ranks.clone_from(&to.ranks);
+        self.look_soon();
+        true
     }
 
     /// Ends a job; returns whether there is one that has not ended.
@@ -325,11 +337,14 @@ impl World {
     }
 
     fn request(&self, run: &Run, intent: &Intent) -> Request {
+        self.request_for(&named_ranks(&run.problem, &intent.placement))
+    }
+
+    fn request_for(&self, ranks: &[PlacedRank]) -> Request {
         let names = |keep: &dyn Fn(&Node) -> bool| {
             self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
         };
         let mixed = names(&|node| node.gpus.len() > 1);
-        let ranks = named_ranks(&run.problem, &intent.placement);
-        Request::new(&ranks, names(&|_| true), &mixed, self.site.pinned)
+        Request::new(ranks, names(&|_| true), &mixed, self.site.pinned)
     }
 }

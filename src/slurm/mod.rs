@@ -24,6 +24,7 @@ pub mod sacct;
 pub mod sbatch;
 pub mod scancel;
 pub mod scontrol_job;
+pub mod scontrol_update;
 pub mod sinfo;
 pub mod site;
 pub mod squeue;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::engine::{Action, Answer, End, Event, Intent, News, SubmissionKey};
+use crate::engine::{Action, Answer, End, Event, Intent, Kind, News, SubmissionKey};
 
 /// A line about the answer to what hsched did: the only lines that are read back.
 #[derive(Serialize, Deserialize)]
@@ -97,6 +97,14 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
         }
         Action::Stop { of, why, .. } => vec![request("stop", of, why)],
         Action::Cancel { of, why, .. } => vec![request("cancel", of, why)],
+        Action::Amend { of, to, why, .. } => {
+            let Kind { nodes, per_node, gpu_type } = &to.kind;
+            let what = json!({
+                "action": "amend", "why": why, "nodes": nodes, "per_node": per_node,
+                "type": gpu_type.as_str(), "minutes": to.minutes,
+            });
+            vec![about(of, what)]
+        }
         // The state says why jobs wait; a thousand of them would fill the journal.
         Action::Wait { .. } => Vec::new(),
         Action::GiveUp { job, why } => {

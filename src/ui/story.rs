@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{Action, Event, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
+use crate::engine::{Action, Event, Gpus, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
 use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
@@ -188,6 +188,11 @@ impl Story {
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
                 vec![line(job, Topic::Cancel, format!("ending it: {why}"))]
+            }
+            Action::Amend { of: SubmissionKey { job, .. }, to, why, .. } => {
+                let gpus = Gpus::of(&to.ranks);
+                let limit = duration(to.limit());
+                vec![line(job, Topic::Queue, format!("changing its request to {gpus}, limit {limit}: {why}"))]
             }
             Action::Wait { job, why } => {
                 // Why changes with every job before it; that it waits is news once.

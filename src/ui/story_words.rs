@@ -70,6 +70,8 @@ fn tell_answer(
         Answer::Unclear { message } => {
             (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }
+        Answer::Amended => (Topic::Queue, "its request was changed; it keeps its place".to_owned()),
+        Answer::NotAmended { message } => (Topic::Queue, format!("its request was not changed: {message}")),
         Answer::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
         Answer::Stopped | Answer::Killed => return None,
     };

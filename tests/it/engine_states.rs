@@ -1,7 +1,7 @@
 //! Tiny states for the engine's tests: jobs, clusters, attempts, and what a step does in words.
 
 use hsched::engine::{
-    Action, Answer, Attempt, Event, Intent, News, Observation, Phase, Planner, Realm, Request, Rules,
+    Action, Answer, Attempt, Event, Gpus, Intent, News, Observation, Phase, Planner, Realm, Request, Rules,
     Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
 };
 use hsched::model::{
@@ -143,7 +143,12 @@ fn step_by(
     let parameters = Parameters { replanning: *replanning, ..Parameters::default() };
     let mut policy = policy::find(policy, parameters).expect("a policy");
     let mut planner = planner(policy.as_mut());
-    let first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
+    let mut first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
+    if !first.inquiries.is_empty() {
+        // Nobody knows anything of the queue.
+        planner.outlooks = Some(Vec::new());
+        first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
+    }
     if first.questions.is_empty() {
         return first;
     }
@@ -171,6 +176,7 @@ pub fn planner(policy: &mut dyn Policy) -> Planner<'_> {
         run: "next",
         budget: Budget { begin: &|| (), stop: &|| false },
         forecasts: Vec::new(),
+        outlooks: None,
     }
 }
 
@@ -183,6 +189,9 @@ pub fn words(actions: &[Action]) -> Vec<String> {
         }
         Action::Stop { of: SubmissionKey { job, .. }, .. } => format!("stop {job}"),
         Action::Cancel { of: SubmissionKey { job, .. }, .. } => format!("cancel {job}"),
+        Action::Amend { of: SubmissionKey { job, .. }, to, .. } => {
+            format!("change {job} to {}", Gpus::of(&to.ranks))
+        }
         Action::Wait { job, .. } => format!("{job} waits"),
         Action::GiveUp { job, why } => format!("{job} is given up: {why}"),
         Action::Learn { job, .. } => format!("{job} teaches"),

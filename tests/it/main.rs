@@ -78,6 +78,7 @@ mod queue_calibration;
 mod queue_look;
 mod queue_oracle;
 mod queue_passes;
+mod queue_watch;
 mod race;
 mod real_capacity;
 mod real_cluster;

@@ -189,6 +189,7 @@ impl Watch {
             Update::Action(
                 Action::Stop { of: SubmissionKey { job, .. }, .. }
                 | Action::Cancel { of: SubmissionKey { job, .. }, .. }
+                | Action::Amend { of: SubmissionKey { job, .. }, .. }
                 | Action::Wait { job, .. },
             ) => {
                 self.acted_on.push(job.clone());

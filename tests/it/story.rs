@@ -217,7 +217,9 @@ fn in_words(action: &Action) -> Vec<String> {
         }
         Action::Stop { of: SubmissionKey { job, .. }, .. } => vec![format!("stop {job}")],
         Action::Cancel { of: SubmissionKey { job, .. }, .. } => vec![format!("cancel {job}")],
-        Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => Vec::new(),
+        Action::Amend { .. } | Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => {
+            Vec::new()
+        }
     }
 }
 

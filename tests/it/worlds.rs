@@ -253,6 +253,7 @@ where
             run: &run,
             budget: Budget { begin: &|| (), stop: &|| false },
             forecasts: Vec::new(),
+            outlooks: None,
         };
         let how = (&rules, &mut planner);
         let taken = engine::turn::<_, _, Fault>(&mut world, &mut KeepsNothing, &mut state, how, &mut |_| ());

@@ -8,6 +8,7 @@ use chrono::Local;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::foreseeing::outlooks;
 use crate::app::metrics::metrics;
 use crate::app::notify::Notifier;
 use crate::app::state::{self, Opened, live_failure};
@@ -15,7 +16,9 @@ use crate::app::timer::Timer;
 use crate::clock::Clock as _;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
-use crate::engine::{self, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
+use crate::engine::{
+    self, Inquiry, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update,
+};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
@@ -234,6 +237,8 @@ impl<'a> Watch<'a> {
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
+        let oracle = |inquiries: &[Inquiry]| outlooks(context, inquiries);
+        world.oracle = Some(&oracle);
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
         let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.replanning())?;
@@ -245,6 +250,7 @@ impl<'a> Watch<'a> {
             run: &run,
             budget: Budget { begin: &begin, stop: &stop },
             forecasts: Vec::new(),
+            outlooks: None,
         };
         act(&mut world, &mut state, &mut ledger, &mut planner).map_err(|error| live_failure(&error))
     }

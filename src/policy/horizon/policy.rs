@@ -208,6 +208,6 @@ fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
         Decision::Defer { why } => {
             if before.is_some() { GIVES_WAY } else { OTHERS_FIRST }.clone_into(why);
         }
-        Decision::Finish { .. } | Decision::Reject { .. } => {}
+        Decision::Adjust { .. } | Decision::Finish { .. } | Decision::Reject { .. } => {}
     }
 }

@@ -3,9 +3,9 @@
 mod detours;
 mod draft;
 mod moves;
+mod queueing;
 
 use crate::model::Seconds;
-use crate::policy::replan::draft::Draft;
 use crate::policy::{
     Basis, Budget, Decision, Placer, Plan, Policy, PolicyError, Problem, Stage, Standing, Waits,
 };
@@ -107,10 +107,15 @@ impl Policy for Replan {
         self.placer.needs_budget()
     }
 
+    fn queues(&self) -> bool {
+        self.rules.queue
+    }
+
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
         let scene = Scene { problem, placer: self.placer.as_ref(), rules: &self.rules, budget };
         let mut plan = scene.decide();
-        plan.wake = plan.wake.or_else(|| scene.next_late());
+        let next = if self.rules.queue { scene.next_asking() } else { scene.next_late() };
+        plan.wake = plan.wake.or(next);
         Ok(plan)
     }
 }
@@ -128,15 +133,21 @@ impl Scene<'_> {
             Some((job, Decision::Defer { why }))
         };
         let waiting: Vec<(usize, Decision)> = waiting.into_iter().filter_map(wait).collect();
+        if self.rules.queue {
+            let unasked = self.to_ask_about(&ready);
+            if !unasked.is_empty() {
+                return Plan { inquiries: unasked, ..Plan::default() };
+            }
+        }
         let mut notes = Vec::new();
-        if givers.is_empty() {
+        if givers.is_empty() && !self.rules.queue {
             match self.detour() {
                 Ok(None) => {}
                 Ok(Some(plan)) => return plan,
                 Err(error) => notes.push(error.to_string()),
             }
         }
-        let base = match self.draft(&ready, Basis::Free) {
+        let base = match self.base(&ready) {
             Ok(base) => base,
             Err(error) => {
                 let why = format!("not planned: {error}");
@@ -161,7 +172,11 @@ impl Scene<'_> {
                 Err(error) => notes.push(error.to_string()),
             }
         }
-        let mut plan = self.or_queued(base, &ready, &mut notes);
+        let mut plan = if self.rules.queue {
+            self.with_queue(base, &ready, &mut notes)
+        } else {
+            base.map(|base| base.into_plan(self, Basis::Free)).unwrap_or_default()
+        };
         plan.changes.splice(0..0, waiting);
         Plan { wake, notes, ..plan }
     }
@@ -186,20 +201,5 @@ impl Scene<'_> {
     fn is_tried_again(&self) -> bool {
         let later = |standing: &Standing| standing.holds.is_empty() && standing.waits == Waits::Later;
         self.problem.jobs.iter().any(|job| later(&job.standing))
-    }
-
-    /// Returns a plan by which jobs wait in the queue, where that is wanted and `base` places none; else `base`.
-    fn or_queued(&self, base: Option<Draft>, ready: &[usize], notes: &mut Vec<String>) -> Plan {
-        let queue = self.rules.queue && !base.as_ref().is_some_and(Draft::places);
-        let queued = if queue { self.draft(ready, Basis::Queue) } else { Ok(None) };
-        let queued = queued.unwrap_or_else(|error| {
-            notes.push(error.to_string());
-            None
-        });
-        match (queued.filter(Draft::places), base) {
-            (Some(queued), _) => queued.into_plan(self, Basis::Queue),
-            (None, Some(base)) => base.into_plan(self, Basis::Free),
-            (None, None) => Plan::default(),
-        }
     }
 }

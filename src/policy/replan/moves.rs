@@ -126,7 +126,7 @@ impl Scene<'_> {
         self.epochs(own.job) * own.epoch - own.under_way
     }
 
-    fn epochs(&self, job: usize) -> f64 {
+    pub(super) fn epochs(&self, job: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
         let epochs = self.problem.jobs[job].standing.epochs_left as f64;
         epochs

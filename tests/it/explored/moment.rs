@@ -251,6 +251,9 @@ impl Moment {
             // No job of these races.
             race: _,
             terms: _,
+            joins: _,
+            tables: _,
+            amendment: _,
         } = attempt;
         assert!(submit_time.is_none() && reason.is_none() && odd.is_none(), "this Slurm says none of it");
         // One that has not started waits a minute for its nodes.

@@ -240,6 +240,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
         run: &run,
         budget: Budget { begin: &|| (), stop: &|| false },
         forecasts: Vec::new(),
+        outlooks: None,
     };
     let way = RefCell::new(Way::default());
     let mut scene = scene(start, plant, &way);
@@ -250,7 +251,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
     };
     let requests = step.actions.iter().map(|action| match action {
         Action::Submit(run) => run.submissions.len(),
-        Action::Stop { .. } | Action::Cancel { .. } => 1,
+        Action::Stop { .. } | Action::Cancel { .. } | Action::Amend { .. } => 1,
         Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => 0,
     });
     let requests = requests.sum();

@@ -1,0 +1,191 @@
+//! What choosing is worth on a running cluster: equal jobs, one after the other by another policy, in the same queue.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use hsched::model::{GpuType, Seconds};
+use hsched::queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use serde::Serialize;
+
+use crate::record::{Ended, Order, Site};
+
+/// Speeds by the order of the types' names, and what is left of each GPU's speed when their number doubles.
+const SPEEDS: [(&str, f64); 3] = [("a100", 1.0), ("v100", 0.6), ("t4", 0.25)];
+const SCALING: f64 = 0.95;
+/// The work of each job, in hours of one GPU of the fastest type.
+const WORK: f64 = 3.0;
+const COUNTS: [u32; 4] = [1, 2, 4, 8];
+const SAMPLES: usize = 60;
+const HOUR: f64 = 3600.0;
+const LOOK: f64 = 1800.0;
+
+/// Who chooses.
+const POLICIES: [(&str, Choose); 4] =
+    [("4 A100", fixed), ("free now", free_now), ("--test-only", by_test_only), ("by forecast", by_forecast)];
+
+type Choose = fn(&Site, &Snapshot, &[Request]) -> Option<usize>;
+
+/// One job, as the file of a measurement has it: a line each.
+#[derive(Clone, Debug, Serialize)]
+struct Chosen {
+    policy: &'static str,
+    job: u64,
+    asks: Asks,
+    run_s: f64,
+    submitted: f64,
+    ended: Option<f64>,
+}
+
+/// Submits so many jobs by each policy, so far apart on average, and writes down when each was done.
+pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Path) {
+    let mut site = Site::of(cluster);
+    let mut jobs: Vec<Chosen> = Vec::new();
+    let mut next = site.clock.now();
+    for number in 0..each as usize * POLICIES.len() {
+        site.clock.wait_until(next);
+        next += f64::from(gap);
+        let (policy, choose) = POLICIES[number % POLICIES.len()];
+        let seen = site.look();
+        let options = options(&seen);
+        let Some(own) = choose(&site, &seen, &options).map(|own| &options[own]) else { continue };
+        let order = order(own);
+        let Some(job) = site.order(&order) else { continue };
+        let (asks, submitted) = (own.asks.clone(), seen.taken_at.0);
+        println!("{policy}: job {job} for {} GPUs", gpus(own));
+        jobs.push(Chosen { policy, job, asks, run_s: own.run.0, submitted, ended: None });
+    }
+    let end = site.clock.now() + f64::from(most_hours) * HOUR;
+    while jobs.iter().any(|own| own.ended.is_none()) && site.clock.now() < end {
+        site.clock.wait_until(site.clock.now() + LOOK);
+        let first = jobs.first().map_or(0.0, |own| own.submitted);
+        for Ended { job, end } in site.ended(first) {
+            jobs.iter_mut().filter(|own| own.job == job).for_each(|own| own.ended = Some(end));
+        }
+    }
+    let mut file = BufWriter::new(File::create(out).expect("the file can be written"));
+    for own in &jobs {
+        writeln!(file, "{}", serde_json::to_string(own).expect("JSON")).expect("written");
+    }
+    report(&jobs, site.clock.now());
+}
+
+/// Prints the mean time to the end by policy; what has not ended counts as if it did now.
+fn report(jobs: &[Chosen], now: f64) {
+    let mut means = BTreeMap::new();
+    for (policy, _) in POLICIES {
+        let own: Vec<&Chosen> = jobs.iter().filter(|own| own.policy == policy).collect();
+        let finish = |own: &&&Chosen| (own.ended.unwrap_or(now) - own.submitted) / HOUR;
+        let mut finishes: Vec<f64> = own.iter().map(|own| finish(&own)).collect();
+        finishes.sort_by(f64::total_cmp);
+        let mean = finishes.iter().sum::<f64>() / finishes.len().max(1) as f64;
+        let median = finishes.get(finishes.len() / 2).copied().unwrap_or(0.0);
+        let open = own.iter().filter(|own| own.ended.is_none()).count();
+        let run = own.iter().map(|own| own.run_s).sum::<f64>() / HOUR / own.len().max(1) as f64;
+        println!(
+            "{policy:<12} {:>3} jobs: done after {mean:.1} h on average, {median:.1} h median, of which {run:.1} h run; {open} not done",
+            own.len()
+        );
+        means.insert(policy, mean);
+    }
+    let others = means.iter().filter(|(policy, _)| **policy != "by forecast").map(|(_, mean)| *mean);
+    let best = others.fold(f64::INFINITY, f64::min);
+    println!("by forecast over the best of the others: {:.2}", means["by forecast"] / best);
+}
+
+fn options(seen: &Snapshot) -> Vec<Request> {
+    let mut list = Vec::new();
+    for (name, speed) in SPEEDS {
+        let gpu_type = GpuType::new(name).expect("a type");
+        let own = seen.nodes.iter().filter_map(|node| node.gpus.iter().find(|own| own.gpu_type == gpu_type));
+        let sizes: Vec<u32> = own.map(|own| own.count).collect();
+        let most = sizes.iter().copied().max().unwrap_or(0);
+        for count in COUNTS {
+            let (nodes, per_node) = (count.div_ceil(most.max(1)), count.min(most));
+            if most == 0 || nodes as usize > sizes.len() {
+                continue;
+            }
+            let run = WORK * HOUR / (speed * f64::from(count) * SCALING.powf(f64::from(count).log2()));
+            let cpus = u64::from(per_node) * 4;
+            let asks = Asks {
+                nodes,
+                gpus: vec![GpuAsk { gpu_type: Some(gpu_type.clone()), count: per_node }],
+                cpus: Some(cpus),
+                memory_mib: Some(cpus * 2000),
+                ..Asks::default()
+            };
+            let limit = (run * 1.21 / 900.0).ceil() * 900.0;
+            let account = seen.accounts.first().map(|own| own.name.clone());
+            let partition = seen.partitions.iter().find(|own| own.default).map(|own| own.name.clone());
+            list.push(Request { asks, partition, account, limit: Seconds(limit), run: Seconds(run) });
+        }
+    }
+    list
+}
+
+fn order(own: &Request) -> Order<'_> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "minutes")]
+    let limit_min = (own.limit.0 / 60.0).round() as u32;
+    Order {
+        asks: &own.asks,
+        partition: own.partition.as_deref().unwrap_or_default(),
+        account: own.account.as_deref(),
+        limit_min,
+        run_min: own.run.0 / 60.0,
+    }
+}
+
+fn gpus(own: &Request) -> String {
+    let ask = &own.asks.gpus[0];
+    let name = ask.gpu_type.as_ref().map_or("gpu", |own| own.as_str());
+    format!("{} {name}", ask.count * own.asks.nodes)
+}
+
+fn fastest(options: &[Request], of: impl Fn(usize) -> bool) -> Option<usize> {
+    let all = (0..options.len()).filter(|&number| of(number));
+    all.min_by(|&a, &b| options[a].run.0.total_cmp(&options[b].run.0))
+}
+
+/// Always four of the fastest.
+fn fixed(_: &Site, _: &Snapshot, options: &[Request]) -> Option<usize> {
+    options.iter().position(|own| gpus(own) == "4 a100")
+}
+
+/// The fastest of what is free, else the fastest.
+fn free_now(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
+    let free = |node: &hsched::queue::QueueNode, gpu_type: &GpuType| {
+        let all: u32 = node.gpus.iter().filter(|own| own.gpu_type == *gpu_type).map(|own| own.count).sum();
+        let held = seen.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|own| &own.holds);
+        let held = held.filter(|own| own.node == node.name).flat_map(|own| &own.gpus);
+        all.saturating_sub(held.filter(|own| own.gpu_type == *gpu_type).map(|own| own.count).sum())
+    };
+    let fits = |number: usize| {
+        let ask = &options[number].asks.gpus[0];
+        let Some(gpu_type) = &ask.gpu_type else { return false };
+        let nodes = seen.nodes.iter().filter(|node| free(node, gpu_type) >= ask.count).count();
+        nodes >= options[number].asks.nodes as usize
+    };
+    fastest(options, fits).or_else(|| fastest(options, |_| true))
+}
+
+fn by_test_only(site: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
+    let finish = |number: usize| {
+        let start = site.test_only(&order(&options[number]))?;
+        Some((start - seen.taken_at.0).max(0.0) + options[number].run.0)
+    };
+    let known: Vec<Option<f64>> = (0..options.len()).map(finish).collect();
+    let all = (0..options.len()).filter_map(|number| Some((known[number]?, number)));
+    all.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, number)| number)
+}
+
+fn by_forecast(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
+    let question =
+        Question { snapshot: seen, requests: options, seed: 0, samples: SAMPLES, calibration: None };
+    let finish = |outlook: Outlook| match outlook {
+        Outlook::Estimated(foretold) => foretold.mean_finish(),
+        Outlook::Unknown(_) | Outlook::Never => f64::INFINITY,
+    };
+    let all: Vec<f64> = forecast(&question, &|| false).into_iter().map(finish).collect();
+    (0..options.len()).min_by(|&a, &b| all[a].total_cmp(&all[b]))
+}

@@ -1,0 +1,172 @@
+//! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
+
+use hsched::engine::{
+    self, Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
+};
+use hsched::model::{Cluster, JobId, Seconds, Time};
+use hsched::policy::{self, Outlook, Parameters, Policy, Prospect, Replanning};
+
+use crate::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
+
+const HOUR: f64 = 3600.0;
+
+/// The policy `optimal` with jobs that wait in the queue.
+fn queueing() -> Box<dyn Policy> {
+    let replanning = Replanning { queue: true, ..Replanning::default() };
+    policy::find("optimal", Parameters { replanning, ..Parameters::default() }).expect("a policy")
+}
+
+/// A job of ten hours on one V100, and of twenty on one T4.
+fn ten_hours() -> hsched::model::Job {
+    let more = ", max_gpus: 4";
+    hsched::model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
+}
+
+fn full() -> Cluster {
+    cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 4, "allocated")])
+}
+
+fn kind(per_node: u32, gpu_type: &str) -> Kind {
+    Kind { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
+}
+
+/// The job, waiting for four V100, with a script that can do with fewer.
+fn pending() -> Tracked {
+    let own = attempt("r", "v1", "v100", 4, 0);
+    let own = Attempt {
+        race: true,
+        tables: vec![kind(1, "v100"), kind(2, "v100")],
+        epoch: Seconds(HOUR / 4.0),
+        ..own
+    };
+    let phase = Phase::Submitted(vec![Submission { attempt: own, stage: Stage::Pending }]);
+    Tracked { phase, ..Tracked::new(ten_hours(), Time(0.0)) }
+}
+
+/// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
+fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Outlook {
+    let hours = |time: f64| Some(Seconds(time * HOUR));
+    let prospect = |own: &engine::Wanted| {
+        let (anew, in_place) = wait(&own.kind);
+        Prospect { anew: hours(anew), in_place: hours(in_place).filter(|_| own.in_place.is_some()) }
+    };
+    Outlook {
+        job: inquiry.job,
+        stays: inquiry.pending.iter().map(|id| id.and(hours(stays))).collect(),
+        races: inquiry.races,
+        options: inquiry.options.iter().map(prospect).collect(),
+    }
+}
+
+/// A step with a queue that says when requests start.
+fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Step {
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    let own = rules();
+    let first = step(state.clone(), Time(at), &[], cluster, (&own, &mut planner));
+    if first.inquiries.is_empty() {
+        return first;
+    }
+    planner.outlooks = Some(first.inquiries.iter().map(|own| answer(own, stays, wait)).collect());
+    step(state.clone(), Time(at), &[], cluster, (&own, &mut planner))
+}
+
+#[test]
+fn a_job_begins_with_the_request_that_is_done_first() {
+    let jobs = state(vec![Tracked::new(ten_hours(), Time(0.0))]);
+    // Four V100 start in twenty hours, two in one, one at once; a T4 takes twice as long.
+    let wait = |own: &Kind| {
+        (if own.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][own.per_node as usize - 1] }, 0.0)
+    };
+    let begun = take(&jobs, 1.0, &full(), 0.0, &wait);
+    assert_eq!(words(&begun.actions), ["submit a on 2 v100"]);
+    let Action::Submit(run) = &begun.actions[0] else { panic!() };
+    let spares: Vec<Option<Kind>> = run.submissions[0].spares.iter().map(|own| Kind::of(own)).collect();
+    assert_eq!(spares, [Some(kind(1, "v100")), Some(kind(3, "v100")), Some(kind(4, "v100"))]);
+    assert!(run.submissions[0].race);
+}
+
+#[test]
+fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
+    let jobs = state(vec![Tracked::new(ten_hours(), Time(0.0))]);
+    let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
+    // One T4 takes twenty hours; four V100 start in one.
+    let soon = |own: &Kind| (if own.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
+    assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &soon).actions), ["submit a on 4 v100"]);
+    let late = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &late).actions), ["submit a on 1 t4"]);
+}
+
+#[test]
+fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer() {
+    let before = state(vec![pending()]);
+    let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+    let changed = take(&before, 1.0, &full(), 20.0, &wait);
+    assert_eq!(words(&changed.actions), ["change a to 2 v100"]);
+    // Whoever dies here finds in the state that it is meant, and asks again.
+    let again = take(&changed.state, 31.0, &full(), 20.0, &wait);
+    assert_eq!(words(&again.actions), ["change a to 2 v100"]);
+    let of = changed.state.jobs[0].phase.submissions()[0].attempt.key(&changed.state.jobs[0].job.name);
+    let hear = |state: &State, answer: Answer| {
+        let mut state = state.clone();
+        engine::apply(&mut state, Time(32.0), &Event::Answer { of: of.clone(), answer }, &rules());
+        state
+    };
+    let done = hear(&again.state, Answer::Amended);
+    let own = &done.jobs[0].phase.submissions()[0].attempt;
+    assert_eq!((own.gpus.to_string().as_str(), own.amendment.is_none()), ("2 v100", true));
+    assert_eq!(own.tables, [kind(1, "v100"), kind(4, "v100")]);
+    // A site that refuses it is not asked again.
+    let refused = hear(&again.state, Answer::NotAmended { message: "no".into() });
+    assert_eq!(words(&take(&refused, 62.0, &full(), 20.0, &wait).actions), [""; 0]);
+}
+
+#[test]
+fn another_type_is_queued_beside_the_first_which_is_taken_back_once_that_has_started() {
+    let before = state(vec![pending()]);
+    let wait = |own: &Kind| (if own.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
+    let beside = take(&before, 1.0, &full(), 20.0, &wait);
+    assert_eq!(words(&beside.actions), ["submit a on 4 t4"]);
+    let Action::Submit(run) = &beside.actions[0] else { panic!() };
+    let own = &run.submissions[0];
+    assert_eq!((own.race, own.joins.as_deref(), own.copy), (true, Some("r"), 1));
+    let mut both = beside.state.clone();
+    let Phase::Submitted(submissions) = &mut both.jobs[0].phase else { panic!() };
+    assert_eq!(submissions.len(), 2);
+    submissions[1].attempt.job_id = Some(JobId(8));
+    submissions[1].attempt.started = Some(Time(40.0));
+    submissions[1].stage = Stage::Running;
+    let after = take(&both, 61.0, &full(), 20.0, &wait);
+    assert_eq!(words(&after.actions), ["cancel a"]);
+}
+
+#[test]
+fn nothing_is_changed_where_nobody_knows_the_queue() {
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    planner.outlooks = Some(Vec::new());
+    let own = rules();
+    let after = step(state(vec![pending()]), Time(1.0), &[], &full(), (&own, &mut planner));
+    assert_eq!(words(&after.actions), [""; 0]);
+    // And is asked about again after ten minutes.
+    assert_eq!(after.state.wake, Some(Time(601.0)));
+}
+
+#[test]
+fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
+    let many: Vec<String> = (0..150).map(|number| format!("n{number}")).collect();
+    let nodes: Vec<_> = many.iter().map(|name| (name.as_str(), "v100", 4, 4, "allocated")).collect();
+    let own = hsched::model::Job {
+        global_batch: 100_000,
+        samples_per_epoch: 100_000_000,
+        ..job("a", "{v100: 100}", "")
+    };
+    let jobs = state(vec![Tracked::new(own, Time(0.0))]);
+    let asked = take(&jobs, 1.0, &cluster(&nodes), 0.0, &|_| (1.0, 0.0));
+    assert_eq!(words(&asked.actions), ["submit a on 32 v100"]);
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    planner.outlooks = Some(Vec::new());
+    let dark = step(jobs, Time(1.0), &[], &cluster(&nodes), (&rules(), &mut planner));
+    assert_eq!(words(&dark.actions), ["submit a on 32 v100"]);
+}
