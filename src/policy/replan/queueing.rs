@@ -166,16 +166,12 @@ impl Scene<'_> {
         let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + own.run));
         let gpus = self.problem.named(&placement.slots);
-        Some(match decided {
-            Remedy::Replace(_) => {
-                let why = format!("a new request for {gpus} would be done in {after} instead of {before}");
-                Decision::Place { placements: vec![placement], queued: true, why }
-            }
-            _ => {
-                let why = format!("done in {after} instead of {before}, by estimate");
-                Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why }
-            }
-        })
+        if let Remedy::Replace(_) = decided {
+            let why = format!("a new request for {gpus} would be done in {after} instead of {before}");
+            return Some(Decision::Place { placements: vec![placement], queued: true, why });
+        }
+        let why = format!("done in {after} instead of {before}, by estimate");
+        Some(Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why })
     }
 
     /// Returns a request on nodes that this decision asks for nothing else of, and notes that it does now.
