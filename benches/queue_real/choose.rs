@@ -15,7 +15,7 @@ use crate::record::{Ended, Order, Site};
 const SPEEDS: [(&str, f64); 3] = [("a100", 1.0), ("v100", 0.6), ("t4", 0.25)];
 const SCALING: f64 = 0.95;
 /// The work of each job, in hours of one GPU of the fastest type.
-const WORK: f64 = 3.0;
+const WORK: f64 = 2.0;
 const COUNTS: [u32; 4] = [1, 2, 4, 8];
 const SAMPLES: usize = 60;
 const HOUR: f64 = 3600.0;

@@ -49,7 +49,7 @@ impl<'a> Patience<'a> {
                 format!("it did not exit within {} s of the stop signal", patience.0)
             }
             Stage::Pending if attempt.race && has_started(tracked, attempt) => {
-                "another request of the job has started".to_owned()
+                "another request of the job has started, this one is taken back".to_owned()
             }
             Stage::Pending if attempt.amendment.is_some() => return amend_again(tracked, attempt),
             Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {

@@ -1,7 +1,8 @@
 //! What a story says of one event: a line, or nothing.
 
 use crate::engine::{
-    Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, State, SubmissionKey, Tracked,
+    Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
+    SubmissionKey, Then, Tracked,
 };
 use crate::model::{GpuType, NodeName, hostlist};
 use crate::ui::duration;
@@ -96,6 +97,9 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
             };
             let past = tracked.past.iter().rev().find(same);
             let end = past.map_or(end, |past| &past.end);
+            if is_told(end, tracked) {
+                return None;
+            }
             let said = past.map_or_else(|| end.to_string(), |past| tracked.ending(past));
             let saved = *end == End::Saved && !tracked.phase.is_over();
             (if saved { Topic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
@@ -103,6 +107,24 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
         News::Waits(_) => return None,
     };
     Some(told)
+}
+
+/// Returns whether the end of a submission is told by that of another one: of several the one that completed the job speaks.
+fn is_told(end: &End, tracked: &Tracked) -> bool {
+    let completed = |past: &PastAttempt| past.end == End::Completed && past.ended >= tracked.added;
+    match &tracked.phase {
+        Phase::Ended { outcome: Outcome::Completed, .. } => {
+            *end != End::Completed && tracked.past.iter().any(completed)
+        }
+        Phase::Ended { .. } => false,
+        _ => *end == End::Yielded,
+    }
+}
+
+/// Returns whether a submission has completed the job, and only others of it are still there.
+fn is_done(tracked: &Tracked) -> bool {
+    let leaves = |own: &Submission| matches!(own.stage, Stage::Stopping { then: Then::Done(_), .. });
+    tracked.phase.submissions().iter().any(leaves)
 }
 
 /// Returns the GPUs of an attempt and their nodes.
@@ -115,6 +137,7 @@ fn fate(tracked: &Tracked) -> Topic {
     match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => Topic::Completed,
         Phase::Ended { .. } => Topic::GivenUp,
+        _ if is_done(tracked) => Topic::Completed,
         _ => Topic::End,
     }
 }
@@ -122,7 +145,8 @@ fn fate(tracked: &Tracked) -> Topic {
 /// Returns the file with what the job's ranks printed.
 fn output(tracked: &Tracked) -> String {
     let folder = tracked.job.launch.workdir.as_deref().map_or(String::new(), |folder| format!("{folder}/"));
-    format!("{folder}{}.out", tracked.job.name)
+    let last = tracked.past.last().map(|past| past.attempt.key(&tracked.job.name).name());
+    format!("{folder}{}.out", last.as_deref().unwrap_or(tracked.job.name.as_str()))
 }
 
 fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
@@ -136,6 +160,14 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
             format!("gave up: {reason}; see {}", output(tracked))
         }
         Phase::Ended { outcome: Outcome::Cancelled, .. } => "cancelled".to_owned(),
+        _ if *end == End::Completed && is_done(tracked) => {
+            let now = tracked.past.last().map_or(tracked.added, |past| past.ended);
+            format!(
+                "completed, {} after it was added{}",
+                duration(now.since(tracked.added)),
+                tracked.shortfall()
+            )
+        }
         _ => {
             let counts =
                 !end.is_from_outside() && !matches!(end, End::Saved | End::Completed | End::TimedOut);

@@ -16,14 +16,14 @@ const SCONTROL: &str = r#"case "$*" in
 esac"#;
 
 /// A running job of another user on four GPUs of a node.
-fn others(node: &str, gpu_type: &str) -> String {
+pub fn others(node: &str, gpu_type: &str) -> String {
     format!(
         "7|RUNNING|man|bio|normal|gpu|9|2026-11-22T09:00:00|2026-11-22T10:00:00|12:00:00|1|4|4|cpu=4,node=1|gres:gpu:{gpu_type}:4|N/A|N/A|N/A|{node}|(null)|(null)|OK|None"
     )
 }
 
 /// A site with this in its configuration, and a queue that shows these jobs to those who ask for all.
-fn site(extra: &str, queue: &[String]) -> Sandbox {
+pub fn site(extra: &str, queue: &[String]) -> Sandbox {
     let lines: Vec<&str> = queue.iter().map(String::as_str).collect();
     let all = "case $1 in --all) cat \"$root/squeue.out\";; esac";
     Sandbox::with_slurm()

@@ -11,7 +11,7 @@ use crate::engine_states::{attempt, cluster, gpu, job, planner, rules, state, wo
 const HOUR: f64 = 3600.0;
 
 /// The policy `optimal` with jobs that wait in the queue.
-fn queueing() -> Box<dyn Policy> {
+pub fn queueing() -> Box<dyn Policy> {
     let replanning = Replanning { queue: true, ..Replanning::default() };
     policy::find("optimal", Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
@@ -44,7 +44,7 @@ fn pending() -> Tracked {
 }
 
 /// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
-fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Outlook {
+pub fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Outlook {
     let hours = |time: f64| Some(Seconds(time * HOUR));
     let prospect = |own: &engine::Wanted| {
         let (anew, in_place) = wait(&own.kind);

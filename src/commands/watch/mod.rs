@@ -46,10 +46,12 @@ pub(super) struct Args {
     /// Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     moves: Wanted,
-    /// Also submit jobs for which no GPUs are free: they wait in Slurm's queue.
+    /// Also submit jobs that find no free GPUs, or are done sooner on others: they wait in Slurm's queue.
     ///
-    /// Use this on a cluster that is always full. The setting `capacity` limits how many GPUs of each type to ask
-    /// for.
+    /// Each asks for what is done first, wait and run together. What waits is asked about anew every 10 min and when
+    /// something frees: it is changed in place where it is done a tenth and 10 min sooner so, or another request is
+    /// queued beside it; the first to start trains. A job without `max_gpus` waits for 32 GPUs at most; the setting
+    /// `capacity` limits how many GPUs of each type to ask for.
     #[arg(long)]
     queue: bool,
     /// auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost.

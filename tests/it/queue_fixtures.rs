@@ -1,0 +1,151 @@
+//! `hsched when` and `watch --queue` at sites that hide their queue, are slow, have arrays or a maintenance: what is said, and how often
+//! Slurm is asked.
+
+use chrono::{Local, TimeDelta};
+use serde_json::Value;
+
+use crate::queue_look::{others, site};
+use crate::sandbox::{Ran, Sandbox};
+
+/// Two hours on four V100, eight on four T4.
+const JOB: &str =
+    "jobs: [{name: train, samples_per_epoch: 288000, epochs: 10, global_batch: 100, model_size: 0,
+  throughput: {v100: 100, t4: 25}, min_gpus: 4, max_gpus: 4, command: [x]}]";
+
+const WHEN: &str = "when jobs.yaml --format json --futures 5 --budget 1h";
+
+/// A date so many hours from now, in Slurm's words.
+fn date(hours: i64) -> String {
+    (Local::now() + TimeDelta::hours(hours)).format("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+fn with(extra: &str, queue: &[String]) -> Sandbox {
+    site(extra, queue).file("jobs.yaml", JOB)
+}
+
+/// A running job of another user on all GPUs of a node: it began an hour ago, for six.
+fn busy(node: &str, gpu_type: &str) -> String {
+    others(node, gpu_type)
+        .replace("2026-11-22T09:00:00", &date(-1))
+        .replace("2026-11-22T10:00:00", &date(-1))
+        .replace("12:00:00", "6:00:00")
+}
+
+fn options(ran: &Ran) -> Vec<Value> {
+    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    json["jobs"][0]["options"].as_array().expect("options").clone()
+}
+
+#[test]
+fn where_the_queue_is_hidden_there_is_no_number() {
+    let check = |extra: &str, queue: &[String], why: &str| {
+        let sandbox = with(extra, queue);
+        let ran = sandbox.run(WHEN);
+        assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+        for own in options(&ran) {
+            assert_eq!((&own["outlook"], &own["start"]), (&Value::from("unknown"), &Value::Null));
+        }
+        let text = sandbox.run("when jobs.yaml").exits(3);
+        assert!(text.stdout.contains("unknown"), "{}", text.stdout);
+        // Jobs are queued for what is fastest, and it is not said when they start.
+        let dry = sandbox.run("add jobs.yaml");
+        assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+        let dry = sandbox.run("watch --queue --once --dry-run");
+        assert!(dry.stdout.contains("train: to be submitted on 4 v100"), "{}{}", dry.stdout, dry.stderr);
+    };
+    check("PrivateData = jobs,usage", &[], "jobs of others are hidden (PrivateData=jobs)");
+    check(
+        "",
+        &[busy("v1", "v100")],
+        "8 GPUs are in use, and the jobs that are shown hold 4: others are hidden",
+    );
+}
+
+#[test]
+fn nothing_is_asked_more_often_than_allowed() {
+    let accounting = "AccountingStorageType = accounting_storage/slurmdbd";
+    let sandbox = with(accounting, &[busy("v1", "v100"), busy("t1", "t4")]);
+    for _ in 0..3 {
+        assert_eq!(sandbox.run(WHEN).code, Some(0));
+    }
+    assert_eq!(sandbox.run("plan jobs.yaml --queue --budget 1h --futures 5").code, Some(0));
+    let asked = |program: &str, word: &str| {
+        let calls = sandbox.calls(program);
+        calls.into_iter().filter(|call| call.iter().any(|own| own.contains(word))).count()
+    };
+    let looks = (asked("squeue", "--all"), sandbox.calls("sinfo").len(), sandbox.calls("sacct").len());
+    assert_eq!(looks, (1, 1, 1));
+    let rest =
+        (asked("scontrol", "partition"), asked("scontrol", "reservation"), sandbox.calls("sshare").len());
+    assert_eq!(rest, (1, 1, 1));
+    // The turns of a watch see their own jobs; the queue of all is as old as it may be.
+    assert_eq!(sandbox.run("add jobs.yaml").code, Some(0));
+    let (all, own) = (asked("squeue", "--all"), sandbox.calls("squeue").len());
+    let ran = sandbox.run("watch --queue --once --dry-run");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!((asked("squeue", "--all") - all, sandbox.calls("squeue").len() - own), (0, 1));
+    assert_eq!(sandbox.calls("sbatch").len(), 0, "no --test-only");
+}
+
+#[test]
+fn a_slow_slurm_is_left_alone_and_the_age_of_the_queue_is_said() {
+    let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4")]);
+    assert_eq!(sandbox.run(WHEN).code, Some(0));
+    let path = sandbox.state("queue/squeue.json");
+    let mut answer: Value = serde_json::from_str(&sandbox.text(&path)).expect("JSON");
+    for time in ["at", "tried"] {
+        answer[time] = Value::from(answer[time].as_f64().expect("a time") - 600.0);
+    }
+    answer["took"] = Value::from(6.0);
+    std::fs::write(&path, answer.to_string()).expect("written");
+    let looks = || sandbox.calls("squeue").into_iter().filter(|call| call[0] == "--all").count();
+    let before = looks();
+    let ran = sandbox.run(WHEN);
+    assert_eq!((ran.code, looks() - before), (Some(0), 0), "{}", ran.stderr);
+    let note = "the queue is as it was 10 min ago: squeue took 6 s, so it is asked again after 15 min";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+}
+
+#[test]
+fn a_slurm_that_hangs_is_waited_for_as_long_as_is_said_and_no_number_is_made_up() {
+    let sandbox = with("", &[]).program("squeue", "case $1 in --all) exec sleep 60;; esac");
+    let ran = sandbox.run("when jobs.yaml --set slurm_timeout=1s");
+    assert_eq!(ran.code, Some(69), "{}", ran.stderr);
+    assert!(ran.stdout.is_empty() && ran.stderr.contains("--snapshot FILE"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_array_is_its_tasks_and_no_more_than_may_run_at_once() {
+    let array = busy("v1", "v100").replace("7|RUNNING", "11_[4-9%2]|PENDING").replace("|v1|", "||");
+    let array = array.replace(&date(-1), "N/A").replace("|None", "|Priority");
+    let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4"), array]);
+    let ran = sandbox.run("when jobs.yaml --save queue.json --futures 5 --budget 1h");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let saved: Value = serde_json::from_str(&sandbox.text(&sandbox.work("queue.json"))).expect("JSON");
+    let jobs = saved["jobs"].as_array().expect("jobs");
+    let own = jobs.iter().find(|own| own["array"] == "11").expect("the array");
+    assert_eq!((&own["tasks"], &own["at_once"]), (&Value::from(6), &Value::from(2)));
+}
+
+#[test]
+fn nobody_starts_in_a_maintenance() {
+    let maintenance = format!(
+        "ReservationName=m StartTime={} EndTime={} Nodes=v1 NodeCnt=1 Flags=MAINT Users=root Accounts=(null)",
+        date(1),
+        date(25)
+    );
+    let sandbox = with("", &[busy("v1", "v100"), busy("t1", "t4")]);
+    let script = std::fs::read_to_string(sandbox.path("bin/scontrol")).expect("a program");
+    let script = script.replace("No reservations in the system", &maintenance);
+    std::fs::write(sandbox.path("bin/scontrol"), script).expect("written");
+    let ran = sandbox.run(WHEN);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let all = options(&ran);
+    let start = |gpu_type: &str| {
+        let own = all.iter().find(|own| own["type"] == gpu_type).expect("an option");
+        own["start"]["q10_s"].as_f64().expect("a number") / 3600.0
+    };
+    // The job on v1 ends within five hours, in the maintenance, which is over after 25.
+    assert!(start("v100") > 24.0 && start("t4") < 6.0, "{} {}", start("v100"), start("t4"));
+}
