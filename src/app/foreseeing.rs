@@ -64,8 +64,11 @@ struct Teller<'a> {
 impl Teller<'_> {
     fn outlook(&self, snapshot: &Snapshot) -> Outlook {
         let inquiry = self.inquiry;
-        let requests: Vec<Request> =
-            inquiry.options.iter().map(|own| self.request(&own.kind, own.run, own.limit)).collect();
+        let requests: Vec<Request> = inquiry
+            .options
+            .iter()
+            .map(|own| self.request(snapshot, (&own.kind, own.run, own.limit)))
+            .collect();
         let anew = self.waits(snapshot, &requests, &[]);
         let mut options: Vec<Prospect> =
             anew.into_iter().map(|anew| Prospect { anew, in_place: None }).collect();
@@ -113,7 +116,7 @@ impl Teller<'_> {
         };
         let best = (0..outlook.options.len()).min_by(|a, b| finish(a).total_cmp(&finish(b)))?;
         let own = &self.inquiry.options[best];
-        let request = self.request(&own.kind, own.run, own.limit);
+        let request = self.request(snapshot, (&own.kind, own.run, own.limit));
         let standing = snapshot.standing(request.account.as_deref());
         #[expect(
             clippy::cast_possible_truncation,
@@ -135,7 +138,18 @@ impl Teller<'_> {
         })
     }
 
-    fn request(&self, kind: &Kind, run: Seconds, limit: Seconds) -> Request {
+    /// Returns the partition that a request would start in: of several the first that allows its limit.
+    fn partition(&self, snapshot: &Snapshot, limit: Seconds) -> Option<String> {
+        let (own, defaults) = (&self.inquiry.rest.launch.partition, &self.context.settings.jobs.partition);
+        let names: Vec<&str> = own.as_ref().or(defaults.as_ref())?.split(',').map(str::trim).collect();
+        let allows = |name: &&&str| {
+            let known = snapshot.partitions.iter().find(|own| own.name == **name);
+            known.is_none_or(|own| own.max_time_s.is_none_or(|longest| longest >= limit))
+        };
+        names.iter().find(allows).or(names.first()).map(|name| (*name).to_owned())
+    }
+
+    fn request(&self, snapshot: &Snapshot, (kind, run, limit): (&Kind, Seconds, Seconds)) -> Request {
         let (defaults, job): (&JobDefaults, _) = (&self.context.settings.jobs, &self.inquiry.rest);
         let (needs, ranks) = (defaults.rank_needs(job), u64::from(kind.per_node));
         let memory = Bytes(needs.memory).whole_mebibytes() * ranks;
@@ -148,7 +162,7 @@ impl Teller<'_> {
                 memory_mib: (memory > 0).then_some(memory),
                 ..Asks::default()
             },
-            partition: job.launch.partition.clone().or_else(|| defaults.partition.clone()),
+            partition: self.partition(snapshot, limit),
             account: job.launch.account.clone().or_else(|| defaults.account.clone()),
             limit,
             run: Seconds(run.0.min(limit.0)),

@@ -52,7 +52,11 @@ pub fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64))
     };
     Outlook {
         job: inquiry.job,
-        stays: inquiry.pending.iter().map(|id| id.and(hours(stays))).collect(),
+        // What was queued beside the first starts now.
+        stays: (0..)
+            .zip(&inquiry.pending)
+            .map(|(n, id)| id.and(hours(if n == 0 { stays } else { 0.0 })))
+            .collect(),
         races: inquiry.races,
         options: inquiry.options.iter().map(prospect).collect(),
     }
