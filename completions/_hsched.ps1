@@ -207,7 +207,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Run one turn and exit')
             [CompletionResult]::new('--forever', '--forever', [CompletionResultType]::ParameterName, 'Keep running when all jobs have ended, for jobs that are added later')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be done and why, without doing it')
-            [CompletionResult]::new('--queue', '--queue', [CompletionResultType]::ParameterName, 'Also submit jobs for which no GPUs are free: they wait in Slurm''s queue')
+            [CompletionResult]::new('--queue', '--queue', [CompletionResultType]::ParameterName, 'Also submit jobs that find no free GPUs, or are done sooner on others: they wait in Slurm''s queue')
             [CompletionResult]::new('--pin', '--pin', [CompletionResultType]::ParameterName, 'Request exactly the nodes of the plan, not any nodes with the same GPUs')
             [CompletionResult]::new('--use-all', '--use-all', [CompletionResultType]::ParameterName, 'optimal: use every GPU that the jobs can use')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')

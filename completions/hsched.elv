@@ -197,7 +197,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --once 'Run one turn and exit'
             cand --forever 'Keep running when all jobs have ended, for jobs that are added later'
             cand --dry-run 'Show what would be done and why, without doing it'
-            cand --queue 'Also submit jobs for which no GPUs are free: they wait in Slurm''s queue'
+            cand --queue 'Also submit jobs that find no free GPUs, or are done sooner on others: they wait in Slurm''s queue'
             cand --pin 'Request exactly the nodes of the plan, not any nodes with the same GPUs'
             cand --use-all 'optimal: use every GPU that the jobs can use'
             cand -h 'Print help (see more with ''--help'')'

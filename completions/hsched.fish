@@ -287,7 +287,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l dry-run -d 'Show what would be done and why, without doing it'
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l queue -d 'Also submit jobs for which no GPUs are free: they wait in Slurm\'s queue'
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l queue -d 'Also submit jobs that find no free GPUs, or are done sooner on others: they wait in Slurm\'s queue'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l pin -d 'Request exactly the nodes of the plan, not any nodes with the same GPUs'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l use-all -d 'optimal: use every GPU that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -72,7 +72,7 @@ impl World for Seer {
         let wait = |own: &Kind| match (own.gpu_type == gpu("t4"), own.per_node) {
             (true, _) if now >= 150.0 => (0.0, 50.0),
             (true, _) => (50.0, 50.0),
-            (false, 4) => (1.0, 20.0),
+            (false, 4) if now < 90.0 => (1.0, 20.0),
             (false, 2) if now >= 90.0 => (9.0, 9.0),
             (false, _) => (30.0, 30.0),
         };
@@ -161,14 +161,18 @@ fn play(dies_at: u32, before: bool) -> u32 {
         "killed at write {dies_at}: {:?}",
         seer.submitted
     );
-    assert_eq!(
-        seer.submitted.keys().collect::<Vec<_>>(),
-        ["a", "a.c1", "other"],
-        "killed at write {dies_at}"
+    let names: Vec<&str> = seer.submitted.keys().map(String::as_str).collect();
+    assert!(
+        names == ["a", "a.c1", "other"] || names == ["a", "other"],
+        "killed at write {dies_at}: {names:?}"
     );
     // To ask for the same change again does no harm; who comes late finds the T4 free before.
     assert!(seer.changed <= 2, "killed at write {dies_at}: {} changes", seer.changed);
-    assert!(left.get() == 0 || seer.changed == 1, "without a death there is one change");
+    let is_whole = (names.len(), seer.changed) == (3, 1);
+    assert!(
+        left.get() == 0 || is_whole,
+        "without a death there is one change and one request beside: {names:?}"
+    );
     left.get()
 }
 
