@@ -138,6 +138,8 @@ impl Args {
     }
 
     fn of_case(&self, case: &Case) -> Result<Asked, Failure> {
+        // Halving compares jobs, and here is one.
+        let rule = |name: &str| rule(name).filter(|rule| *rule != StopRule::Halving);
         let named = |key: &str, name: &Option<String>| match name.as_deref() {
             None => Ok(StopRule::Epochs),
             Some(name) => rule(name)

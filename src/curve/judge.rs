@@ -91,7 +91,7 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
     let target = goal.target.filter(|_| rule == StopRule::Target);
     let reached = target.is_some_and(|target| !better(&Report { value: target, ..best }, &best));
     let waited = last.epoch.saturating_sub(best.epoch);
-    if rule == StopRule::Epochs {
+    if let StopRule::Epochs | StopRule::Halving = rule {
         return Some(verdict);
     }
     if reached {

@@ -3,8 +3,10 @@
 //! MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020), with a prediction in closed form in
 //! place of the paper's sampling. Reads no file; all logarithms and powers are `libm`'s, the same everywhere.
 
+mod halving;
 mod judge;
 mod predict;
 
+pub use self::halving::{Behind, behind};
 pub use self::judge::{Goal, Reason, Verdict, judge, judge_running};
 pub use self::predict::{Prediction, Report, predict, predict_at};

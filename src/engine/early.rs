@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::curve::{Goal, Report, Verdict, judge_running};
+use crate::curve::{Goal, Report, Verdict, behind, judge_running};
 use crate::engine::mark::intend;
 use crate::engine::{Action, Phase, Stage, State, Submission, Then, Tracked};
 use crate::model::{Availability, Cluster, Node, Stop, StopRule, Time};
@@ -28,11 +28,12 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
     let is_full = is_full(cluster);
     for place in 0..state.jobs.len() {
         let others_wait = state.others_wait(&state.jobs[place]);
+        let behind = state.behind(&state.jobs[place]);
         let tracked = &mut state.jobs[place];
         if tracked.phase.is_over() || tracked.early.as_ref().is_some_and(|early| early.allowed) {
             continue;
         }
-        if let Some(why) = tracked.may_stop(others_wait || is_full) {
+        if let Some(why) = behind.or_else(|| tracked.may_stop(others_wait || is_full)) {
             tracked.early = Some(Early { why, allowed: true });
         } else if tracked.early.is_none() {
             let Some(why) = tracked.might_stop() else { continue };
@@ -117,6 +118,27 @@ impl State {
     }
 }
 
+impl State {
+    /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached.
+    ///
+    /// The jobs of a sweep are those of one model with this rule and metric.
+    fn behind(&self, tracked: &Tracked) -> Option<String> {
+        let of_sweep = |own: &&Tracked| {
+            own.job.stop.rule == StopRule::Halving
+                && own.job.model == tracked.job.model
+                && own.job.target.as_ref().map(|target| &target.metric)
+                    == tracked.job.target.as_ref().map(|target| &target.metric)
+        };
+        let target = tracked.job.target.as_ref().filter(|_| of_sweep(&tracked))?;
+        let others = self.jobs.iter().filter(of_sweep).filter(|own| own.job.name != tracked.job.name);
+        let others: Vec<&[Report]> = others.map(|own| own.curve.as_slice()).collect();
+        let limits = (tracked.job.epochs, tracked.job.stop.not_before);
+        let own = behind(&tracked.curve, &others, target.mode, limits)?;
+        let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
+        Some(format!("halving (place {place} of {of} at epoch {rung}, the best {kept} go on)"))
+    }
+}
+
 impl Tracked {
     /// Returns what its curve says by the rule that its owner gave it; `None` where it has none.
     #[must_use]
@@ -146,9 +168,6 @@ impl Tracked {
 
     /// Returns why it may stop now, if it may.
     fn may_stop(&self, busy: bool) -> Option<String> {
-        if self.job.stop.rule(busy) == StopRule::Epochs {
-            return None;
-        }
         self.verdict(busy).filter(|own| own.stop).and_then(|own| own.why())
     }
 

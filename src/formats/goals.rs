@@ -78,8 +78,9 @@ pub(super) fn read_target(value: &Value<'_>) -> Option<Target> {
 pub(super) fn read_stop(value: &Value<'_>) -> Option<Stop> {
     let fields = value.fields(&["rule", "when_busy", "patience", "not_before", "confidence", "give_up"]);
     let usual = Stop::default();
-    let rule = |key: &str| fields.or(key, StopRule::Epochs, |value| value.word_of(&StopRule::NAMES));
-    let (rule, when_busy) = (rule("rule"), rule("when_busy"));
+    let rule = fields.or("rule", StopRule::Epochs, |value| value.word_of(&StopRule::NAMES));
+    let of_curve = &StopRule::NAMES[..3];
+    let when_busy = fields.or("when_busy", StopRule::Epochs, |value| value.word_of(of_curve));
     let patience = fields.or("patience", None, |value| value.whole(1..=MOST_EPOCHS).map(Some));
     let not_before = fields.or("not_before", 0, |value| value.whole(0..=MOST_EPOCHS));
     let confidence = fields.or("confidence", usual.confidence, |value| {

@@ -211,7 +211,7 @@ pub const JOB_KEYS: [JobKey; 46] = [
         "stop",
         "map of rule, when_busy, patience, not_before, confidence, give_up",
         "",
-        "When the job may end before its last epoch, by its target's metric. rule: epochs (never, the default), best (nothing better is to be expected) or target (the value is reached). when_busy: the rule while other jobs wait, if it is weaker. patience: also after so many epochs without a better value. not_before: epochs that are trained in any case, such as up to the last step of the learning rate. confidence (0.95): how certain a prediction must be. give_up (false): also when the value is out of reach. See docs/stopping.md.",
+        "When the job may end before its last epoch, by its target's metric. rule: epochs (never, the default), best (nothing better is to be expected) target (the value is reached) or halving (of the jobs of its sweep, the best third goes on from each rung: a ninth of the epochs, a third). when_busy: the rule while other jobs wait, if it is weaker. patience: also after so many epochs without a better value. not_before: epochs that are trained in any case, such as up to the last step of the learning rate. confidence (0.95): how certain a prediction must be. give_up (false): also when the value is out of reach. See docs/stopping.md.",
     ),
     optional(
         "sweep",

@@ -1,6 +1,7 @@
 //! When a job may end before its last epoch: what its owner allows.
 
-/// The rules by which a job may stop early. Each is weaker than the one before: it lets a job stop sooner.
+/// The rules by which a job may stop early. Each is weaker than the one before: it lets a job stop sooner. `Halving` is no
+/// question of its curve alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopRule {
     /// Train all epochs.
@@ -9,12 +10,18 @@ pub enum StopRule {
     Best,
     /// Stop when the target is reached.
     Target,
+    /// Stop where it falls behind the other jobs of its sweep.
+    Halving,
 }
 
 impl StopRule {
     /// All rules with their names in job files.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("epochs", Self::Epochs), ("best", Self::Best), ("target", Self::Target)];
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("epochs", Self::Epochs),
+        ("best", Self::Best),
+        ("target", Self::Target),
+        ("halving", Self::Halving),
+    ];
 
     /// Returns the rule's name in job files.
     #[must_use]
@@ -43,7 +50,7 @@ impl Stop {
     /// Returns the rule that holds now.
     #[must_use]
     pub fn rule(&self, busy: bool) -> StopRule {
-        if busy { self.rule.max(self.when_busy) } else { self.rule }
+        if busy && self.rule != StopRule::Halving { self.rule.max(self.when_busy) } else { self.rule }
     }
 }
 

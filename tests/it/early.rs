@@ -106,6 +106,21 @@ fn a_weaker_rule_holds_while_others_wait() {
 }
 
 #[test]
+fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
+    let own = |name: &str, value: f64, epochs: u64| {
+        let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving}";
+        let own = hsched::model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
+        let curve = (1..=epochs).map(|epoch| Report { epoch, value }).collect();
+        Tracked { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
+    };
+    let jobs = vec![own("a", 0.3, 9), own("b", 0.2, 9), own("c", 0.4, 9), own("d", 0.1, 2)];
+    let step = take(state(jobs), 300.0, &lab(), &how(Moves::Never));
+    assert_eq!(words(&step.actions), ["stop a", "stop c"]);
+    let why = &step.state.jobs[0].early.as_ref().expect("stops").why;
+    assert_eq!(why, "halving (place 2 of 3 at epoch 9, the best 1 go on)");
+}
+
+#[test]
 fn in_the_simulated_world_the_rule_saves_epochs() {
     let line = |name: &str, more: &str| {
         format!(
@@ -183,7 +198,10 @@ fn what_is_wrong_with_a_rule_or_a_deadline_is_said() {
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
     check("stop: {rule: best}", "stop: goes by a metric, and the job does not say which; add target");
-    check("stop: {rule: bset}", "must be one of epochs, best, target, got \"bset\"; did you mean best?");
+    check(
+        "stop: {rule: bset}",
+        "must be one of epochs, best, target, halving, got \"bset\"; did you mean best?",
+    );
     check("stop: {confidence: 1}", "must be at least 0.5 and below 1, got 1");
     check("stop: {paitence: 3}", "is not a known key; did you mean patience?");
     check("deadline: soon", "must be a date and time or a duration, got \"soon\"");

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use hsched::curve::{Goal, Report, judge_running, predict};
+use hsched::curve::{Goal, Report, behind, judge_running, predict};
 use hsched::model::{GoalMode, Stop, StopRule};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -159,4 +161,69 @@ fn few_targets_are_given_up_that_would_be_reached() {
     let part = share(wrong, given_up);
     println!("{given_up} given up, {wrong} wrong ({part:.3}); {found} of {out_of_reach} out of reach found");
     assert!(given_up >= 50 && part <= 0.05, "{given_up} {part}");
+}
+
+/// The curves of a made-up sweep: a loss that falls as a power of the epoch, with noise.
+fn sweep(seed: u64) -> Vec<Vec<Report>> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut from = |low: f64, high: f64| low + (high - low) * random.random::<f64>();
+    let mut curve = |_| {
+        let (end, fall, power, noise) = (from(0.1, 0.6), from(0.5, 2.0), from(0.3, 1.5), from(0.0, 0.01));
+        (1_u32..=81)
+            .map(|epoch| {
+                let value = end + fall * f64::from(epoch).powf(-power) + from(-noise, noise);
+                Report { epoch: epoch.into(), value }
+            })
+            .collect()
+    };
+    (0..27).map(&mut curve).collect()
+}
+
+fn lowest(curve: &[Report]) -> f64 {
+    curve.iter().map(|report| report.value).fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the epochs that each job of a sweep trains where all go on together, an epoch at a time, and some stop.
+fn trained(curves: &[Vec<Report>], stops: impl Fn(usize, &[&[Report]]) -> bool) -> Vec<usize> {
+    let mut done = vec![0; curves.len()];
+    let mut open: Vec<usize> = (0..curves.len()).collect();
+    for epoch in 1..=81 {
+        open.iter().for_each(|&job| done[job] = epoch);
+        let seen: Vec<&[Report]> = curves.iter().zip(&done).map(|(curve, done)| &curve[..*done]).collect();
+        open.retain(|&job| !stops(job, &seen));
+    }
+    done
+}
+
+#[test]
+fn halving_and_the_rule_best_on_the_same_sweeps() {
+    // By rule: the part of all epochs that is trained, and by how much the best that was found is worse than the best.
+    let (mut parts, mut losses) = ([0.0; 2], [0.0; 2]);
+    for seed in 0..20 {
+        let curves = sweep(seed);
+        let best = curves.iter().map(|curve| lowest(curve)).fold(f64::INFINITY, f64::min);
+        let halving = trained(&curves, |job, seen| {
+            let others: Vec<&[Report]> =
+                seen.iter().enumerate().filter(|(own, _)| *own != job).map(|(_, own)| *own).collect();
+            behind(seen[job], &others, GoalMode::Min, (81, 0)).is_some()
+        });
+        let goal = Goal {
+            mode: GoalMode::Min,
+            epochs: 81,
+            target: None,
+            tolerance: None,
+            min_reports: Goal::MIN_REPORTS,
+        };
+        let rule = Stop { rule: StopRule::Best, ..Stop::default() };
+        let alone = trained(&curves, |job, seen| {
+            judge_running(seen[job], &goal, &rule, false).is_some_and(|own| own.stop)
+        });
+        for (number, done) in [halving, alone].iter().enumerate() {
+            parts[number] += done.iter().sum::<usize>() as f64 / (27.0 * 81.0) / 20.0;
+            let found = curves.iter().zip(done).map(|(curve, done)| lowest(&curve[..*done]));
+            losses[number] += (found.fold(f64::INFINITY, f64::min) - best) / 20.0;
+        }
+    }
+    println!("trained {parts:.3?}, best found worse by {losses:.5?} (halving, best)");
+    assert!(parts[0] < 0.2 * parts[1] && losses[0] < 0.05 && losses[1] < 0.02, "{parts:?} {losses:?}");
 }

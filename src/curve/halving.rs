@@ -1,0 +1,84 @@
+//! Successive halving over the jobs of a sweep, the asynchronous kind: who reaches a rung goes on if it is among the best
+//! third of those that were there.
+
+use crate::curve::Report;
+use crate::model::GoalMode;
+
+/// One of so many goes on from each rung; rungs are this factor apart.
+const FACTOR: u64 = 3;
+
+/// That a job is not among the best of its sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// The epoch of the rung.
+    pub rung: u64,
+    /// Its place among those that have been there, from 1.
+    pub place: usize,
+    pub of: usize,
+    /// How many go on.
+    pub kept: usize,
+}
+
+/// Returns that a job falls behind at the last rung that it has reached; `others` are the curves of the other jobs of its
+/// sweep, ended ones among them.
+///
+/// Rungs are at a third of all epochs, a ninth, and so on, none before `not_before`. Fewer than three jobs are no comparison.
+#[must_use]
+pub fn behind(
+    own: &[Report],
+    others: &[&[Report]],
+    mode: GoalMode,
+    (epochs, not_before): (u64, u64),
+) -> Option<Behind> {
+    let last = own.last()?.epoch;
+    let rungs = std::iter::successors(Some(epochs / FACTOR), |rung| Some(rung / FACTOR));
+    let rung = rungs.take_while(|rung| *rung >= not_before.max(1)).find(|rung| *rung <= last)?;
+    let value = best_until(own, rung, mode)?;
+    let there: Vec<f64> = others.iter().filter_map(|curve| best_until(curve, rung, mode)).collect();
+    let is_better = |other: &&f64| match mode {
+        GoalMode::Min => **other < value,
+        GoalMode::Max => **other > value,
+    };
+    let (place, of) = (there.iter().filter(is_better).count() + 1, there.len() + 1);
+    let factor = usize::try_from(FACTOR).unwrap_or(usize::MAX);
+    let kept = of.div_ceil(factor);
+    (of >= factor && place > kept).then_some(Behind { rung, place, of, kept })
+}
+
+/// Returns the best value of a curve until a rung, where it has reached that.
+fn best_until(curve: &[Report], rung: u64, mode: GoalMode) -> Option<f64> {
+    curve.last().filter(|last| last.epoch >= rung)?;
+    let values = curve.iter().filter(|report| report.epoch <= rung).map(|report| report.value);
+    match mode {
+        GoalMode::Min => values.min_by(f64::total_cmp),
+        GoalMode::Max => values.max_by(f64::total_cmp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(last: u64, value: f64) -> Vec<Report> {
+        (1..=last).map(|epoch| Report { epoch, value }).collect()
+    }
+
+    #[test]
+    fn the_best_third_goes_on() {
+        let others: Vec<Vec<Report>> = (1..=8).map(|own| curve(10, f64::from(own))).collect();
+        let others: Vec<&[Report]> = others.iter().map(Vec::as_slice).collect();
+        let own = |last, value| behind(&curve(last, value), &others, GoalMode::Min, (30, 0));
+        assert_eq!(own(10, 2.5), None);
+        assert_eq!(own(10, 3.5), Some(Behind { rung: 10, place: 4, of: 9, kept: 3 }));
+        // At an earlier rung all others count, too, and before the first nobody does.
+        assert_eq!(own(3, 9.0), Some(Behind { rung: 3, place: 9, of: 9, kept: 3 }));
+        let late = |last| behind(&curve(last, 9.0), &others, GoalMode::Min, (30, 5));
+        assert_eq!((late(9), late(10).map(|own| own.rung)), (None, Some(10)));
+    }
+
+    #[test]
+    fn two_are_no_comparison() {
+        let other = curve(10, 1.0);
+        assert_eq!(behind(&curve(10, 2.0), &[&other], GoalMode::Min, (30, 0)), None);
+    }
+}
