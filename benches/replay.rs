@@ -78,6 +78,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
             saves: true,
             retries: 0,
             after: Vec::new(),
+            copies: None,
             begun: None,
             place,
         }

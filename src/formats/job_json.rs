@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::duration::duration_text;
 use super::goals::deadline_text;
 use crate::model::{
-    Checkpoint, Command, GoalMode, GpuType, Job, JobName, Launch, Seconds, Speed, Stop, Target,
+    Checkpoint, Command, Copies, GoalMode, GpuType, Job, JobName, Launch, Seconds, Speed, Stop, Target,
 };
 
 /// Returns the entry of a job file that describes this job, every default written out.
@@ -122,6 +122,8 @@ fn put_launch(map: &mut Map<String, Value>, launch: &Launch) {
     put(&mut checkpoint, "grace", grace.map(duration_json));
     put(&mut checkpoint, "restart_cost", restart_cost.map(duration_json));
     put(map, "checkpoint", (!checkpoint.is_empty()).then_some(Value::Object(checkpoint)));
+    let copies = |own: Copies| json!({"max": own.max, "round": duration_json(own.round), "optimizer": own.optimizer.name()});
+    put(map, "copies", launch.copies.map(copies));
 }
 
 fn keyed<T>(map: &BTreeMap<GpuType, T>, value: impl Fn(&T) -> Value) -> Value {
@@ -248,6 +250,7 @@ jobs:
     losses: [2.5, 1.25, 1]
     steps_done: 12.5
     held: {gpu01/v100: 2, gpu01/t4: 1}
+    copies: {max: 4, round: 90s, optimizer: reset}
 "#,
         );
     }

@@ -141,6 +141,12 @@ pub const JOB_KEYS: [JobKey; 46] = [
         "dir: where the job saves checkpoints (default: checkpoints/NAME). grace: time from the stop signal to the end of a run (default: the setting grace). restart_cost: time lost by a restart (default: the setting restart_cost). The last two are durations, such as 2m.",
     ),
     optional(
+        "copies",
+        "map of max, round (6m), optimizer (keep or reset)",
+        "",
+        "Trains the job as up to `max` copies, each on a GPU of its own of whatever type is free, which train apart for a round and are then merged. This changes the training. So far only `hsched simulate --policy hadare` uses it.",
+    ),
+    optional(
         "estimate",
         "off, learnt or all",
         "",

@@ -8,12 +8,18 @@ use std::collections::BTreeSet;
 use super::problem::{ValueError, quoted};
 use super::reader::{Fields, Value, all};
 use super::size::parse_size;
-use crate::model::{Checkpoint, Command, Launch, Seconds};
+use crate::model::{Checkpoint, Command, Copies, CopyOptimizer, Launch, Seconds};
 
 /// Variables that the launcher or Slurm sets for every rank, and those that its scripts work with.
 const RESERVED: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
 const RESERVED_PREFIXES: [&str; 3] = ["HSCHED_", "SLURM_", "hs_"];
+
+/// The most copies of a job: each one holds all weights of all others in memory when they are merged.
+const MOST_COPIES: u32 = 64;
+
+/// How long copies train apart where nobody says.
+const COPY_ROUND: Seconds = Seconds(360.0);
 
 /// Longest name of an environment variable taken.
 const NAME_LIMIT: usize = 200;
@@ -37,6 +43,7 @@ pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
     let memory_per_gpu = fields.or("memory_per_gpu", None, |value| value.parsed(parse_size).map(Some));
     let sbatch = fields.or("sbatch", Vec::new(), read_words);
     let checkpoint = fields.or("checkpoint", Checkpoint::default(), read_checkpoint);
+    let copies = fields.or("copies", None, |value| read_copies(value).map(Some));
     Some(Launch {
         command: command?,
         container: container?,
@@ -53,6 +60,7 @@ pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
         memory_per_gpu: memory_per_gpu?,
         sbatch: sbatch?,
         checkpoint: checkpoint?,
+        copies: copies?,
     })
 }
 
@@ -187,6 +195,15 @@ fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
         return all(value.items().iter().map(|item| item.parsed(one_line)));
     }
     value.parsed(split_words)
+}
+
+fn read_copies(value: &Value<'_>) -> Option<Copies> {
+    let fields = value.fields(&["max", "round", "optimizer"]);
+    let max = fields.required("max").and_then(|value| value.whole_u32(1..=MOST_COPIES));
+    let round = fields.or("round", COPY_ROUND, positive);
+    let optimizer =
+        fields.or("optimizer", CopyOptimizer::default(), |value| value.word_of(&CopyOptimizer::NAMES));
+    Some(Copies { max: max?, round: round?, optimizer: optimizer? })
 }
 
 fn read_checkpoint(value: &Value<'_>) -> Option<Checkpoint> {

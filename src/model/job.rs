@@ -121,6 +121,7 @@ impl Job {
                 memory_per_gpu: None,
                 sbatch: Vec::new(),
                 checkpoint: Checkpoint::default(),
+                copies: None,
             },
         }
     }
@@ -159,6 +160,8 @@ pub struct Launch {
     /// Further options for `sbatch`, one word each.
     pub sbatch: Vec<String>,
     pub checkpoint: Checkpoint,
+    /// How it is trained as copies apart from each other; `None` where it is one training.
+    pub copies: Option<Copies>,
 }
 
 /// The training command.
@@ -185,6 +188,40 @@ impl Checkpoint {
     #[must_use]
     pub fn is_given(&self) -> bool {
         *self != Self::default()
+    }
+}
+
+/// How a job is trained as copies that are merged after each round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copies {
+    /// The most copies at once, at least 1.
+    pub max: u32,
+    /// How long they train apart.
+    pub round: Seconds,
+    pub optimizer: CopyOptimizer,
+}
+
+/// What becomes of the optimizer's moments when copies are merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyOptimizer {
+    /// They are averaged like the weights.
+    #[default]
+    Keep,
+    /// They begin anew.
+    Reset,
+}
+
+impl CopyOptimizer {
+    /// Both with their names in job files.
+    pub const NAMES: [(&'static str, Self); 2] = [("keep", Self::Keep), ("reset", Self::Reset)];
+
+    /// Returns its name in job files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Reset => "reset",
+        }
     }
 }
 

@@ -24,7 +24,9 @@ pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::estimates::Estimates;
 pub use self::gpu_type::{GpuType, split_mig};
 pub use self::graph::{GraphJob, GraphTask, RESOURCES, Server};
-pub use self::job::{Checkpoint, Command, Deadline, GoalMode, Job, Launch, Precision, Target};
+pub use self::job::{
+    Checkpoint, Command, Copies, CopyOptimizer, Deadline, GoalMode, Job, Launch, Precision, Target,
+};
 pub use self::job_defaults::JobDefaults;
 pub use self::job_id::JobId;
 pub use self::name::{JobName, NameError, NodeName};

@@ -21,6 +21,7 @@ mod fixed;
 mod floor;
 mod grounds;
 mod hadar;
+mod hadare;
 mod hare;
 mod has;
 mod hlas;
@@ -64,6 +65,9 @@ pub use self::fairness::{equal_share_times, fairness, heterogeneity};
 pub use self::floor::Repacking;
 pub use self::grounds::Grounds;
 pub use self::hadar::{Bid, Hadar, HadarParameters, HadarRound, Utility, Worth};
+pub use self::hadare::{
+    CopyShare, Fork, ForkObjective, HadareParameters, fork, node_speed, node_speeds, shares,
+};
 pub use self::hare::{Assign, Hare, Order, order, schedule};
 pub use self::hlas::{Grouping, Groups, Hlas, HlasParameters, Ladder, Predictor, grouping, round_time};
 pub use self::horizon::{Horizon, HorizonParameters};

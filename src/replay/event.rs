@@ -1,7 +1,7 @@
 //! What happens in a replay, for whoever wants to follow it.
 
 use crate::model::{Seconds, Time};
-use crate::policy::{HadarRound, Slot, TaskRun};
+use crate::policy::{CopyShare, HadarRound, Slot, TaskRun};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,29 @@ pub struct Event {
     pub queued: Option<Queued>,
     /// What a round of `hadar` was like, its jobs by their places in the trace's file.
     pub round: Option<Box<HadarRound>>,
+    /// What a round of `hadare` was like.
+    pub copies: Option<Box<CopyRound>>,
+}
+
+/// A round of `hadare`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyRound {
+    /// Counted from 1 at the time 0.
+    pub number: u64,
+    /// The jobs that are there, in the order of the file.
+    pub jobs: Vec<CopyBid>,
+    /// The part of all nodes' time in which copies trained.
+    pub cru: f64,
+}
+
+/// What a job got in a round of `hadare`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyBid {
+    /// The job, by its place in the trace's file.
+    pub job: usize,
+    /// In the order in which it took its nodes.
+    pub copies: Vec<CopyShare>,
+    pub steps_left: u64,
 }
 
 /// How a job enters the queues of `hlas`.
@@ -96,6 +119,7 @@ impl Event {
             task: None,
             queued: None,
             round: None,
+            copies: None,
         }
     }
 }

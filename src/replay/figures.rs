@@ -24,6 +24,8 @@ pub struct Record {
     pub most_present: usize,
     /// What is known of a replay of single tasks; `None` where jobs held all their GPUs together.
     pub tasks: Option<TaskFacts>,
+    /// The part of all nodes' time in rounds in which copies trained; `None` where jobs had none.
+    pub cru: Option<f64>,
 }
 
 /// What a replay of single tasks knows beside what became of the jobs.

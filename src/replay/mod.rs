@@ -5,6 +5,7 @@
 //! submissions and retries of requests: those are the engine's, and `simulate` plays them.
 
 mod chance;
+mod copies;
 mod event;
 mod figures;
 mod graphs;
@@ -16,7 +17,8 @@ mod tasks;
 mod trace;
 mod world;
 
-pub use self::event::{Event, Kind, Queued};
+pub use self::copies::replay_copies;
+pub use self::event::{CopyBid, CopyRound, Event, Kind, Queued};
 pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
 pub use self::graphs::{GraphOptions, GraphRecord, replay_graphs};
 pub use self::options::{Incidents, Loses, Options, Outage};

@@ -37,6 +37,8 @@ pub struct Entry {
     pub after: Vec<usize>,
     /// Its place in the file.
     pub place: usize,
+    /// The most copies of it that `hadare` trains; `None` leaves that to the number of nodes.
+    pub copies: Option<u32>,
     /// How far it is when the trace begins; `None` where it has never run.
     pub begun: Option<Begun>,
 }
@@ -99,6 +101,7 @@ impl Trace {
             saves: job.launch.checkpoint.is_given(),
             retries: job.retries,
             after,
+            copies: job.launch.copies.map(|own| own.max),
             place,
             begun,
         };

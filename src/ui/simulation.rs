@@ -58,6 +58,7 @@ impl Simulated {
     /// bound for all jobs, each with all its epochs on GPUs that it holds together.
     pub(super) fn ratio(&self) -> Option<f64> {
         let whole = self.record.tasks.is_none()
+            && self.record.cru.is_none()
             && self.has_all_ended()
             && self.record.jobs.iter().all(|job| !job.cut_short);
         Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| whole)

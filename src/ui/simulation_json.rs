@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::policy::{Bid, Gpu, HadarRound, Problem, TaskRun};
-use crate::replay::{Event, Queued, TaskFacts};
+use crate::policy::{Bid, CopyShare, Gpu, HadarRound, Problem, TaskRun};
+use crate::replay::{CopyBid, CopyRound, Event, Queued, TaskFacts};
 use crate::ui::simulation::{Cell, Simulated};
 
 /// Takes one of a run's figures; `None` where it has none.
@@ -74,7 +74,15 @@ fn certificate_json(cell: &Cell) -> Value {
 fn policy(run: &Simulated) -> Value {
     let mut entry = Map::from_iter([("policy".to_owned(), json!(run.policy))]);
     entry.extend(figures(run));
-    entry.insert("execution".to_owned(), json!(if run.record.tasks.is_some() { "tasks" } else { "gangs" }));
+    let execution = match (&run.record.tasks, run.record.cru) {
+        (Some(_), _) => "tasks",
+        (None, Some(_)) => "copies",
+        (None, None) => "gangs",
+    };
+    entry.insert("execution".to_owned(), json!(execution));
+    if let Some(cru) = run.record.cru {
+        entry.insert("cru".to_owned(), json!(cru));
+    }
     if let Some(facts) = &run.record.tasks {
         entry.extend(of_tasks(run, facts));
     }
@@ -291,11 +299,28 @@ pub fn event_json((problem, gpus): (&Problem, &[Gpu]), names: &[&str], policy: &
     if let Some(round) = &event.round {
         add_round(&mut line, problem, names, round);
     }
+    if let Some(round) = &event.copies {
+        add_copies(&mut line, problem, names, round);
+    }
     if let Some(Queued { level, epochs_done, predicted_epochs }) = event.queued {
         line["level"] = json!(level);
         (line["epochs_done"], line["predicted_epochs"]) = (json!(epochs_done), json!(predicted_epochs));
     }
     line
+}
+
+/// Adds what a round of `hadare` was like.
+fn add_copies(line: &mut Value, problem: &Problem, names: &[&str], round: &CopyRound) {
+    let copy = |own: &CopyShare| json!({ "node": problem.nodes[own.node].name.as_str(), "steps": own.steps, "busy_s": own.busy });
+    let job = |own: &CopyBid| {
+        json!({
+            "name": names.get(own.job),
+            "copies": own.copies.iter().map(copy).collect::<Value>(),
+            "steps_left_after": own.steps_left,
+        })
+    };
+    (line["round"], line["cru"]) = (json!(round.number), json!(round.cru));
+    line["jobs"] = round.jobs.iter().map(job).collect();
 }
 
 /// Adds what a round of `hadar` was like, its jobs in the order of its queue.

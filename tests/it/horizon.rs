@@ -40,6 +40,7 @@ fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
         retries: 0,
         after: Vec::new(),
         begun: None,
+        copies: None,
         place,
     };
     let jobs = std::mem::take(&mut empty.jobs).into_iter().enumerate().map(entry).collect();

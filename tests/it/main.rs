@@ -55,6 +55,7 @@ mod engine_states;
 mod explain;
 mod explored;
 mod hadar;
+mod hadare;
 mod horizon;
 mod import_trains;
 mod layers;

@@ -24,6 +24,7 @@ fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
         retries: 3,
         after: Vec::new(),
         begun: None,
+        copies: None,
         place,
     };
     Trace::of_entries(problem, jobs.into_iter().enumerate().map(entry).collect())

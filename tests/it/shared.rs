@@ -197,6 +197,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
         retries: 0,
         after: Vec::new(),
         begun: None,
+        copies: None,
         place,
     };
     let jobs = jobs.into_iter().enumerate().map(entry).collect();

@@ -31,6 +31,7 @@ fn play(
         after: Vec::new(),
         place,
         begun: None,
+        copies: None,
     };
     let trace = Trace::of_entries(problem, jobs.into_iter().enumerate().map(entry).collect());
     let options = Options { restart_cost: Some(Seconds(cost)), ..Options::default() };

@@ -26,7 +26,7 @@ use crate::commands::simulate::ground::ground;
 pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::hadar::HadarArgs;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
-use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
+use crate::commands::simulate::sweep::{Axis, HADARE, Results, Runner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
@@ -49,7 +49,7 @@ pub(super) struct Args {
     cluster: ClusterArgs,
     /// Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes.
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', required = true,
-          value_parser = PossibleValuesParser::new(policy::names_over_time()))]
+          value_parser = PossibleValuesParser::new(policies()))]
     policy: Vec<String>,
     #[command(flatten)]
     execution: ExecutionArgs,
@@ -57,7 +57,7 @@ pub(super) struct Args {
     hadar: HadarArgs,
     #[command(flatten)]
     graphs: GraphArgs,
-    /// Decide only at multiples of this [default: at every change; hadar: 6m].
+    /// Decide only at multiples of this [default: at every change; hadar and hadare: 6m].
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     round: Option<Seconds>,
     /// End after so many rounds [a round is then 6m unless told otherwise; of task graphs 1m].
@@ -143,6 +143,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
         let trace = Arc::new(ground(context, (&text, &self.trace), &self.cluster, &self.speeds)?);
+        let copies = self.hadar.hadare(self.round).map_err(|why| Failure::new(Exit::Usage, why))?;
         if !tasks.is_empty() && !trace.is_whole() {
             let message = "the trace begins in the middle, and single tasks are shared out from the start";
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
@@ -161,8 +162,13 @@ impl Subcommand for Args {
         }
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner =
-            Runner { policies: &self.policy, parameters: self.parameters(), tasks, elapsed: &elapsed };
+        let runner = Runner {
+            policies: &self.policy,
+            parameters: self.parameters(),
+            tasks,
+            copies,
+            elapsed: &elapsed,
+        };
         let Results { runs, events } = match &self.events {
             Some(path) => {
                 let mut file = EventFile::create(path, &trace);
@@ -256,6 +262,11 @@ impl Args {
             },
         }
     }
+}
+
+/// Returns the names of all policies: those that place jobs, and the one that forks them.
+fn policies() -> Vec<&'static str> {
+    policy::names_over_time().into_iter().chain([HADARE]).collect()
 }
 
 fn duration(text: &str) -> Result<Seconds, String> {

@@ -10,8 +10,10 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::model::Seconds;
-use crate::policy::{self, Parameters, PolicyError};
-use crate::replay::{Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks};
+use crate::policy::{self, HadareParameters, Parameters, PolicyError};
+use crate::replay::{
+    Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_copies, replay_tasks,
+};
 use crate::ui::{Cell, Progress};
 
 /// What is varied, with its values.
@@ -40,6 +42,9 @@ pub(super) struct Results {
     pub runs: Vec<Run>,
     pub events: Option<EventText>,
 }
+
+/// The policy that forks jobs into copies.
+pub(super) const HADARE: &str = "hadare";
 
 /// The most values of one axis.
 const MOST_VALUES: u64 = 10_000;
@@ -163,6 +168,8 @@ pub(super) struct Runner<'a> {
     pub parameters: Parameters,
     /// The policies that are replayed task by task.
     pub tasks: Vec<TaskPolicy>,
+    /// Those of the policy that forks jobs into copies.
+    pub copies: HadareParameters,
     /// The time that has passed, in seconds.
     pub elapsed: &'a (dyn Fn() -> f64 + Sync),
 }
@@ -226,6 +233,10 @@ impl Runner<'_> {
         if let Some(policy) = self.tasks.iter().find(|policy| policy.name() == name) {
             let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
             return Ok(Ok(replay_tasks(&cell.trace, policy, hooks)));
+        }
+        if name == HADARE {
+            let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
+            return Ok(Ok(replay_copies(&cell.trace, &cell.options, &self.copies, hooks)));
         }
         let mut policy = policy::find_over_time(name, self.parameters.clone())
             .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;

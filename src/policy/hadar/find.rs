@@ -26,7 +26,7 @@ pub(super) struct Allocation {
 }
 
 /// Compares numbers by twelve digits: sums of floats that differ by less are the same.
-pub(super) fn by_digits(a: f64, b: f64) -> Ordering {
+pub(in crate::policy) fn by_digits(a: f64, b: f64) -> Ordering {
     // Rounding takes long, and cannot change the order of numbers that are this far apart.
     if (a - b).abs() > 1e-10 * a.abs().max(b.abs()) {
         return a.total_cmp(&b);

@@ -92,7 +92,7 @@ impl HadarJob {
         let per_epoch = model.samples_per_epoch.div_ceil(model.global_batch) as f64;
         let is_there = |ty: usize| cells.list.iter().any(|cell| cell.gpu_type == ty);
         let rate = |(ty, own): (usize, &Option<TypeModel>)| {
-            own.filter(|_| is_there(ty)).and_then(|own| rate(model, own))
+            own.filter(|_| is_there(ty)).and_then(|own| rate(model, own, model.asks))
         };
         let rates: Vec<Option<f64>> = model.types.iter().enumerate().map(rate).collect();
         let known = || rates.iter().copied().flatten();
@@ -153,15 +153,15 @@ impl HadarJob {
     }
 }
 
-/// Returns the steps per second that one GPU does with an equal part of the batch; `None` where that does not fit.
-fn rate(model: &JobModel, own: TypeModel) -> Option<f64> {
+/// Returns the steps per second that one of some GPUs adds with an equal part of the batch; `None` where that does not fit.
+pub(in crate::policy) fn rate(model: &JobModel, own: TypeModel, gpus: u32) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
     let (batch, quantum) = (model.global_batch as f64, model.batch_quantum as f64);
-    let part = batch / f64::from(model.asks);
+    let part = batch / f64::from(gpus);
     #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
     let memory = own.max_batch.map_or(f64::INFINITY, |memory| memory as f64);
     if part < quantum * (1.0 - cost::SHARE_TOLERANCE)
-        || own.single_rank && model.asks > 1
+        || own.single_rank && gpus > 1
         || part > memory && !model.accumulate
     {
         return None;

@@ -11,6 +11,8 @@ mod oracle_tests;
 mod policy;
 mod prices;
 
+pub(super) use self::find::by_digits;
+pub(super) use self::job::rate;
 pub use self::job::{HadarParameters, Utility, Worth};
 pub use self::policy::Hadar;
 pub use self::prices::{Bid, HadarRound};
