@@ -16,6 +16,7 @@ pub mod generate;
 pub mod live;
 pub mod local;
 pub mod manual;
+pub mod merge;
 pub mod model;
 pub mod plan_file;
 pub mod policy;

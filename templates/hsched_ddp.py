@@ -41,6 +41,7 @@ SAVED = 85  # the exit status of a rank that saved its state and wants to be con
 
 _PARKED = {"park": "parked", "offload": "offloaded"}  # wishes on which a training waits, and its state then
 
+Ranges = List[List[int]]  # steps of an epoch, each [first, end)
 Pass = Tuple[Any, int, float]  # a micro-batch, its samples, and what its loss is taken over
 
 _asked_to_stop = False
@@ -319,9 +320,9 @@ class BatchSampler:
         self._parts = {block: me.part(block) for block in map(self.block, range(max(0, self._whole - 1), self.steps))}
         self.set_epoch(1)
 
-    def set_epoch(self, epoch: int, first_step: int = 0) -> None:
-        """Chooses the permutation, and the step to begin with."""
-        self.epoch, self.first_step = epoch, first_step
+    def set_epoch(self, epoch: int, first_step: int = 0, ranges: Optional[Ranges] = None) -> None:
+        """Chooses the permutation, and the step to begin with, or ranges of steps."""
+        self.epoch, self.ranges = epoch, [[first_step, self.steps]] if ranges is None else ranges
 
     def block(self, step: int) -> int:
         """Returns the size of a step's block."""
@@ -332,17 +333,35 @@ class BatchSampler:
         return _evenly(self._parts[self.block(step)][1], self.me.micro_batch)
 
     def __len__(self) -> int:
-        return sum(len(self.parts(step)) for step in range(self.first_step, self.steps))
+        return sum(len(self.parts(step)) for step in _numbers(self.ranges))
 
     def __iter__(self) -> Iterator[List[int]]:
         order = _permutation(self.samples, self.seed + self.epoch) if self.shuffle else range(self.samples)
-        block_begin = sum(map(self.block, range(self.first_step)))
-        for step in range(self.first_step, self.steps):
-            begin = block_begin + self._parts[self.block(step)][0]
-            for size in self.parts(step):
-                yield [int(index) for index in order[begin:begin + size]]
-                begin += size
-            block_begin += self.block(step)
+        for first, end in self.ranges:
+            block_begin = sum(map(self.block, range(first)))
+            for step in range(first, end):
+                begin = block_begin + self._parts[self.block(step)][0]
+                for size in self.parts(step):
+                    yield [int(index) for index in order[begin:begin + size]]
+                    begin += size
+                block_begin += self.block(step)
+
+
+def _numbers(ranges: Ranges) -> Iterator[int]:
+    for first, end in ranges:
+        yield from range(first, end)
+
+
+def _after(ranges: Ranges, step: int) -> Ranges:
+    """Returns the ranges of steps without one of them."""
+    cut = [part for first, end in ranges for part in ([first, min(step, end)], [max(step + 1, first), end])]
+    return [[first, end] for first, end in cut if first < end]
+
+
+def _without(ranges: Ranges, rest: Ranges) -> Ranges:
+    """Returns the steps of ranges that are not among the last of them."""
+    left = set(_numbers(rest))
+    return [[step, step + 1] for step in _numbers(ranges) if step not in left]
 
 
 def _evenly(samples: int, most: int) -> List[int]:
@@ -533,7 +552,8 @@ class Training:
         self.timer = Timer(me.device)
         self._group = me.group if me.control is None else me.control
         self.epoch = 0  # epochs done
-        self.step = 0  # steps done of the epoch after those
+        self.left: Ranges = [[0, sampler.steps]]  # steps still to do of the epoch after those
+        self.measure: Optional[Callable[[], float]] = None  # says how good a model is, the lower the better: for copies
         self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
         self._unreported: Optional[Dict[str, Any]] = None  # the line of an epoch between its end and its report
         # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
@@ -547,14 +567,20 @@ class Training:
             raise ValueError("with several ranks, wrap the model in DistributedDataParallel (got %s)" % kinds)
         self._modules = [_uncompiled(own.module) if isinstance(own, DistributedDataParallel) else own for own in whole]
         names = ["model"] + ["model %d" % number for number in range(2, len(whole) + 1)]
-        self._stateful = dict(stateful, **dict(zip(names, self._modules)))
-        for name, part in self._stateful.items():
+        self.stateful = dict(stateful, **dict(zip(names, self._modules)))
+        for name, part in self.stateful.items():
             if _has_ddp(part):
                 raise ValueError("%s contains a DistributedDataParallel model: pass that model in models=[...], "
                                  "or give %s its .module; otherwise the ranks would hang" % (name, name))
         self._asked = self._sum([0.0], later=True)
         for own in self._ddp:
             own.register_comm_hook(None, self._hook(comm_hook))
+        self.copies: Any = None  # the copies of this training, where hsched trains it as several
+        if os.environ.get("HSCHED_COPY"):
+            if me.world_size > 1:
+                raise ValueError("a copy of a training is one process, and here are %d ranks" % me.world_size)
+            from hsched_copies import Copies
+            self.copies = Copies(self, os.environ)
 
     def _hook(self, comm_hook: Optional[Callable[[Any, Any], Any]]) -> Any:
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
@@ -563,6 +589,15 @@ class Training:
             self.timer.mark()
             return comm_hook(state, bucket) if comm_hook else allreduce_hook(self.me.group, bucket)
         return marked
+
+    @property
+    def step(self) -> int:
+        """Steps done of the epoch after those that are done."""
+        return self.sampler.steps - sum(end - first for first, end in self.left)
+
+    @step.setter
+    def step(self, done: int) -> None:
+        self.left = [[done, self.sampler.steps]]
 
     @property
     def global_step(self) -> int:
@@ -575,20 +610,28 @@ class Training:
         Rank 0 reports last, when all is written: its line says that the epoch is done.
         """
         gate = self.me.gate
+        if self.copies:
+            self.copies.enter()
         if gate and self.epoch < self.me.epochs:
             gate.parks = True
             gate.say("running")
         while self.epoch < self.me.epochs:
             self.loss, self.counted, self._samples, self.metrics = 0.0, 0.0, 0, {}
-            begin = time.monotonic()
-            yield self.epoch + 1
-            line = self._line(time.monotonic() - begin)
-            self.epoch, self.step, self._unreported = self.epoch + 1, 0, line
+            begin, epoch = time.monotonic(), self.epoch + 1
+            yield epoch
+            line = dict(self._line(time.monotonic() - begin), epoch=epoch)
+            self._unreported = line
+            if self.copies:
+                self.copies.begin_epoch()
+            else:
+                self.epoch, self.left = epoch, [[0, self.sampler.steps]]
             # Rank 0 alone looks whether to wait: all ranks do so after the same epoch, with its checkpoint written.
             number, want = gate.read() if gate and self.me.rank == 0 else (0, "go")
             asked = self._sum([float(stop_requested()), float(want in _PARKED), float(number)]).tolist()
             stopping, parking = asked[0] > 0, asked[1] > 0 and self.epoch < self.me.epochs
-            if stopping or parking or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
+            if self.copies:
+                self.copies.save()
+            elif stopping or parking or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
                 self.save()
             if self.me.rank != 0:
                 self.me.report(line)
@@ -597,12 +640,26 @@ class Training:
                 self.me.report(line)
             self._unreported = None
             if stopping and self.epoch < self.me.epochs:
-                leave(SAVED)
+                self.leave(SAVED)
             if parking:
                 self._park()
             elif gate and asked[2] != gate.number:
                 gate.number = int(asked[2])
                 gate.say("running")
+        if self.copies:
+            self.copies.finish()
+
+    def pause(self, seconds: float) -> None:
+        """Waits for other copies, unless this one was asked to stop: then it ends."""
+        if stop_requested():
+            self.leave(SAVED)
+        time.sleep(seconds)
+
+    def leave(self, status: int) -> None:
+        """Ends the program; copies are not waited for."""
+        if self.copies:
+            self.copies.leave()
+        leave(status)
 
     def _park(self) -> None:
         """Waits until hsched lets the training go on. What is on the device stays there, or goes to the host's memory.
@@ -613,7 +670,7 @@ class Training:
 
         def enter(state: str) -> None:
             if state == "offloaded":
-                moved.take(_tensors([part.state_dict() for part in self._stateful.values()]))
+                moved.take(_tensors([part.state_dict() for part in self.stateful.values()]))
                 moved.take(own for module in self._modules for own in (*module.buffers(), *(p.grad for p in module.parameters() if p.grad is not None)))
             elif state == "parked":
                 moved.put_back()
@@ -639,24 +696,42 @@ class Training:
                              "original DataLoader to steps(), without preparing it")
         if getattr(loader, "batch_sampler", self.sampler) is not self.sampler:
             raise ValueError("the loader has another sampler than this training: create it with batch_sampler=sampler")
-        self.sampler.set_epoch(self.epoch + 1, self.step)
         self._looks_for_ignored &= count is None
-        state = _random_state(self.me.device)
+        for ranges in self.copies.rounds() if self.copies else [self.left]:
+            yield from self._steps_of(ranges, loader, count, keep)
+
+    def _steps_of(self, ranges: Ranges, loader: Iterable[Any], count: Optional[Callable[[Any], float]], keep: bool) -> Iterator[Step]:
+        """Yields the steps of some ranges."""
+        self.sampler.set_epoch(self.epoch + 1, ranges=ranges)
+        state, rest = _random_state(self.me.device), ranges
         batches = iter(loader)
         if self.step > 0:  # beginning to load draws a random number, which was drawn before the stop
             _set_random_state(state, self.me.device)
-        for number in range(self.step, self.sampler.steps):
+        for done, number in enumerate(_numbers(ranges)):
             if self._stop_agreed():
-                self.save()
-                leave(SAVED)
+                if self.copies:
+                    self.copies.hand_in(_without(ranges, rest))
+                else:
+                    self.save()
+                self.leave(SAVED)
+            if self.copies:
+                self.copies.before_step(done)
+                loss, counted = self.loss + 0.0, self.counted
             passes: Iterable[Pass] = self._passes(batches, self.sampler.parts(number), count)
             if count or keep:
                 passes = list(passes)
             total = float(self._sum([sum(own for _, _, own in passes)])) if count else float(self.sampler.block(number))
-            self._samples, self.step = self._samples + sum(self.sampler.parts(number)), number + 1
+            self._samples, rest = self._samples + sum(self.sampler.parts(number)), _after(rest, number)
+            self.left = _after(self.left, number)
             yield Step(self, number, passes, total)
             for _ in passes:  # what the step was left with: the next one begins with its own
                 pass
+            if self.copies:
+                self.copies.note_loss(self.loss - loss, self.counted - counted)
+                if self.copies.time_is_up():
+                    break
+        if self.copies:
+            self.copies.hand_in(_without(ranges, rest))
 
     def _passes(self, batches: Iterator[Any], sizes: List[int], count: Optional[Callable[[Any], float]]) -> Iterator[Pass]:
         """Yields the passes of a step as their micro-batches are loaded."""
@@ -736,8 +811,8 @@ class Training:
         if self.me.rank == 0:
             temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
             try:
-                saved = dict(self._position(), epoch=self.epoch, step=self.step, global_step=self.global_step, plan=self.me.plan,
-                             unreported=self._unreported, random=states, state={name: part.state_dict() for name, part in self._stateful.items()})
+                saved = dict(self._position(), epoch=self.epoch, step=self.step, left=self.left, global_step=self.global_step, plan=self.me.plan,
+                             unreported=self._unreported, random=states, state={name: part.state_dict() for name, part in self.stateful.items()})
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 with open(temporary, "wb") as file:
                     sink = _Sink(file)
@@ -770,14 +845,19 @@ class Training:
             if saved[key] != value:
                 raise ValueError("%s was written with %s %s, but this training has %s; to start over, remove it or set another checkpoint directory"
                                  % (self.path, key, saved[key], value))
-        for name, part in self._stateful.items():
+        for name, part in self.stateful.items():
             part.load_state_dict(saved["state"][name])
-        self.epoch, self.step = saved["epoch"], saved["step"]
+        self.epoch, self.left = saved["epoch"], saved.get("left", [[saved["step"], self.sampler.steps]])
         if self.me.rank < len(saved["random"]):
             _set_random_state(saved["random"][self.me.rank], self.me.device)
         if self.me.rank == 0 and saved.get("unreported") and self.epoch > self.me.epochs_done:
             self.me.report(saved["unreported"])  # the end may have come between the checkpoint and the report
         return True
+
+    def restore(self) -> None:
+        """Goes on from the checkpoint, if there is one, whatever was done since."""
+        if not self.resume():
+            self.epoch, self.left = 0, [[0, self.sampler.steps]]
 
     def _position(self) -> Dict[str, Any]:
         """What must be the same for a step's number to mean the same."""

@@ -21,10 +21,17 @@ pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
     let others = others.filter(|job| !is_given(job));
     let mut users: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for job in jobs.iter().copied().chain(others) {
-        users.entry(checkpoints(context, job)).or_default().push(job.name.as_str());
+        let names = users.entry(checkpoints(context, job)).or_default();
+        // The copies of one training share a checkpoint.
+        let name = job.training().unwrap_or(job.name.as_str());
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
     // Of those that are known already was said when they came.
-    let is_new = |names: &[&str]| jobs.iter().any(|job| names.contains(&job.name.as_str()));
+    let is_new = |names: &[&str]| {
+        jobs.iter().any(|job| names.contains(&job.training().unwrap_or(job.name.as_str())))
+    };
     for (folder, names) in users.iter().filter(|(_, names)| names.len() > 1 && is_new(names)) {
         context.note(&format!(
             "{} save checkpoints in the same directory {} and would overwrite each other; give each its own checkpoint.dir",

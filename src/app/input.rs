@@ -9,7 +9,6 @@ use crate::app::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::live::HELPER;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
 use crate::saved::{self, Columns, Saved};
@@ -182,7 +181,9 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     }
     template.rank_functions = own("rank.sh")?.unwrap_or(template.rank_functions);
     template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
-    template.helper = own(HELPER)?.unwrap_or(template.helper);
+    for helper in &mut template.helpers {
+        helper.1 = own(helper.0)?.unwrap_or_else(|| std::mem::take(&mut helper.1));
+    }
     Ok(template)
 }
 
@@ -217,6 +218,17 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         bytes.drain(..MARK.len());
     }
     Ok(bytes)
+}
+
+/// Returns what a file of weights holds, however long it is.
+///
+/// # Errors
+/// When it cannot be read (exit 78).
+pub(crate) fn weights(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    let wrong = |error| Failure::new(Exit::BadInput, format!("{}: cannot be read: {error}", path.display()));
+    read.map(|_| bytes).map_err(wrong)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this file is where commands read their input")]

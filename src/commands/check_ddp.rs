@@ -89,7 +89,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let planned = self.plan.as_ref().map(|path| planning::read(&input::text(path)?, path)).transpose()?;
         let warnings = planned.as_ref().map(warnings).unwrap_or_default();
-        let helper = input::template(context)?.helper;
+        let [(_, helper), ..] = input::template(context)?.helpers;
         let answer = self.ask(&helper)?;
         let Some(torch) = &answer.torch else {
             let problem = answer.problem.as_deref().unwrap_or("the checks did not say why");

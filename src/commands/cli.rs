@@ -8,7 +8,7 @@ use clap::Parser;
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, curve, demo, doctor, generate, gpus, guard, import, init,
+    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, import, init,
     inventory, logs, plan, probe, report, run, simulate, status, submit, trace, watch, when, write_docs,
 };
 use crate::error::Failure;
@@ -57,6 +57,7 @@ enum Command {
     Simulate(simulate::Args),
     Trace(trace::Args),
     CheckDdp(check_ddp::Args),
+    Consolidate(consolidate::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
     #[command(hide = true)]
@@ -177,6 +178,7 @@ impl Command {
             Self::Simulate(args) => args,
             Self::Trace(args) => args,
             Self::CheckDdp(args) => args,
+            Self::Consolidate(args) => args,
             Self::WriteDocs(args) => args,
             Self::Guard(args) => args,
         }

@@ -7,6 +7,7 @@ mod check_ddp;
 mod cli;
 mod config;
 mod curve;
+mod consolidate;
 mod demo;
 mod doctor;
 mod explain;

@@ -50,6 +50,11 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             };
             let samples = tracked.hear(at, of, news, rules, cache);
             let rule = LearnRule { weight: rules.learning_rate, contributor };
+            let over = tracked.training_that_is_over().map(ToOwned::to_owned);
+            if let Some(training) = over {
+                let same = jobs.iter_mut().filter(|other| other.job.training() == Some(training.as_str()));
+                same.for_each(|other| other.trained_elsewhere(at));
+            }
             let lessons = samples.iter().map(|sample| cache.learn(sample, rule)).collect();
             (!samples.is_empty()).then(|| Action::Learn { job: of.job.clone(), samples, lessons })
         }
@@ -104,6 +109,20 @@ impl Tracked {
         }
         if is_new {
             self.last = (at, "is being cancelled".into());
+        }
+    }
+
+    /// Returns the training that this copy has completed, with all its epochs.
+    fn training_that_is_over(&self) -> Option<&str> {
+        let is_over = matches!(self.phase, Phase::Ended { outcome: Outcome::Completed, .. });
+        self.job.training().filter(|_| is_over && self.epochs_left() == 0)
+    }
+
+    /// Ends a copy that waits: the others have done all there was to do. One that is submitted finds that out itself.
+    fn trained_elsewhere(&mut self, at: Time) {
+        if matches!(self.phase, Phase::Waiting { .. }) {
+            self.finish(at, Outcome::Completed);
+            "the other copies have done it".clone_into(&mut self.last.1);
         }
     }
 

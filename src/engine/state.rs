@@ -230,6 +230,8 @@ impl Tracked {
             return format!(", {stopped}");
         }
         match (self.epochs_done, self.job.epochs) {
+            // The other copies did what this one did not.
+            _ if self.job.training().is_some() => String::new(),
             (done, all) if done >= all => String::new(),
             (0, _) => ", but its ranks reported no epoch".to_owned(),
             (done, all) => {

@@ -122,7 +122,14 @@ fn put_launch(map: &mut Map<String, Value>, launch: &Launch) {
     put(&mut checkpoint, "grace", grace.map(duration_json));
     put(&mut checkpoint, "restart_cost", restart_cost.map(duration_json));
     put(map, "checkpoint", (!checkpoint.is_empty()).then_some(Value::Object(checkpoint)));
-    let copies = |own: Copies| json!({"max": own.max, "round": duration_json(own.round), "optimizer": own.optimizer.name()});
+    let copies = |own: Copies| {
+        let (max, round) = (own.max, duration_json(own.round));
+        let mut copies = json!({ "max": max, "round": round, "optimizer": own.optimizer.name() });
+        if let Some(number) = own.number {
+            copies["number"] = json!(number);
+        }
+        copies
+    };
     put(map, "copies", launch.copies.map(copies));
 }
 
@@ -250,7 +257,7 @@ jobs:
     losses: [2.5, 1.25, 1]
     steps_done: 12.5
     held: {gpu01/v100: 2, gpu01/t4: 1}
-    copies: {max: 4, round: 90s, optimizer: reset}
+    copies: {max: 4, round: 90s, optimizer: reset, number: 2}
 "#,
         );
     }

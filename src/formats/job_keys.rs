@@ -144,7 +144,7 @@ pub const JOB_KEYS: [JobKey; 46] = [
         "copies",
         "map of max, round (6m), optimizer (keep or reset)",
         "",
-        "Trains the job as up to `max` copies, each on a GPU of its own of whatever type is free, which train apart for a round and are then merged. This changes the training. So far only `hsched simulate --policy hadare` uses it.",
+        "Trains the job as up to `max` copies, each on a GPU of its own of whatever type is free, which train apart for a round and are then merged. This changes the training. See docs/copies.md.",
     ),
     optional(
         "estimate",

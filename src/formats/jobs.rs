@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::after;
+use super::copies;
 use super::goals;
 use super::gpus::{by_type, read_speed, read_types};
 pub use super::job_json::to_json;
@@ -68,7 +69,8 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
     let mut lines = BTreeMap::new();
     let entries = all(items.into_iter().map(|item| {
         let jobs = all(sweeps.variants(&item, |job| read_job(job, runs, &mut lines)).into_iter());
-        Some((item, jobs?))
+        let jobs = if runs { copies::forked(&item, jobs?, &mut lines)? } else { jobs? };
+        Some((item, jobs))
     }));
     Some(after::settled(entries?))
 }

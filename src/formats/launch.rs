@@ -198,12 +198,14 @@ fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
 }
 
 fn read_copies(value: &Value<'_>) -> Option<Copies> {
-    let fields = value.fields(&["max", "round", "optimizer"]);
+    let fields = value.fields(&["max", "round", "optimizer", "number"]);
     let max = fields.required("max").and_then(|value| value.whole_u32(1..=MOST_COPIES));
     let round = fields.or("round", COPY_ROUND, positive);
     let optimizer =
         fields.or("optimizer", CopyOptimizer::default(), |value| value.word_of(&CopyOptimizer::NAMES));
-    Some(Copies { max: max?, round: round?, optimizer: optimizer? })
+    // Written by hsched alone, into what it keeps of each copy.
+    let number = fields.or("number", None, |value| value.whole_u32(1..=MOST_COPIES).map(Some));
+    Some(Copies { max: max?, round: round?, optimizer: optimizer?, number: number? })
 }
 
 fn read_checkpoint(value: &Value<'_>) -> Option<Checkpoint> {

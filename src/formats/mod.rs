@@ -13,6 +13,7 @@ pub mod starter;
 
 mod after;
 mod cluster_yaml;
+mod copies;
 mod duration;
 mod event_file;
 mod goals;

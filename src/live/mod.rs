@@ -11,6 +11,6 @@ mod slurm_world;
 pub use self::error::LiveError;
 pub use self::observe::left_word;
 pub use self::reported::{Reported, reported};
-pub use self::scripts::{HELPER, Prepared, Script, Site, absolute, scripts};
+pub use self::scripts::{Prepared, Script, Site, absolute, scripts};
 pub use self::signals::{Interrupts, on_endings, on_interrupt};
 pub use self::slurm_world::{Oracle, SlurmWorld};

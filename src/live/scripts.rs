@@ -27,9 +27,6 @@ pub struct Site {
     pub inside: Option<Launcher>,
 }
 
-/// The training helper's name beside the job scripts.
-pub const HELPER: &str = "hsched_ddp.py";
-
 /// A job's script, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
@@ -61,9 +58,9 @@ impl Prepared {
         let plan = run.file.to_json().map_err(|error| wrong(error.to_string()))?;
         let texts =
             scripts.iter().filter_map(|script| Some((script_name(&script.of), script.text.as_deref().ok()?)));
-        let helper = (HELPER.to_owned(), site.template.helper.as_str());
+        let helpers = site.template.helpers.iter().map(|(name, text)| ((*name).to_owned(), text.as_str()));
         let files: Vec<(String, &str)> =
-            texts.chain([("plan.json".to_owned(), plan.as_str()), helper]).collect();
+            texts.chain([("plan.json".to_owned(), plan.as_str())]).chain(helpers).collect();
         let folder = directory.create_run(&run.id, &files)?;
         Ok(Self { folder, scripts })
     }

@@ -5,6 +5,9 @@ use std::fmt;
 
 use crate::model::{Bytes, Estimates, GpuType, JobName, NodeName, Seconds, Speed, Stop, Time};
 
+/// What stands between a training's name and the number of a copy in the copy's name.
+const COPY_MARK: &str = ".c";
+
 /// A job of the contract's job file, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
@@ -126,6 +129,28 @@ impl Job {
         }
     }
 
+    /// Returns the name of the training that this job is a copy of; `None` where it is none.
+    #[must_use]
+    pub fn training(&self) -> Option<&str> {
+        self.launch.copies?.number?;
+        self.name.as_str().rsplit_once(COPY_MARK).map(|(name, _)| name)
+    }
+
+    /// Returns its copies, each a job of one GPU with the checkpoint of all; `None` where it has none or its name is too long.
+    #[must_use]
+    pub fn forked(&self) -> Option<Vec<Self>> {
+        let copies = self.launch.copies.filter(|own| own.number.is_none())?;
+        let copy = |number: u32| {
+            let mut job = self.clone().on_exactly(1);
+            job.name = JobName::new(&format!("{}{COPY_MARK}{number}", self.name.as_str())).ok()?;
+            job.launch.copies = Some(Copies { number: Some(number), ..copies });
+            let usual = || format!("checkpoints/{}", self.name.as_str());
+            job.launch.checkpoint.dir = Some(self.launch.checkpoint.dir.clone().unwrap_or_else(usual));
+            Some(job)
+        };
+        (1..=copies.max).map(copy).collect()
+    }
+
     /// Gives it a fixed number of GPUs.
     #[must_use]
     pub fn on_exactly(mut self, gpus: u32) -> Self {
@@ -199,6 +224,8 @@ pub struct Copies {
     /// How long they train apart.
     pub round: Seconds,
     pub optimizer: CopyOptimizer,
+    /// Which of the copies this job is, from 1; `None` where it is the whole training.
+    pub number: Option<u32>,
 }
 
 /// What becomes of the optimizer's moments when copies are merged.

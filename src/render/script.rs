@@ -21,8 +21,8 @@ pub struct Template {
     pub rank_functions: String,
     /// bash functions of the batch shell, put in as they are.
     pub batch_functions: String,
-    /// Python module for training programs; a file of its own, beside the script.
-    pub helper: String,
+    /// Python modules for training programs: names and texts of files beside the script, the one to import first.
+    pub helpers: [(&'static str, String); 3],
 }
 
 impl Default for Template {
@@ -33,7 +33,11 @@ impl Default for Template {
             job: include_str!("../../templates/job.sh.j2").into(),
             rank_functions: include_str!("../../templates/rank.sh").into(),
             batch_functions: include_str!("../../templates/batch.sh").into(),
-            helper: include_str!("../../templates/hsched_ddp.py").into(),
+            helpers: [
+                ("hsched_ddp.py", include_str!("../../templates/hsched_ddp.py").into()),
+                ("hsched_copies.py", include_str!("../../templates/hsched_copies.py").into()),
+                ("hsched_merge.py", include_str!("../../templates/hsched_merge.py").into()),
+            ],
         }
     }
 }
@@ -100,6 +104,22 @@ fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
     Some(ranks.iter().map(|rank| row(job, rank, &nodes)).collect())
 }
 
+/// Returns the environment of all ranks: what the job's owner says, and what a copy needs to find the others.
+fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
+    let mut env = job.launch.env.clone();
+    if let Some((copies, number)) = job.launch.copies.and_then(|own| Some((own, own.number?))) {
+        let own = [
+            ("HSCHED_COPY", number.to_string()),
+            ("HSCHED_COPIES", copies.max.to_string()),
+            ("HSCHED_ROUND_DIR", format!("{checkpoint_dir}/rounds")),
+            ("HSCHED_COPY_ROUND_S", copies.round.0.to_string()),
+            ("HSCHED_COPY_OPTIMIZER", copies.optimizer.name().to_owned()),
+        ];
+        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    }
+    env
+}
+
 /// Returns what templates can use, by name.
 fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let facts = &batch.facts;
@@ -129,7 +149,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
             "name": job.name.as_str(),
             "command": command,
             "shell": shell,
-            "env": job.launch.env,
+            "env": env(job, &facts.checkpoint_dir),
             "setup": batch.setup,
             "node_setup": batch.node_setup,
         },

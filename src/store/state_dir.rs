@@ -16,7 +16,7 @@
 //! STATE/NAME.damaged         a damaged file that was replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
-//! STATE/runs/RUN/hsched_ddp.py  what training programs may import
+//! STATE/runs/RUN/hsched_*.py    what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
 //! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it
 //! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended

@@ -11,11 +11,12 @@ use tempfile::NamedTempFile;
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_output(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let content = content.as_ref();
     if path.metadata().is_ok_and(|data| !data.is_file()) {
-        return write(path, text);
+        return write(path, content);
     }
-    whole(path, text)?.persist(path).map(drop).map_err(|error| error.error)
+    whole(path, content)?.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// Writes a whole new file under its name or not at all.
@@ -23,7 +24,7 @@ pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
 /// # Errors
 /// When something of that name exists, or the file cannot be written.
 pub fn create_output(path: &Path, text: &str) -> io::Result<()> {
-    whole(path, text)?.persist_noclobber(path).map(drop).map_err(|error| error.error)
+    whole(path, text.as_bytes())?.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
 
 /// Makes a directory and those above it; one that exists is left as it is.
@@ -36,13 +37,13 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Writes a temporary file beside the one that it is to become.
-fn whole(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+fn whole(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Like any file that a shell's redirection makes, readable for those whom the umask lets.
     let permissions = Permissions::from_mode(0o666);
     let file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder);
     let mut file = file.map_err(without_path)?;
-    file.write_all(text.as_bytes()).map_err(without_path)?;
+    file.write_all(content).map_err(without_path)?;
     file.as_file().sync_all()?;
     Ok(file)
 }
@@ -57,6 +58,6 @@ fn without_path(error: io::Error) -> io::Error {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user named this file")]
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    std::fs::write(path, text)
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    std::fs::write(path, content)
 }

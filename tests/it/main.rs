@@ -44,6 +44,7 @@ mod cli_watch;
 mod cli_when;
 mod cli_wishes;
 mod cold_start;
+mod copies;
 mod cuts;
 mod damage;
 mod docs;

@@ -56,8 +56,11 @@ fn no_python_here_is_newer_than_3_8() {
     let files = [
         "templates/hsched_ddp.py",
         "templates/check_ddp.py",
+        "templates/hsched_copies.py",
+        "templates/hsched_merge.py",
         "examples/ddp/train.py",
         "examples/stand-in/train.py",
+        "examples/sweep/copies.py",
         "examples/sweep/digits.py",
         "examples/sweep/train.py",
     ];

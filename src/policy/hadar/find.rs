@@ -43,22 +43,83 @@ fn digits(number: f64) -> f64 {
     (number * scale).round() / scale
 }
 
+/// A job that looks for GPUs in many states of one round.
+pub(super) struct Seeker<'a> {
+    market: &'a Market<'a>,
+    job: &'a HadarJob,
+    /// By type, what one GPU of it brings a job that wants no more, before its price.
+    alone: Vec<Option<BidTerms>>,
+    /// The same for the GPU that it holds, with its cell.
+    held: Option<(usize, BidTerms)>,
+}
+
 impl Market<'_> {
     /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
+    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
+        self.seeker(job).find(taken)
+    }
+
+    /// Returns the job as one that looks for GPUs.
+    pub(super) fn seeker<'a>(&'a self, job: &'a HadarJob) -> Seeker<'a> {
+        if job.gpus != 1 {
+            return Seeker { market: self, job, alone: Vec::new(), held: None };
+        }
+        let terms = |rate: f64, restart: f64| {
+            let jct = self.now + restart + job.left / rate - job.arrival;
+            let utility = job.worth(jct, self.parameters);
+            BidTerms { speed: rate, jct, utility, cost: 0.0, payoff: utility }
+        };
+        let alone = job.rates.iter().map(|rate| rate.map(|rate| terms(rate, job.restart))).collect();
+        let held = match job.held[..] {
+            [(cell, 1)] => job.rates[self.cells.list[cell].gpu_type].map(|rate| (cell, terms(rate, 0.0))),
+            _ => None,
+        };
+        Seeker { market: self, job, alone, held }
+    }
+}
+
+impl Seeker<'_> {
+    /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
+    pub(super) fn find(&self, taken: &[u32]) -> Option<Allocation> {
+        if self.job.gpus == 1 { self.one(taken) } else { self.market.several(self.job, taken) }
+    }
+
+    /// Returns the best GPU of all cells: most payoff, the slowest, the earliest.
+    fn one(&self, taken: &[u32]) -> Option<Allocation> {
+        let mut best: Option<(usize, BidTerms)> = None;
+        for (cell, (own, &taken)) in self.market.cells.list.iter().zip(taken).enumerate() {
+            let Some(mut terms) = self.alone[own.gpu_type].filter(|_| taken < own.count) else { continue };
+            if let Some((_, kept)) = self.held.filter(|(held, _)| *held == cell) {
+                terms = kept;
+            }
+            terms.cost = self.market.prices.of(cell, taken);
+            terms.payoff = terms.utility - terms.cost;
+            let beats = |(_, best): &(usize, BidTerms)| {
+                by_digits(terms.payoff, best.payoff).then_with(|| by_digits(best.speed, terms.speed)).is_gt()
+            };
+            if best.as_ref().is_none_or(beats) {
+                best = Some((cell, terms));
+            }
+        }
+        best.map(|(cell, terms)| Allocation { parts: vec![(cell, 1)], power: terms.speed, terms, nodes: 1 })
+    }
+}
+
+impl Market<'_> {
+    /// Returns the best GPUs for a job that wants several.
     ///
     /// The finish depends on the slowest GPU alone where the batch is split equally: so for every speed, the allocations
     /// that cost least are looked at, on one node, on few nodes and anywhere.
-    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
-        let free: Vec<(usize, u32, f64)> = (0..taken.len())
-            .filter_map(|cell| {
-                let own = &self.cells.list[cell];
-                let rate = job.rates[own.gpu_type]?;
-                (own.count > taken[cell]).then(|| (cell, own.count - taken[cell], rate))
-            })
-            .collect();
-        if free.iter().map(|(_, count, _)| count).sum::<u32>() < job.gpus {
+    fn several(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
+        let free = (0..taken.len()).filter_map(|cell| {
+            let own = &self.cells.list[cell];
+            let rate = job.rates[own.gpu_type]?;
+            (own.count > taken[cell]).then(|| (cell, own.count - taken[cell], rate))
+        });
+        if free.clone().map(|(_, count, _)| count).sum::<u32>() < job.gpus {
             return None;
         }
+        let free: Vec<(usize, u32, f64)> = free.collect();
         let twins = self.twins(&free);
         let mut best: Option<Allocation> = None;
         let mut offer = |parts: Parts| {

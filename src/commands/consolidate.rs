@@ -1,0 +1,71 @@
+//! `hsched consolidate`: the weights of copies of a training, merged by hand.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::app::context::{Context, Format};
+use crate::app::input;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::merge::{Part, Tensors, merge, weights};
+use crate::ui::write_output;
+
+/// Merge the weights of copies that trained apart into one model
+///
+/// Averages safetensors files of one model, each weighted by the steps that its copy did, in double precision. Running variances
+/// of `BatchNorm` become those of the mixture, counters the largest; other integers must be equal. Refuses files that do not fit
+/// each other, and numbers that are not finite. Copies of a job with the key `copies` merge themselves: this is for doing it by hand.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files of the copies, each with the steps that it did since they were last the same.
+    #[arg(value_name = "FILE=STEPS", required = true, value_parser = copy)]
+    copies: Vec<(PathBuf, u64)>,
+    /// Where the merged model goes; a file that is there is replaced as a whole.
+    #[arg(long, value_name = "FILE")]
+    output: PathBuf,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let bad = |message: String| Failure::new(Exit::BadInput, message);
+        let read = |(path, _): &(PathBuf, u64)| {
+            let bytes = input::weights(path)?;
+            Tensors::read(&bytes).map_err(|error| bad(format!("{}: {error}", path.display())))
+        };
+        let files: Vec<Tensors> = self.copies.iter().map(read).collect::<Result<_, _>>()?;
+        let named = self.copies.iter().map(|(path, steps)| (path.display().to_string(), *steps));
+        let parts: Vec<Part<'_>> =
+            named.zip(&files).map(|((name, steps), tensors)| Part { name, tensors, steps }).collect();
+        let refused = |error| Failure::from_error(Exit::BadInput, &error);
+        let weights = weights(&parts).map_err(refused)?;
+        let bytes = merge(&parts).map_err(refused)?.to_bytes();
+        write_output(&self.output, bytes).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.output.display()))
+        })?;
+        let steps: u64 = self.copies.iter().map(|(_, steps)| steps).sum();
+        let text = match self.format {
+            Format::Json => json_text(&json!({ "steps": steps, "weights": weights }))?,
+            Format::Table => {
+                let output = self.output.display();
+                format!("merged {} copies with {steps} steps into {output}\n", self.copies.len())
+            }
+        };
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn copy(text: &str) -> Result<(PathBuf, u64), String> {
+    let parts = text.rsplit_once('=').and_then(|(path, steps)| Some((path, steps.parse().ok()?)));
+    let (path, steps) = parts.ok_or("must be FILE=STEPS, such as a.safetensors=300")?;
+    Ok((PathBuf::from(path), steps))
+}

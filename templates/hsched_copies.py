@@ -1,0 +1,473 @@
+"""Copies of one training that train apart for a round and are merged after it: what `hsched_ddp.Training` does under HSCHED_COPY.
+
+All that copies know of each other are files in HSCHED_ROUND_DIR; docs/copies.md has the protocol. Nobody leads: whoever
+first links the next `round-N.json` has decided what is merged and who does which steps, and all others follow.
+"""
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+import math
+import os
+import pickle
+import secrets
+import shutil
+import sys
+import threading
+import time
+import warnings
+from collections import deque
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import torch
+
+from hsched_merge import Refused, digest, merge_states, merge_weights, read_json, read_safetensors, write_file, write_safetensors
+
+Ranges = List[List[int]]  # steps of an epoch, each [first, end)
+
+_LOSSES = 20  # steps at a round's begin and end whose losses say how good a copy is
+_WORSE = 2  # merges in a row after which a training goes on as one copy
+
+
+def count(ranges: Ranges) -> int:
+    return sum(end - begin for begin, end in ranges)
+
+
+def numbers(ranges: Ranges) -> Iterator[int]:
+    for begin, end in ranges:
+        yield from range(begin, end)
+
+
+def take(ranges: Ranges, most: int) -> Tuple[Ranges, Ranges]:
+    """Returns the first steps of some, and the rest."""
+    taken, rest = [], []
+    for begin, end in ranges:
+        own = min(end - begin, most)
+        most -= own
+        taken += [[begin, begin + own]] if own else []
+        rest += [[begin + own, end]] if begin + own < end else []
+    return taken, rest
+
+
+def join(ranges: Ranges) -> Ranges:
+    """Returns the same steps in order, in as few ranges as possible; no step may be in two."""
+    joined: Ranges = []
+    for begin, end in sorted(ranges):
+        if joined and begin < joined[-1][1]:
+            raise Refused("step %d is in two ranges" % begin)
+        if joined and begin == joined[-1][1]:
+            joined[-1][1] = end
+        elif begin < end:
+            joined.append([begin, end])
+    return joined
+
+
+def split(left: int, speeds: Sequence[Optional[float]], time_s: float) -> Tuple[List[int], bool]:
+    """Returns the steps of each copy, and whether any speed is known: without, all do as many.
+
+    As in `hsched simulate --policy hadare`: as many as each can do in the time, or, where that is more than there are, in
+    proportion to speed. A copy whose speed is not known is taken to be as fast as the others on average.
+    """
+    known = [speed for speed in speeds if speed]
+    own = [speed or (sum(known) / len(known) if known else 1.0) for speed in speeds]
+    most = [max(1, math.floor(speed * time_s + 1e-9)) for speed in own]
+    if known and sum(most) <= left:
+        return most, True
+    exact = [left * speed / sum(own) for speed in own]
+    parts = [math.floor(part + 1e-9) for part in exact]
+    order = sorted(range(len(parts)), key=lambda k: (-round(exact[k] - parts[k], 9), k))
+    for k in order[:left - sum(parts)]:
+        parts[k] += 1
+    return parts, bool(known)
+
+
+class Copies:
+    """This process as one of the copies of a training."""
+
+    def __init__(self, training: Any, env: Mapping[str, str]) -> None:
+        self.training = training
+        self.number, self.most, self.folder = int(env["HSCHED_COPY"]), int(env["HSCHED_COPIES"]), env["HSCHED_ROUND_DIR"]
+        self.length_s = float(env.get("HSCHED_COPY_ROUND_S", 360))
+        self.keeps = env.get("HSCHED_COPY_OPTIMIZER", "keep") != "reset"
+        self.silence_s = float(env.get("HSCHED_COPY_SILENCE_S", 60))  # without a sign of life for so long, a copy is dead
+        self.token = secrets.token_hex(8)  # of this process: a copy that was started again is another one
+        self.round: Dict[str, Any] = {}  # the round that it trains in
+        self._base = ""  # the hash of the file that says so
+        self._is_ahead = False  # whether it had to go on from the checkpoint of a later epoch than the program is in
+        self._writes = False  # whether it decided on that round, and so writes its checkpoint
+        self._before: Dict[str, Dict[str, Any]] = {"schedulers": {}, "groups": {}}  # as they were when the round began
+        self._calls: Dict[str, int] = {}  # how far each scheduler goes on in a step
+        self._expected: Dict[str, int] = {}  # where each of them was before the step
+        self._first: List[Any] = []
+        self._last: Any = deque(maxlen=_LOSSES)
+        self._after: Optional[List[float]] = None  # how good the merged model was, and the error of that
+        os.makedirs(self.folder, exist_ok=True)
+        self._beat()
+        threading.Thread(target=self._live, daemon=True).start()
+
+    def _say(self, text: str) -> None:
+        print("hsched: copy %d: %s" % (self.number, text), file=sys.stderr, flush=True)
+
+    # Who lives
+
+    def _beat(self, gone: bool = False) -> None:
+        write_file(self._alive(self.number), [json.dumps({"token": self.token, "gone": gone}).encode()])
+
+    def _live(self) -> None:
+        pause = min(5.0, self.silence_s / 4)
+        while self.silence_s < math.inf:
+            time.sleep(pause)
+            with contextlib.suppress(OSError):
+                os.utime(self._alive(self.number))
+
+    def _alive(self, number: int) -> str:
+        return os.path.join(self.folder, "alive-%d.json" % number)
+
+    def _living(self) -> Dict[int, str]:
+        """Returns the tokens of all copies that live, by the clock of the file system, which all of them share."""
+        os.utime(self._alive(self.number))
+        now, living = os.stat(self._alive(self.number)).st_mtime, {}
+        for number in range(1, self.most + 1):
+            with contextlib.suppress(OSError):
+                own = read_json(self._alive(number))
+                if own and not own["gone"] and now - os.stat(self._alive(number)).st_mtime < self.silence_s:
+                    living[number] = str(own["token"])
+        return living
+
+    def _lives(self, number: int, token: str) -> bool:
+        return self._living().get(number) == token
+
+    def leave(self) -> None:
+        """Tells the others not to wait for this copy."""
+        self.silence_s = math.inf
+        self._beat(gone=True)
+
+    # The rounds of an epoch
+
+    def enter(self) -> None:
+        """Waits until this copy is in a round, and has the state with which that begins."""
+        self._writes = False
+        while True:
+            number, latest, base = self._latest()
+            if latest is None:
+                self._propose(0, None, {})
+                continue
+            self._end_if_another_goes_on(latest)
+            own = latest["members"].get(str(self.number))
+            mine = own is not None and own["token"] == self.token
+            over = latest["epoch"] >= self.training.me.epochs
+            others = [k for k, member in latest["members"].items() if int(k) != self.number and self._lives(int(k), member["token"])]
+            if self._writes and (mine or over):
+                self._begin(latest, base)
+                return self.save()
+            if (mine or over) and self._checkpointed() >= number:
+                self.training.restore()
+                return self._begin(latest, base)
+            if not others:  # all who were in it are gone: from the last checkpoint
+                self._propose(number, latest, {})
+            else:
+                self.training.pause(0.05)
+
+    def rounds(self) -> Iterator[Ranges]:
+        """Yields the steps of this copy, round by round, until the epoch is done; the copies are merged between them."""
+        epoch = self.training.epoch
+        while self.round["epoch"] == epoch:
+            yield self._mine()
+            self._merge()
+
+    def _mine(self) -> Ranges:
+        return [list(own) for own in self.round["members"][str(self.number)]["ranges"]]
+
+    def time_is_up(self) -> bool:
+        return time.monotonic() > self._end
+
+    def before_step(self, done: int) -> None:
+        """Brings the schedulers to where they would be if one process had done what all copies have so far."""
+        self._observe(done)
+        total = sum(count(member["ranges"]) for member in self.round["members"].values())
+        for name, own in self._schedulers().items():
+            position = self._calls.get(name, 0) * (done * total // max(1, count(self._mine())))
+            _advance(own, self._before["schedulers"][name]["last_epoch"] + position)
+            self._expected[name] = own.last_epoch
+
+    def _observe(self, done: int) -> None:
+        if done > 0:
+            self._calls.update({name: own.last_epoch - self._expected[name] for name, own in self._schedulers().items()})
+
+    def note_loss(self, loss: Any, counted: float) -> None:
+        """Takes note of a step's loss, a sum over what is counted."""
+        if counted > 0:
+            self._last.append((loss, counted))
+            if len(self._first) < _LOSSES:
+                self._first.append((loss, counted))
+
+    # The end of a round
+
+    def hand_in(self, done: Ranges) -> None:
+        """Writes what this copy has trained, for the merge."""
+        done = join(done)
+        self._observe(count(done))
+        folder = self._results(self.round["round"])
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "copy-%d" % self.number)
+        line: Dict[str, Any] = {"round": self.round["round"], "base": self._base, "token": self.token, "steps": count(done), "ranges": done,
+                                "busy_s": time.monotonic() - self._start, "calls": self._calls, "states": None, "weights": None,
+                                "loss": self._measured() or _mean_loss(self._last), "after": self._after or _mean_loss(self._first)}
+        if count(done):
+            line["weights"] = write_safetensors(path + ".safetensors", self._weights())
+            if self.keeps:
+                with open(path + ".pt.tmp", "wb") as file:
+                    torch.save({name: part.state_dict()["state"] for name, part in self._optimizers().items()}, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                line["states"] = digest(path + ".pt.tmp")
+                os.replace(path + ".pt.tmp", path + ".pt")
+        write_file(path + ".json", [json.dumps(line).encode()])
+
+    def _merge(self) -> None:
+        """Waits for the others, decides or learns what is merged, and goes on with that."""
+        number, grace = self.round["round"], max(1.0, 0.1 * self.round["length_s"])
+        self._writes = False
+        while not os.path.exists(self._path(number + 1)):
+            results = self._handed_in(number)
+            missing = [int(k) for k, own in self.round["members"].items() if int(k) not in results and self._lives(int(k), own["token"])]
+            if missing and time.monotonic() < self._end + grace:
+                self.training.pause(0.02)
+                continue
+            for k in missing:
+                self._say("copy %d has written nothing for round %d in time; its steps are done again" % (k, number))
+            self._propose(number, self.round, results)
+        latest, base = self._read(number + 1)
+        own = latest["members"].get(str(self.number))
+        merged = self._merge_into(latest)
+        self._end_if_another_goes_on(latest)
+        if not merged or latest["epoch"] < self.training.me.epochs and (own is None or own["token"] != self.token):
+            epoch = self.training.epoch
+            self.enter()
+            self._is_ahead = self.training.epoch != epoch
+            return
+        self._begin(latest, base)
+        if latest["epoch"] == self.training.epoch:
+            self.save()  # after an epoch, what the program does between epochs comes first
+
+    def _end_if_another_goes_on(self, latest: Mapping[str, Any]) -> None:
+        if latest["alone"] not in (None, self.number):
+            self._say("copy %d goes on alone, because %s; this one ends" % (latest["alone"], latest["why"]))
+            self.leave()
+            self.training.leave(0)
+
+    def save(self) -> None:
+        """Writes the checkpoint of the round that begins, where it was this copy that decided on it."""
+        if self._writes:
+            self.training.save()
+            write_file(self._mark(), [json.dumps({"round": self.round["round"]}).encode()])
+            self._writes = False
+            with contextlib.suppress(OSError):
+                shutil.rmtree(self._results(self.round["round"] - 2))
+
+    def finish(self) -> None:
+        """Sees to it that the last checkpoint is there, whoever was to write it."""
+        writer, token = self.round["by"]
+        while self._checkpointed() < self.round["round"]:
+            if self._lives(writer, token):
+                self.training.pause(0.05)
+            else:
+                self._writes = True
+                self.save()
+        self.leave()
+
+    # What all copies read
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self.folder, "round-%d.json" % number)
+
+    def _results(self, number: int) -> str:
+        return os.path.join(self.folder, "round-%d" % number)
+
+    def _mark(self) -> str:
+        return os.path.join(self.folder, "checkpoint.json")
+
+    def _checkpointed(self) -> int:
+        """Returns the round with whose begin the checkpoint goes on; 0 where there is none."""
+        own = read_json(self._mark())
+        return int(own["round"]) if own and os.path.exists(self.training.path) else 0
+
+    def _read(self, number: int) -> Tuple[Dict[str, Any], str]:
+        with open(self._path(number), "rb") as file:
+            text = file.read()
+        return json.loads(text), hashlib.sha256(text).hexdigest()
+
+    def _latest(self) -> Tuple[int, Optional[Dict[str, Any]], str]:
+        rounds = [int(name[6:-5]) for name in os.listdir(self.folder) if name.startswith("round-") and name.endswith(".json")]
+        if not rounds:
+            return 0, None, ""
+        return (max(rounds), *self._read(max(rounds)))
+
+    def _handed_in(self, number: int) -> Dict[int, Dict[str, Any]]:
+        """Returns what the copies of a round have written for it; nothing of another round, base or process."""
+        results = {}
+        for key, own in self.round["members"].items():
+            line = read_json(os.path.join(self._results(number), "copy-%s.json" % key))
+            if line and (line["round"], line["base"], line["token"]) == (number, self._base, own["token"]):
+                results[int(key)] = line
+        return results
+
+    # What is decided
+
+    def _propose(self, number: int, last: Optional[Dict[str, Any]], results: Mapping[int, Dict[str, Any]]) -> None:
+        """Decides on the round after this one, unless somebody else has."""
+        merged = self._acceptable(number, results)
+        left, epoch = self._left(last, merged)
+        living = self._living()
+        alone, why, worse = self._guard(last, merged)
+        if epoch >= self.training.me.epochs or alone is not None:
+            wanted = self.number if alone is None else alone
+            living = {k: token for k, token in living.items() if k == wanted}
+        speeds = dict((last or {}).get("speeds", {}))
+        speeds.update({str(k): own["steps"] / max(1e-9, own["busy_s"]) for k, own in merged.items()})
+        parts, known = split(count(left), [speeds.get(str(k)) for k in sorted(living)], self.length_s)
+        content: Dict[str, Any] = {"round": number + 1, "epoch": epoch, "by": [self.number, self.token], "members": {}, "speeds": speeds,
+                                   "length_s": self.length_s if known else self.length_s / 10, "alone": alone, "why": why, "worse": worse,
+                                   "calls": {name: calls for own in merged.values() for name, calls in own["calls"].items()}}
+        for k, part in zip(sorted(living), parts):
+            own, left = take(left, part)
+            content["members"][str(k)] = {"token": living[k], "ranges": own}
+        kept = ("steps", "ranges", "weights", "states", "loss")
+        content.update(left=left, merged={str(k): {key: own[key] for key in kept} for k, own in merged.items()})
+        temporary = os.path.join(self.folder, self.token + ".tmp")
+        write_file(temporary, [json.dumps(content).encode()])
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, self._path(number + 1))
+            self._writes = True
+            if alone is not None and (last or {}).get("alone") is None:
+                self._say("copy %d goes on alone: %s" % (alone, why))
+        os.unlink(temporary)
+
+    def _acceptable(self, number: int, results: Mapping[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
+        """Returns those of the results that can be merged with each other; the first one says what the others must be like."""
+        accepted: Dict[int, Dict[str, Any]] = {}
+        for key in sorted(k for k, own in results.items() if own["steps"]):
+            try:
+                self._merged(number, {str(k): own for k, own in {**accepted, key: results[key]}.items()})
+                accepted[key] = results[key]
+            except (Refused, OSError, RuntimeError, pickle.UnpicklingError) as error:
+                self._say("copy %d is left out of round %d, and its steps are done again: %s" % (key, number, error))
+        return accepted
+
+    def _left(self, last: Optional[Mapping[str, Any]], merged: Mapping[int, Mapping[str, Any]]) -> Tuple[Ranges, int]:
+        """Returns the steps to hand out, and their epoch: what no copy of the merge has done goes back."""
+        if last is None or not merged:
+            self.training.restore()
+            return join(self.training.left), self.training.epoch
+        done = {step for own in merged.values() for step in numbers(own["ranges"])}
+        handed = [step for member in last["members"].values() for step in numbers(member["ranges"])]
+        left = join([[step, step + 1] for step in handed if step not in done] + [list(own) for own in last["left"]])
+        return (left, last["epoch"]) if left else ([[0, self.training.sampler.steps]], last["epoch"] + 1)
+
+    def _guard(self, last: Optional[Mapping[str, Any]], merged: Mapping[int, Mapping[str, Any]]) -> Tuple[Optional[int], str, int]:
+        """Returns which copy goes on alone, if one does, why, and how often in a row a merge was worse than its best copy."""
+        if last is None or last["alone"] is not None:
+            return (None, "", 0) if last is None else (last["alone"], last["why"], 0)
+        losses = {int(k): own["loss"] for k, own in last["merged"].items() if own["loss"]}
+        after = merged[min(merged)]["after"] if merged else None
+        if len(losses) < 2 or not after:
+            return None, "", last["worse"]
+        best = min(losses, key=lambda k: (losses[k][0], k))
+        if after[0] <= losses[best][0] + 2 * math.hypot(after[1], losses[best][1]):
+            return None, "", 0
+        if last["worse"] + 1 < _WORSE:
+            return None, "", last["worse"] + 1
+        why = "the merged model was worse than the best copy %d times in a row (%.6g, that copy %.6g)" % (_WORSE, after[0], losses[best][0])
+        return (best if best in self._living() else self.number), why, 0
+
+    # What is merged
+
+    def _merged(self, number: int, merged: Mapping[str, Any]) -> Tuple[Dict[str, Any], Any]:
+        """Returns the weights and the states of optimizers that these copies make together, in their order.
+
+        Raises Refused where a file is not what its copy said, or they do not fit each other.
+        """
+        models, states = [], []
+        keys = sorted(merged, key=int)
+        for key in keys:
+            path, own = os.path.join(self._results(number), "copy-" + key), merged[key]
+            if digest(path + ".safetensors") != own["weights"] or self.keeps and digest(path + ".pt") != own["states"]:
+                raise Refused("its files are not those that it wrote")
+            models.append(read_safetensors(path + ".safetensors"))
+            states.append(torch.load(path + ".pt", map_location="cpu", weights_only=True) if self.keeps else {})
+        steps = [merged[key]["steps"] for key in keys]
+        return merge_weights(models, steps), merge_states("state", states, [own / sum(steps) for own in steps])
+
+    def _merge_into(self, latest: Mapping[str, Any]) -> bool:
+        """Goes on with the merged copies of a round; returns whether that can be done."""
+        if not latest["merged"]:
+            return False
+        try:
+            weights, states = self._merged(latest["round"] - 1, latest["merged"])
+        except (Refused, OSError, RuntimeError, pickle.UnpicklingError) as error:
+            self._say("waits for the checkpoint, because it cannot merge: %s" % error)
+            return False
+        for name, part in self._modules().items():
+            part.load_state_dict({key[len(name) + 1:]: own for key, own in weights.items() if key.startswith(name + ".")})
+        for name, part in self._optimizers().items():
+            state = states[name] if self.keeps else {}
+            part.load_state_dict(dict(part.state_dict(), state=state, param_groups=self._before["groups"][name]))
+        total = sum(own["steps"] for own in latest["merged"].values())
+        for name, own in self._schedulers().items():
+            own.load_state_dict(self._before["schedulers"][name])
+            _advance(own, own.last_epoch + latest["calls"].get(name, 0) * total)
+        return True
+
+    def _begin(self, latest: Dict[str, Any], base: str) -> None:
+        """Begins a round, and its clock."""
+        self.round, self._base = latest, base
+        self.training.left = join([list(own) for member in latest["members"].values() for own in member["ranges"]] + [list(own) for own in latest["left"]])
+        self._before = {"schedulers": {name: copy.deepcopy(own.state_dict()) for name, own in self._schedulers().items()},
+                        "groups": {name: copy.deepcopy(own.state_dict()["param_groups"]) for name, own in self._optimizers().items()}}
+        self._expected = {name: own.last_epoch for name, own in self._schedulers().items()}
+        self._first, self._last = [], deque(maxlen=_LOSSES)
+        self._after = self._measured()
+        self._start = time.monotonic()
+        self._end = self._start + latest["length_s"]
+
+    def begin_epoch(self) -> None:
+        """Begins the first round of an epoch, after the program has done what it does between epochs."""
+        if self._is_ahead:  # the checkpoint has that already
+            self._is_ahead = False
+            return self.enter()
+        self.training.epoch = self.round["epoch"]
+        self._begin(self.round, self._base)
+
+    def _measured(self) -> Optional[List[float]]:
+        measure = self.training.measure
+        return [float(measure()), 0.0] if measure else None
+
+    def _modules(self) -> Dict[str, Any]:
+        return {name: part for name, part in self.training.stateful.items() if isinstance(part, torch.nn.Module)}
+
+    def _optimizers(self) -> Dict[str, Any]:
+        return {name: part for name, part in self.training.stateful.items() if isinstance(part, torch.optim.Optimizer)}
+
+    def _schedulers(self) -> Dict[str, Any]:
+        return {name: part for name, part in self.training.stateful.items() if hasattr(part, "last_epoch") and hasattr(part, "step")}
+
+    def _weights(self) -> Dict[str, Any]:
+        return {"%s.%s" % (name, key): own for name, part in self._modules().items() for key, own in part.state_dict().items()}
+
+
+def _advance(scheduler: Any, until: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they expect a step of the optimizer before each of their own
+        while scheduler.last_epoch < until:
+            scheduler.step()
+
+
+def _mean_loss(losses: Iterable[Tuple[Any, float]]) -> Optional[List[float]]:
+    """Returns the mean loss of some steps and its error; None of fewer than two."""
+    own = [float(loss) / counted for loss, counted in losses]
+    if len(own) < 2:
+        return None
+    mean = sum(own) / len(own)
+    return [mean, math.sqrt(sum((loss - mean) ** 2 for loss in own) / (len(own) - 1) / len(own))]

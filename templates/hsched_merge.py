@@ -1,0 +1,160 @@
+"""How copies of a training are merged, and the files through which they meet: weights as safetensors.
+
+Sums are made in float64 in the order of the copies and rounded to the tensor's type, so everybody who merges gets the same bits.
+"""
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import math
+import os
+import secrets
+import struct
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
+
+import torch
+
+_TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
+          "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
+_NAMES = {own: name for name, own in _TYPES.items()}
+
+
+class Refused(ValueError):
+    """What a copy wrote cannot be merged."""
+
+
+def merge_tensors(name: str, parts: Sequence[Any], weights: Sequence[float]) -> Any:
+    """Returns the mean of floating-point tensors by weight, in float64; the largest of counters; other integers must be equal."""
+    first = parts[0]
+    if any(part.shape != first.shape or part.dtype != first.dtype for part in parts):
+        raise Refused("%s has other shapes or types in other copies" % name)
+    if not first.dtype.is_floating_point:
+        if first.numel() <= 1 and first.dtype != torch.bool:
+            return torch.stack([part.reshape(()) for part in parts]).max().reshape(first.shape)
+        if any(not torch.equal(part, first) for part in parts):
+            raise Refused("%s holds integers that differ between copies" % name)
+        return first.clone()
+    if any(not bool(torch.isfinite(part).all()) for part in parts):
+        raise Refused("%s has numbers that are not finite" % name)
+    if name.rsplit(".", 1)[-1] == "step":  # some optimizers count in floats
+        return torch.stack(list(parts)).max(dim=0).values
+    return _mean([part.double() for part in parts], weights).to(first.dtype)
+
+
+def _mean(parts: Sequence[Any], weights: Sequence[float]) -> Any:
+    total = parts[0] * weights[0]
+    for part, weight in zip(parts[1:], weights[1:]):
+        total = total + part * weight
+    return total
+
+
+def merge_weights(models: Sequence[Mapping[str, Any]], steps: Sequence[int]) -> Dict[str, Any]:
+    """Returns the weights of copies that did so many steps; the variances of BatchNorm are those of the mixture."""
+    taken = [(model, own) for model, own in zip(models, steps) if own > 0]
+    if not taken:
+        raise Refused("no copy did a step")
+    total, first = sum(own for _, own in taken), taken[0][0]
+    weights = [own / total for _, own in taken]
+    if any(set(model) != set(first) for model, _ in taken):
+        raise Refused("the copies have other tensors than each other")
+    merged = {}
+    for name in first:
+        parts = [model[name] for model, _ in taken]
+        merged[name] = merge_tensors(name, parts, weights)
+        mean = name[: -len("running_var")] + "running_mean"
+        if name.rsplit(".", 1)[-1] == "running_var" and mean in first:
+            means = [model[mean].double() for model, _ in taken]
+            squares = _mean([part.double() + own * own for part, own in zip(parts, means)], weights)
+            merged[name] = (squares - _mean(means, weights) ** 2).to(parts[0].dtype)
+    return merged
+
+
+def merge_states(name: str, parts: Sequence[Any], weights: Sequence[float]) -> Any:
+    """Returns the state of optimizers, merged; what is no tensor is that of the copy with most steps."""
+    first = parts[0]
+    if any(type(part) is not type(first) for part in parts):
+        raise Refused("%s has other forms in other copies" % name)
+    if isinstance(first, torch.Tensor):
+        return merge_tensors(name, parts, weights)
+    if isinstance(first, dict):
+        if any(part.keys() != first.keys() for part in parts):
+            raise Refused("%s has other keys in other copies" % name)
+        return {key: merge_states("%s.%s" % (name, key), [part[key] for part in parts], weights) for key in first}
+    if isinstance(first, (list, tuple)):
+        if any(len(part) != len(first) for part in parts):
+            raise Refused("%s has other lengths in other copies" % name)
+        return type(first)(merge_states("%s.%d" % (name, k), own, weights) for k, own in enumerate(zip(*parts)))
+    if name.rsplit(".", 1)[-1] == "step":
+        return max(parts)
+    return parts[max(range(len(parts)), key=lambda k: (weights[k], -k))]
+
+
+def write_safetensors(path: str, tensors: Mapping[str, Any]) -> str:
+    """Writes tensors as a safetensors file, on disk when this returns; returns its SHA-256."""
+    header: Dict[str, Any] = {}
+    parts, end = [], 0
+    for name in sorted(tensors):
+        own = tensors[name].detach().to("cpu").contiguous()
+        size = own.numel() * own.element_size()
+        header[name] = {"dtype": _NAMES[own.dtype], "shape": list(own.shape), "data_offsets": [end, end + size]}
+        parts.append(own)
+        end += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    chunks = [struct.pack("<Q", len(text)), text]
+    return write_file(path, chunks + [ctypes.string_at(own.data_ptr(), own.numel() * own.element_size()) for own in parts])
+
+
+def read_safetensors(path: str) -> Dict[str, Any]:
+    """Returns the tensors of a safetensors file."""
+    with open(path, "rb") as file:
+        content = bytearray(file.read())
+    try:
+        (size,) = struct.unpack_from("<Q", content)
+        header = json.loads(content[8:8 + size].decode())
+        tensors = {}
+        for name, own in header.items():
+            if name == "__metadata__":
+                continue
+            kind, shape, (begin, end) = _TYPES[own["dtype"]], own["shape"], own["data_offsets"]
+            data = content[8 + size + begin:8 + size + end]
+            count = math.prod(shape)
+            if len(data) != count * torch.empty(0, dtype=kind).element_size():
+                raise ValueError("%s is cut off" % name)
+            tensors[name] = torch.frombuffer(data, dtype=kind, count=count).reshape(shape) if count else torch.empty(shape, dtype=kind)
+    except (KeyError, TypeError, ValueError, struct.error) as error:
+        raise Refused("%s is not a safetensors file: %s" % (path, error)) from error
+    return tensors
+
+
+def write_file(path: str, chunks: Iterable[bytes]) -> str:
+    """Replaces a file as a whole, on disk when this returns; returns its SHA-256."""
+    temporary, digest = "%s.%s.tmp" % (path, secrets.token_hex(4)), hashlib.sha256()
+    with open(temporary, "wb") as file:
+        for chunk in chunks:
+            digest.update(chunk)
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    return digest.hexdigest()
+
+
+def read_json(path: str) -> Optional[Dict[str, Any]]:
+    """Returns what a file holds; None where there is none, or only a part of one."""
+    try:
+        with open(path, "rb") as file:
+            content = json.loads(file.read())
+        return content if isinstance(content, dict) else None
+    except (OSError, ValueError):
+        return None
+
+
+def digest(path: str) -> str:
+    """Returns a file's SHA-256."""
+    own = hashlib.sha256()
+    with open(path, "rb") as file:
+        for chunk in iter(lambda: file.read(1 << 20), b""):
+            own.update(chunk)
+    return own.hexdigest()

@@ -1,0 +1,183 @@
+//! Copies of a training: merging by hand and in Python, rounds, and what becomes of them when copies come and go.
+
+use serde_json::json;
+
+use crate::python;
+use crate::sandbox::Sandbox;
+
+/// Writes and merges files of weights in Python as copies do, and compares with known numbers.
+#[test]
+fn python_merges_by_steps_and_refuses_what_does_not_fit() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import math, os, sys, tempfile
+sys.path.insert(0, "templates")
+import torch
+from hsched_merge import Refused, merge_states, merge_weights, read_safetensors, write_safetensors
+
+def model(w, mean, var, count, **more):
+    return {"w": torch.tensor(w), "running_mean": torch.tensor([mean]), "running_var": torch.tensor([var]),
+            "num_batches_tracked": torch.tensor(count), **more}
+
+one, two = model([1.0, 2.0], 0.0, 1.0, 300), model([3.0, -2.0], 2.0, 3.0, 100)
+merged = merge_weights([one, two], [300, 100])
+assert merged["w"].tolist() == [1.5, 1.0] and merged["running_mean"].tolist() == [0.5], merged
+assert merged["running_var"].tolist() == [2.25] and int(merged["num_batches_tracked"]) == 300, merged
+assert merge_weights([one, model([math.nan, 0.0], 0.0, 1.0, 1)], [5, 0])["w"].tolist() == [1.0, 2.0]
+
+def refused(*models):
+    try:
+        merge_weights(models, [1] * len(models))
+    except Refused as error:
+        return str(error)
+    raise AssertionError("not refused")
+
+assert "not finite" in refused(one, model([math.inf, 0.0], 0.0, 1.0, 1))
+assert "other shapes" in refused(one, model([1.0], 0.0, 1.0, 1))
+assert "other tensors" in refused(one, model([1.0, 2.0], 0.0, 1.0, 1, more=torch.zeros(1)))
+assert "integers that differ" in refused({"t": torch.tensor([1, 2])}, {"t": torch.tensor([1, 3])})
+
+state = lambda step, moment: {0: {"step": torch.tensor(step), "exp_avg": torch.tensor([moment])}}
+merged = merge_states("state", [state(300.0, 1.0), state(100.0, 3.0)], [0.75, 0.25])
+assert float(merged[0]["step"]) == 300 and merged[0]["exp_avg"].tolist() == [1.5], merged
+
+with tempfile.TemporaryDirectory() as folder:
+    kinds = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
+    tensors = {"t%d" % k: torch.tensor([[1, 0], [3, 1]], dtype=kind) for k, kind in enumerate(kinds)}
+    tensors.update(scalar=torch.tensor(2.5), empty=torch.zeros(0, 3), turned=torch.arange(6.0).reshape(2, 3).t())
+    path = os.path.join(folder, "a.safetensors")
+    write_safetensors(path, tensors)
+    again = read_safetensors(path)
+    assert all(again[name].dtype == own.dtype and again[name].shape == own.shape and torch.equal(again[name], own) for name, own in tensors.items())
+    with open(path, "rb") as file:
+        content = file.read()
+    with open(path, "wb") as file:
+        file.write(content[:-1])
+    try:
+        read_safetensors(path)
+        raise AssertionError("cut off and read")
+    except Refused:
+        pass
+"#;
+    python::run(&python, &["-"], input);
+}
+
+#[test]
+fn python_splits_and_returns_steps() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import sys
+sys.path.insert(0, "templates")
+from hsched_copies import join, split, take
+
+assert split(9000, [10.0, 1.0, 4.0], 360) == ([3600, 360, 1440], True)
+assert split(3600, [10.0, 1.0, 4.0], 360) == ([2400, 240, 960], True)
+assert split(10, [None, None, None], 360) == ([4, 3, 3], False)
+assert split(2, [5.0, None, 2.0], 360) == ([1, 1, 0], True)
+assert take([[0, 3], [10, 20]], 5) == ([[0, 3], [10, 12]], [[12, 20]])
+assert join([[5, 6], [0, 5], [8, 9], [9, 9]]) == [[0, 6], [8, 9]]
+try:
+    join([[0, 5], [4, 6]])
+    raise AssertionError("a step twice")
+except ValueError:
+    pass
+"#;
+    python::run(&python, &["-"], input);
+}
+
+/// Three copies of unequal speed; one is killed in mid-round, one is asked to stop, one comes later.
+#[test]
+fn copies_come_and_go_and_every_step_is_done_once() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import glob, json, os, signal, subprocess, sys, tempfile, time
+
+def wait(what, test, limit=120):
+    until = time.monotonic() + limit
+    while not test():
+        assert time.monotonic() < until, "%s: %s" % (what, [open(own).read()[-2000:] for own in sorted(glob.glob(folder + "/out-*"))])
+        time.sleep(0.02)
+
+def start(number):
+    own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="4", HSCHED_ROUND_DIR=folder + "/ck/rounds", HSCHED_CHECKPOINT_DIR=folder + "/ck",
+               HSCHED_COPY_ROUND_S="2", HSCHED_COPY_SILENCE_S="4", HSCHED_GPU_TYPE="t%d" % number, PYTHONPATH="templates:examples/sweep",
+               HSCHED_REPORT=folder + "/report-%d" % number, OMP_NUM_THREADS="1")
+    out = open(folder + "/out-%d" % number, "w")
+    program = ["examples/sweep/copies.py", "--epochs", "6", "--step-ms", "30", "--slow", "t2=3"]
+    return subprocess.Popen([sys.executable] + program, env=own, stdout=out, stderr=out)
+
+def rounds():
+    return [json.load(open(path)) for path in sorted(glob.glob(folder + "/ck/rounds/round-*.json"), key=lambda path: int(path.rsplit("-", 1)[1][:-5]))]
+
+with tempfile.TemporaryDirectory() as folder:
+    copies = {number: start(number) for number in (1, 2, 3)}
+    wait("three copies", lambda: any(len(own["members"]) == 3 for own in rounds()))
+    copies[3].kill()
+    killed = len(rounds())
+    copies[4] = start(4)
+    wait("a fourth", lambda: any("4" in own["members"] and "3" not in own["members"] for own in rounds()))
+    copies[2].send_signal(signal.SIGUSR1)
+    assert copies[2].wait(60) == 85
+    assert copies[1].wait(120) == 0 and copies[4].wait(120) == 0, open(folder + "/out-1").read() + open(folder + "/out-4").read()
+    all_rounds, steps = rounds(), 57
+    done = {}
+    for before, own in zip(all_rounds, all_rounds[1:]):
+        for merged in own["merged"].values():
+            for begin, end in merged["ranges"]:
+                for step in range(begin, end):
+                    done[before["epoch"], step] = done.get((before["epoch"], step), 0) + 1
+    assert done == {(epoch, step): 1 for epoch in range(6) for step in range(steps)}, "not once: %s" % {k: v for k, v in done.items() if v != 1}
+    last = lambda number: [line for line in open(folder + "/out-%d" % number) if line.startswith("epoch 6")]
+    assert last(1) == last(4) and last(1), "the copies ended with different models: %s %s" % (last(1), last(4))
+    assert "rate 0.000000" in last(1)[0], "the schedule goes by the steps of all copies"
+
+    # A plain job goes on from the merged checkpoint.
+    plain = dict(os.environ, HSCHED_CHECKPOINT_DIR=folder + "/ck", PYTHONPATH="templates:examples/sweep", OMP_NUM_THREADS="1")
+    plain.pop("HSCHED_COPY", None)
+    said = subprocess.run([sys.executable, "examples/sweep/copies.py", "--epochs", "7"], env=plain, stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert "resumes after step %d" % (6 * steps) in said and "epoch 7 of 7" in said, said
+"#;
+    python::run(&python, &["-"], input);
+}
+
+/// Merges files that Python wrote, and files that do not fit each other.
+#[test]
+fn consolidate_merges_files() {
+    let Some(python) = python::with_torch() else { return };
+    let sandbox = Sandbox::new();
+    let write = format!(
+        r#"
+import sys
+sys.path.insert(0, "templates")
+import torch
+from hsched_merge import write_safetensors
+folder = {:?}
+model = lambda w, mean, var, count: {{"w": torch.tensor(w), "bn.running_mean": torch.tensor([mean]), "bn.running_var": torch.tensor([var]), "bn.num_batches_tracked": torch.tensor(count)}}
+write_safetensors(folder + "/a.safetensors", model([1.0, 2.0], 0.0, 1.0, 300))
+write_safetensors(folder + "/b.safetensors", model([3.0, -2.0], 2.0, 3.0, 100))
+write_safetensors(folder + "/nan.safetensors", model([float("nan"), -2.0], 2.0, 3.0, 100))
+"#,
+        sandbox.work("")
+    );
+    python::run(&python, &["-"], &write);
+    let json = sandbox
+        .run("consolidate --output out.safetensors a.safetensors=300 b.safetensors=100 --format json")
+        .json();
+    assert_eq!(json, json!({"steps": 400, "weights": [0.75, 0.25]}));
+    let read = format!(
+        "import sys\nsys.path.insert(0, 'templates')\nfrom hsched_merge import read_safetensors\nown = read_safetensors({:?})\n\
+         assert own['w'].tolist() == [1.5, 1.0] and own['bn.running_var'].tolist() == [2.25] and int(own['bn.num_batches_tracked']) == 300, own\n",
+        sandbox.work("out.safetensors")
+    );
+    python::run(&python, &["-"], &read);
+    let said =
+        sandbox.run("consolidate --output out.safetensors a.safetensors=1 nan.safetensors=1").fails(78);
+    assert!(said.contains("w of nan.safetensors has numbers that are not finite"), "{said}");
+    sandbox.run("consolidate --output out.safetensors a.safetensors=0").fails(78);
+    sandbox.run("consolidate --output out.safetensors a.safetensors").fails(2);
+    let said = sandbox
+        .file("c.safetensors", "nothing")
+        .run("consolidate --output out.safetensors c.safetensors=1")
+        .fails(78);
+    assert!(said.contains("c.safetensors: is not a safetensors file"), "{said}");
+}
