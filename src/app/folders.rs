@@ -29,9 +29,8 @@ pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
         }
     }
     // Of those that are known already was said when they came.
-    let is_new = |names: &[&str]| {
-        jobs.iter().any(|job| names.contains(&job.training().unwrap_or(job.name.as_str())))
-    };
+    let is_new =
+        |names: &[&str]| jobs.iter().any(|job| names.contains(&job.training().unwrap_or(job.name.as_str())));
     for (folder, names) in users.iter().filter(|(_, names)| names.len() > 1 && is_new(names)) {
         context.note(&format!(
             "{} save checkpoints in the same directory {} and would overwrite each other; give each its own checkpoint.dir",

@@ -8,8 +8,9 @@ use clap::Parser;
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, import, init,
-    inventory, logs, plan, probe, report, run, simulate, status, submit, trace, watch, when, write_docs,
+    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, import,
+    init, inventory, logs, plan, probe, report, run, simulate, status, submit, trace, watch, when,
+    write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;

@@ -15,6 +15,7 @@ const HAND_WRITTEN: [&str; 9] = [
     "docs/sites.md",
     "docs/horizon.md",
     "docs/policies.md",
+    "docs/copies.md",
     "docs/run.md",
     "docs/queue.md",
     "docs/stopping.md",
