@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Accuracy of a small training as one process, as 2 and as 4 copies of unequal speed: equal work, several seeds.
 
-Run from the top of the checkout with a Python that has torch: python3 benches/copies.py [SEEDS [ROUND_S]]. Prints a row for each number of copies:
+Run from the top of the checkout with a Python that has torch: python3 benches/copies.py [SEEDS [EPOCHS]]. Prints a row for each number of copies:
 accuracy with its standard error, and the mean difference from one process with the same seed. Counts that every step was merged once.
 """
 import glob
@@ -13,18 +13,19 @@ import sys
 import tempfile
 from typing import List
 
-PROGRAM = [sys.executable, "examples/sweep/copies.py", "--epochs", "12", "--step-ms", "4"]
+SEEDS, EPOCHS = [int(own) for own in (sys.argv[1:] + ["8", "12"][len(sys.argv) - 1:])]
+PROGRAM = [sys.executable, "examples/sweep/copies.py", "--epochs", str(EPOCHS), "--step-ms", "4"]
 SLOW = {1: [], 2: ["t2=3"], 4: ["t2=2", "t3=3", "t4=4"]}
 
 
-def accuracy(copies: int, seed: int, round_s: str) -> float:
+def accuracy(copies: int, seed: int) -> float:
     """Trains once; returns the accuracy after the last epoch."""
     with tempfile.TemporaryDirectory() as folder:
         processes = []
         for number in range(1, copies + 1):
             env = dict(os.environ, PYTHONPATH="templates", HSCHED_CHECKPOINT_DIR=folder, HSCHED_GPU_TYPE="t%d" % number, OMP_NUM_THREADS="1")
             if copies > 1:
-                env.update(HSCHED_COPY=str(number), HSCHED_COPIES=str(copies), HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_COPY_ROUND_S=round_s)
+                env.update(HSCHED_COPY=str(number), HSCHED_COPIES=str(copies), HSCHED_ROUND_DIR=folder + "/rounds")
             slow = [word for own in SLOW[copies] for word in ("--slow", own)]
             processes.append(subprocess.Popen(PROGRAM + ["--seed", str(seed)] + slow, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
         said = [process.communicate() for process in processes]
@@ -43,7 +44,7 @@ def check_steps(folder: str) -> None:
     rounds = [json.load(open(name)) for name in names]
     done = [(before["epoch"], step) for before, own in zip(rounds, rounds[1:]) for merged in own["merged"].values()
             for begin, end in merged["ranges"] for step in range(begin, end)]
-    if sorted(done) != [(epoch, step) for epoch in range(12) for step in range(57)]:
+    if sorted(done) != [(epoch, step) for epoch in range(EPOCHS) for step in range(57)]:
         raise RuntimeError("a step was not done once")
     members = [len(own["merged"]) for own in rounds if own["merged"]]
     print("    %d merges of %.2f copies" % (len(members), sum(members) / len(members)), file=sys.stderr, flush=True)
@@ -58,8 +59,7 @@ def row(name: str, values: List[float], alone: List[float]) -> str:
 
 
 def main() -> None:
-    seeds, round_s = int(sys.argv[1]) if len(sys.argv) > 1 else 8, sys.argv[2] if len(sys.argv) > 2 else "360"
-    results = {copies: [100 * accuracy(copies, seed, round_s) for seed in range(seeds)] for copies in (1, 2, 4)}
+    results = {copies: [100 * accuracy(copies, seed) for seed in range(SEEDS)] for copies in (1, 2, 4)}
     print("copies     accuracy        difference (points)")
     for copies, values in results.items():
         print(row(str(copies), values, results[1]))

@@ -144,6 +144,12 @@ has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l sharing -d 'hadar: whether each GPU of a job takes an equal part of the batch, as in the paper, or one that fits its speed' -r -f -a "balanced\t''
+equal\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l utility -d 'hadar: what finishing is worth: steps per second (throughput), as in the paper, which serves long jobs first, or the time alone over the time from arrival to completion (normalised)' -r -f -a "throughput\t''
+normalised\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
+delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
@@ -265,6 +271,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l alpha -d 'jps: w
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l samples -d 'jps: number of categories to sample' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l sharing -d 'hadar: whether each GPU of a job takes an equal part of the batch, as in the paper, or one that fits its speed' -r -f -a "balanced\t''
+equal\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l utility -d 'hadar: what finishing is worth: steps per second (throughput), as in the paper, which serves long jobs first, or the time alone over the time from arrival to completion (normalised)' -r -f -a "throughput\t''
+normalised\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
+delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
@@ -475,11 +487,11 @@ insert\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l groups -d 'hlas: which GPUs are given out together: gpus (each alone), nodes (those of a node), or the number of groups, which are made as equal as possible' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l thresholds -d 'hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of the median job, then four times twice as much]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l promote -d 'hlas: a job that has waited for more than so many times its service since its last round goes to the first level [default: never]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l sharing -d 'Whether each GPU of a job takes an equal part of the batch, as in the paper, or one that fits its speed' -r -f -a "balanced\t''
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l sharing -d 'hadar: whether each GPU of a job takes an equal part of the batch, as in the paper, or one that fits its speed' -r -f -a "balanced\t''
 equal\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l utility -d 'What finishing is worth: steps per second (throughput), as in the paper, which serves long jobs first, or the time alone over the time from arrival to completion (normalised)' -r -f -a "throughput\t''
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l utility -d 'hadar: what finishing is worth: steps per second (throughput), as in the paper, which serves long jobs first, or the time alone over the time from arrival to completion (normalised)' -r -f -a "throughput\t''
 normalised\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'What a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
 delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l migrate-part -d 'The part of the tasks of overloaded GPUs that may be moved away' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l time-unit -d 'The unit of times in priorities' -r

@@ -10,6 +10,7 @@ pub(crate) mod folders;
 pub(crate) mod foreseeing;
 pub(crate) mod foretelling;
 pub(crate) mod guesses;
+pub(crate) mod hadar_args;
 pub(crate) mod input;
 pub(crate) mod metrics;
 pub(crate) mod notify;

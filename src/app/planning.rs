@@ -21,7 +21,7 @@ use crate::formats;
 use crate::model::{Access, Cluster, GpuType, Job, Seconds};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{
-    self, Bound, Budget, CheckedPlan, Decision, Plan, PolicyError, Problem, Replanning, Verdict, Waits,
+    self, Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
 };
 use crate::settings::Flag;
 use crate::ui::Progress;
@@ -247,7 +247,7 @@ pub(crate) fn solve(
     context: &Context,
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
-    let mut policy = args.policy.find(name, Replanning::default())?;
+    let mut policy = args.policy.find(name, Parameters::default())?;
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);

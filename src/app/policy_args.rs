@@ -6,11 +6,10 @@ use clap::Parser as _;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
+use crate::app::hadar_args::HadarArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{
-    self, Carrying, JpsParameters, Objective, OptimalParameters, Parameters, Policy, Replanning,
-};
+use crate::policy::{self, Carrying, JpsParameters, Objective, OptimalParameters, Parameters, Policy};
 
 /// A policy, its parameters and what it is to minimise.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -32,6 +31,8 @@ pub(crate) struct OverTimeArgs {
     #[arg(long, value_name = "NAME", default_value = policy::names_over_time()[0],
           value_parser = PossibleValuesParser::new(policy::names_over_time()))]
     policy: String,
+    #[command(flatten)]
+    hadar: HadarArgs,
     #[command(flatten)]
     tuning: Tuning,
 }
@@ -109,13 +110,12 @@ impl TypedValueParser for PolicyName {
 }
 
 impl PolicyArgs {
-    /// Returns a policy by its name, with these parameters; `replanning` holds where it plans again and again.
+    /// Returns a policy by its name, with these parameters and those of `parameters` that no flag here is about.
     ///
     /// # Errors
     /// When the policy decides over time, and not here.
-    pub(crate) fn find(&self, name: &str, replanning: Replanning) -> Result<Box<dyn Policy>, Failure> {
-        let parameters = Parameters { replanning, ..self.tuning.parameters() };
-        let found = policy::find(name, parameters);
+    pub(crate) fn find(&self, name: &str, parameters: Parameters) -> Result<Box<dyn Policy>, Failure> {
+        let found = policy::find(name, self.tuning.of(parameters));
         found.ok_or_else(|| Failure::new(Exit::Usage, PolicyName::refusal(name)))
     }
 
@@ -147,14 +147,16 @@ impl OverTimeArgs {
     /// # Errors
     /// Never for a name that the command line takes.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
-        let parameters = Parameters { carrying: Carrying::Alone, ..self.tuning.parameters() };
-        let found = policy::find_over_time(&self.policy, parameters);
+        let hadar = self.hadar.parameters(None);
+        let parameters = Parameters { carrying: Carrying::Alone, hadar, ..Parameters::default() };
+        let found = policy::find_over_time(&self.policy, self.tuning.of(parameters));
         found.ok_or_else(|| unregistered(&self.policy))
     }
 
     /// Returns the flags that say it.
     pub(crate) fn words(&self) -> String {
-        self.tuning.words(&self.policy)
+        let own = if self.policy == "hadar" { self.hadar.words() } else { Vec::new() };
+        [vec![self.tuning.words(&self.policy)], own].concat().join(" ")
     }
 
     /// Returns the seed of all random choices.
@@ -180,12 +182,13 @@ fn unregistered(name: &str) -> Failure {
 }
 
 impl Tuning {
-    fn parameters(&self) -> Parameters {
+    /// Returns parameters with those that these flags are about.
+    fn of(&self, parameters: Parameters) -> Parameters {
         let Self { alpha, beta, samples, use_all, .. } = *self;
         Parameters {
             jps: JpsParameters { alpha, beta, samples },
             optimal: OptimalParameters { use_all },
-            ..Parameters::default()
+            ..parameters
         }
     }
 

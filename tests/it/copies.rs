@@ -85,6 +85,100 @@ except ValueError:
     python::run(&python, &["-"], input);
 }
 
+/// When a merge is worse than its best copy twice in a row, that copy goes on alone; results of others are not merged.
+#[test]
+fn python_guards_merges_and_takes_nothing_that_is_not_of_its_round() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import json, os, sys, tempfile
+sys.path.insert(0, "templates")
+import torch
+from hsched_copies import Copies
+from hsched_merge import Refused, digest, write_safetensors
+
+own = Copies.__new__(Copies)
+own.number, own._living = 1, lambda: {1: "a", 2: "b"}
+last = {"alone": None, "why": "", "worse": 0, "merged": {"1": {"loss": [1.0, 0.01]}, "2": {"loss": [0.5, 0.01]}}}
+after = lambda mean, error: {1: {"after": [mean, error]}, 2: {"after": None}}
+assert own._guard(last, after(0.51, 0.1)) == (None, "", 0), "within the noise"
+assert own._guard(last, after(0.9, 0.01)) == (None, "", 1)
+last["worse"] = 1
+alone, why, _ = own._guard(last, after(0.9, 0.01))
+assert alone == 2 and "worse than the best copy 2 times in a row" in why, why
+assert own._guard(last, after(0.4, 0.01)) == (None, "", 0), "not in a row"
+last["merged"].pop("1")
+assert own._guard(last, after(0.9, 0.01)) == (None, "", 1), "one copy is no merge"
+
+with tempfile.TemporaryDirectory() as own.folder:
+    os.mkdir(own.folder + "/round-3")
+    own.keeps, own._base = True, "base"
+    own.round = {"members": {"1": {"token": "a"}, "2": {"token": "b"}, "3": {"token": "c"}, "4": {"token": "d"}}}
+    said = {}
+    for number, (about, base, token) in enumerate([(3, "base", "a"), (2, "base", "b"), (3, "other", "c"), (3, "base", "earlier")], 1):
+        path = own.folder + "/round-3/copy-%d" % number
+        line = {"round": about, "base": base, "token": token, "steps": number, "weights": write_safetensors(path + ".safetensors", {"w": torch.tensor([float(number)])})}
+        torch.save({"optimizer": {0: {"exp_avg": torch.tensor([2.0 * number])}}}, path + ".pt")
+        said[str(number)] = dict(line, states=digest(path + ".pt"))
+        with open(path + ".json", "w") as file:
+            json.dump(said[str(number)], file)
+    assert list(own._handed_in(3)) == [1], "those of another round, base or process are not taken"
+    weights, states = own._merged(3, {key: said[key] for key in ("1", "3")})
+    assert weights["w"].tolist() == [2.5] and states["optimizer"][0]["exp_avg"].tolist() == [5.0], (weights, states)
+    write_safetensors(own.folder + "/round-3/copy-1.safetensors", {"w": torch.tensor([9.0])})
+    try:
+        own._merged(3, {"1": said["1"]})
+        raise AssertionError("other files than the copy wrote")
+    except Refused:
+        pass
+"#;
+    python::run(&python, &["-"], input);
+}
+
+/// A model that is worse after each merge: one copy goes on to the end, and the other says so and ends.
+#[test]
+fn a_training_whose_merges_are_worse_goes_on_as_one_copy() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import os, subprocess, sys, tempfile
+
+PROGRAM = """
+import sys, time
+sys.path.insert(0, "templates")
+import torch
+import hsched_ddp
+me = hsched_ddp.init(4, 30)
+data = [(torch.tensor([float(k)]), torch.tensor([2.0 * k])) for k in range(40)]
+sampler = hsched_ddp.BatchSampler(len(data), me)
+loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+training = hsched_ddp.Training(me, sampler, model, optimizer=optimizer)
+calls = [0]
+def measure():
+    calls[0] += 1  # worse whenever it is asked
+    return calls[0]
+training.measure = measure
+for epoch in training.epochs():
+    for step in training.steps(loader):
+        for inputs, wanted in step:
+            step.scale(((model(inputs) - wanted) ** 2).mean()).backward()
+        time.sleep(0.05)
+        optimizer.step()
+        optimizer.zero_grad()
+print("epochs", training.epoch)
+"""
+with tempfile.TemporaryDirectory() as folder:
+    def start(number):
+        own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="2", HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_CHECKPOINT_DIR=folder, OMP_NUM_THREADS="1")
+        return subprocess.Popen([sys.executable, "-c", PROGRAM], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said = [process.communicate()[0].decode() for process in [start(1), start(2)]]
+    alone = [text for text in said if "this one ends" in text]
+    assert len(alone) == 1 and "worse than the best copy 2 times in a row" in alone[0], said
+    assert [text.count("epochs 30") for text in said].count(1) == 1, said
+"#;
+    python::run(&python, &["-"], input);
+}
+
 /// Three copies of unequal speed; one is killed in mid-round, one is asked to stop, one comes later.
 #[test]
 fn copies_come_and_go_and_every_step_is_done_once() {
@@ -100,7 +194,7 @@ def wait(what, test, limit=120):
 
 def start(number):
     own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="4", HSCHED_ROUND_DIR=folder + "/ck/rounds", HSCHED_CHECKPOINT_DIR=folder + "/ck",
-               HSCHED_COPY_ROUND_S="2", HSCHED_COPY_SILENCE_S="4", HSCHED_GPU_TYPE="t%d" % number, PYTHONPATH="templates:examples/sweep",
+               HSCHED_COPY_ROUND_S="2", HSCHED_COPY_SILENCE_S="10", HSCHED_GPU_TYPE="t%d" % number, PYTHONPATH="templates:examples/sweep",
                HSCHED_REPORT=folder + "/report-%d" % number, OMP_NUM_THREADS="1")
     out = open(folder + "/out-%d" % number, "w")
     program = ["examples/sweep/copies.py", "--epochs", "6", "--step-ms", "30", "--slow", "t2=3"]

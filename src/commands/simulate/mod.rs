@@ -5,7 +5,7 @@ mod cores;
 mod execution;
 mod graphs;
 mod ground;
-mod hadar;
+mod hadare;
 mod output;
 mod sweep;
 
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use clap::builder::PossibleValuesParser;
 
 use crate::app::context::Context;
+use crate::app::hadar_args::HadarArgs;
 use crate::app::input::{self, ClusterArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
@@ -24,7 +25,7 @@ use crate::commands::simulate::execution::ExecutionArgs;
 use crate::commands::simulate::graphs::GraphArgs;
 use crate::commands::simulate::ground::ground;
 pub(super) use crate::commands::simulate::ground::on_cluster;
-use crate::commands::simulate::hadar::HadarArgs;
+use crate::commands::simulate::hadare::HadareArgs;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
 use crate::commands::simulate::sweep::{Axis, HADARE, Results, Runner, cells};
 use crate::error::Failure;
@@ -55,6 +56,8 @@ pub(super) struct Args {
     execution: ExecutionArgs,
     #[command(flatten)]
     hadar: HadarArgs,
+    #[command(flatten)]
+    hadare: HadareArgs,
     #[command(flatten)]
     graphs: GraphArgs,
     /// Decide only at multiples of this [default: at every change; hadar and hadare: 6m].
@@ -143,7 +146,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
         let trace = Arc::new(ground(context, (&text, &self.trace), &self.cluster, &self.speeds)?);
-        let copies = self.hadar.hadare(self.round).map_err(|why| Failure::new(Exit::Usage, why))?;
+        let copies = self.hadare.parameters(self.round).map_err(|why| Failure::new(Exit::Usage, why))?;
         if !tasks.is_empty() && !trace.is_whole() {
             let message = "the trace begins in the middle, and single tasks are shared out from the start";
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::app::context::{Context, Format};
+use crate::app::hadar_args::HadarArgs;
 use crate::app::policy_args::{PolicyArgs, PolicyName};
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
@@ -16,7 +17,7 @@ use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::policy::{self, Moves, Replanning};
+use crate::policy::{self, Moves, Parameters, Replanning};
 use crate::settings::Flag;
 use crate::store::{StateDir, StateError};
 
@@ -66,6 +67,8 @@ pub(super) struct Args {
     notify: Option<String>,
     #[command(flatten)]
     policy: PolicyArgs,
+    #[command(flatten)]
+    hadar: HadarArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
     /// Output format: text, or one JSON object per line with time, job, topic and text.
@@ -123,13 +126,14 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns how what the policy places is planned again.
-    fn replanning(&self) -> Replanning {
+    /// Returns how what the policy places is planned again, and what `hadar` goes by.
+    fn parameters(&self) -> Parameters {
         let moves = match self.moves {
             Wanted::Never => Moves::Never,
             Wanted::Auto => Moves::Auto { margin: self.margin },
         };
-        Replanning { moves, queue: self.queue, ..Replanning::default() }
+        let replanning = Replanning { moves, queue: self.queue, ..Replanning::default() };
+        Parameters { replanning, hadar: self.hadar.parameters(None), ..Parameters::default() }
     }
 }
 
