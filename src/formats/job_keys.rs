@@ -14,7 +14,7 @@ pub struct JobKey {
 }
 
 /// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 46] = [
+pub const JOB_KEYS: [JobKey; 47] = [
     required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
     optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
     required("samples_per_epoch", "whole number", "Training samples per epoch."),
