@@ -31,6 +31,9 @@ _hsched() {
             hsched,config)
                 cmd="hsched__subcmd__config"
                 ;;
+            hsched,consolidate)
+                cmd="hsched__subcmd__consolidate"
+                ;;
             hsched,curve)
                 cmd="hsched__subcmd__curve"
                 ;;
@@ -131,7 +134,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan when run submit add watch probe status logs cancel report curve gpus cache config doctor init import generate demo simulate trace check-ddp"
+            opts="-h -V --set --help --version inventory plan when run submit add watch probe status logs cancel report curve gpus cache config doctor init import generate demo simulate trace check-ddp consolidate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -407,6 +410,32 @@ _hsched() {
                 return 0
             fi
             case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        hsched__subcmd__consolidate)
+            opts="-h --output --format --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --format)
                     COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
@@ -985,7 +1014,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__run)
-            opts="-h --devices --restart --dry-run --policy --objective --alpha --beta --samples --seed --use-all --notify --estimate --format --budget --set --help"
+            opts="-h --devices --restart --dry-run --policy --sharing --utility --worth --objective --alpha --beta --samples --seed --use-all --notify --estimate --format --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -997,6 +1026,18 @@ _hsched() {
                     ;;
                 --policy)
                     COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    return 0
+                    ;;
+                --sharing)
+                    COMPREPLY=($(compgen -W "balanced equal" -- "${cur}"))
+                    return 0
+                    ;;
+                --utility)
+                    COMPREPLY=($(compgen -W "throughput normalised" -- "${cur}"))
+                    return 0
+                    ;;
+                --worth)
+                    COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
                     return 0
                     ;;
                 --objective)
@@ -1047,7 +1088,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --sharing --utility --worth --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --sharing --utility --worth --overhead --objective --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1070,7 +1111,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive hadare" -- "${cur}"))
                     return 0
                     ;;
                 --execution)
@@ -1103,6 +1144,14 @@ _hsched() {
                     ;;
                 --worth)
                     COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
+                    return 0
+                    ;;
+                --overhead)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --objective)
+                    COMPREPLY=($(compgen -W "mean-jct makespan" -- "${cur}"))
                     return 0
                     ;;
                 --migrate-part)
@@ -1497,7 +1546,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --estimate --format --budget --policy --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --sharing --utility --worth --estimate --format --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1537,6 +1586,18 @@ _hsched() {
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sharing)
+                    COMPREPLY=($(compgen -W "balanced equal" -- "${cur}"))
+                    return 0
+                    ;;
+                --utility)
+                    COMPREPLY=($(compgen -W "throughput normalised" -- "${cur}"))
+                    return 0
+                    ;;
+                --worth)
+                    COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
                     return 0
                     ;;
                 --estimate)

@@ -51,6 +51,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what h
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "simulate" -d 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "trace" -d 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your version of torch computes correct gradients with unequal local batches'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "consolidate" -d 'Merge the weights of copies that trained apart into one model'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l columns -d 'Format of a table without a header line given to --from' -r
@@ -116,6 +117,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand when" -l estimate -d 'Esti
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l score -d 'Show instead how right was what `hsched submit --queue` foretold in the last ninety days. Asks Slurm nothing: starts are known from hsched watch'
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
 complete -c hsched -n "__fish_hsched_using_subcommand when" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l devices -d 'Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU' -r
@@ -156,6 +158,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand run" -l alpha -d 'jps: whe
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l samples -d 'jps: number of categories to sample' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l notify -d 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
@@ -261,6 +264,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Tim
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''
 auto\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l notify -d 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''"
@@ -475,7 +479,8 @@ jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
-exhaustive\t''"
+exhaustive\t''
+hadare\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l execution -d 'Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster' -r -f -a "tasks\t'A GPU for one task'
 gangs\t'All GPUs of the job, for whole epochs'"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l assign -d 'hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into time between earlier tasks (insert)' -r -f -a "available\t''
@@ -490,9 +495,12 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l utility -d 'h
 normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
 delay\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l overhead -d 'hadare: what of every round goes by in reading and merging copies, such as 5s' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l objective -d 'hadare: whether jobs that are near to their end take the nodes that they need for it (mean-jct), or the job that ends last gets the next node (makespan)' -r -f -a "mean-jct\t''
+makespan\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l migrate-part -d 'The part of the tasks of overloaded GPUs that may be moved away' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l time-unit -d 'The unit of times in priorities' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this [default: at every change; hadar: 6m]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this [default: at every change; hadar and hadare: 6m]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l rounds -d 'End after so many rounds [a round is then 6m unless told otherwise; of task graphs 1m]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l restart-cost -d 'Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l lose -d 'What a stopped job loses: nothing, or the epoch under way' -r -f -a "nothing\t''
@@ -559,3 +567,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l format -d 'O
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -l output -d 'Where the merged model goes; a file that is there is replaced as a whole' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -s h -l help -d 'Print help (see more with \'--help\')'
