@@ -69,7 +69,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Also write the plan to this file, as JSON')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Also write the plan to this file, as JSON')
             [CompletionResult]::new('--compare', '--compare', [CompletionResultType]::ParameterName, 'Compare policies instead of printing a plan: `all`, or names separated by commas')
-            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full. With --queue, the requests of each job that no other beats both in time and in cost')
             [CompletionResult]::new('--snapshot', '--snapshot', [CompletionResultType]::ParameterName, 'Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use')
             [CompletionResult]::new('--cost-weight', '--cost-weight', [CompletionResultType]::ParameterName, 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it')
             [CompletionResult]::new('--futures', '--futures', [CompletionResultType]::ParameterName, 'Futures of the queue to look at, unless --budget is over before')

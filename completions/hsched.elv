@@ -64,7 +64,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand -o 'Also write the plan to this file, as JSON'
             cand --output 'Also write the plan to this file, as JSON'
             cand --compare 'Compare policies instead of printing a plan: `all`, or names separated by commas'
-            cand --explain 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full'
+            cand --explain 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full. With --queue, the requests of each job that no other beats both in time and in cost'
             cand --snapshot 'Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use'
             cand --cost-weight 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it'
             cand --futures 'Futures of the queue to look at, unless --budget is over before'

@@ -71,7 +71,7 @@ optimus\t''
 optimus-lb\t''
 exhaustive\t''
 all\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full. With --queue, the requests of each job that no other beats both in time and in cost' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l snapshot -d 'Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cost-weight -d 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l futures -d 'Futures of the queue to look at, unless --budget is over before' -r

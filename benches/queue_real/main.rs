@@ -16,6 +16,7 @@
 mod choose;
 mod clock;
 mod draw;
+mod picture;
 mod record;
 mod score;
 
@@ -62,9 +63,10 @@ fn main() {
             choose::choose(Path::new(cluster), often, Path::new(out));
         }
         ["score", files @ ..] if !files.is_empty() => score::score(files, false),
+        ["picture", files @ ..] if !files.is_empty() => score::picture(files),
         ["each", files @ ..] if !files.is_empty() => score::score(files, true),
         _ => println!(
-            "usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | choose CLUSTER_DIR EACH GAP_S MOST_HOURS OUT | score FILE... | each FILE..."
+            "usage: record CLUSTER_DIR SEED COUNT GAP_S MOST_HOURS OUT | choose CLUSTER_DIR EACH GAP_S MOST_HOURS OUT | score FILE... | each FILE... | picture FILE..."
         ),
     }
 }

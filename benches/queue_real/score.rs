@@ -6,6 +6,7 @@ use hsched::model::Seconds;
 use hsched::queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
 
 use crate::Submission;
+use crate::picture::{Point, svg};
 
 /// A start comes so much earlier or later by itself: the submission after the look, and what Slurm takes.
 const TOLERANCE: f64 = 150.0;
@@ -50,6 +51,23 @@ pub fn score(files: &[&str], each: bool) {
         println!("together: {} starts", all.len());
         report(&all);
     }
+}
+
+/// Prints foretold against true waits as SVG.
+pub fn picture(files: &[&str]) {
+    let mut points = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).expect("a recording");
+        let submissions = text.lines().map(|line| serde_json::from_str(line).expect("a submission"));
+        points.extend(submissions.filter_map(|own: Submission| told(&own)).map(|own| Point {
+            gpus: own.gpus,
+            low: own.estimate.low.0,
+            median: own.estimate.median.0,
+            high: own.estimate.high.0,
+            waited: own.waited,
+        }));
+    }
+    print!("{}", svg(&points));
 }
 
 /// Prints what was foretold of a start and what came of it.

@@ -16,7 +16,7 @@ use crate::formats;
 use crate::model::{Job, Seconds};
 use crate::queue::{
     Calibration, Candidate, Choice, Estimate, Outlook, Question, Request, Snapshot, Standing, choose,
-    forecast,
+    forecast, worth_a_look,
 };
 
 /// What can be said about the queue to plan through.
@@ -164,7 +164,7 @@ pub(crate) fn foretell(
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first.
 pub(crate) fn done(own: &JobRequest, outlook: &Outlook) -> Option<Estimate> {
     let Outlook::Estimated(forecast) = outlook else { return None };
-    let pieces = f64::from(own.pieces);
+    let pieces = 1.0 + f64::from(own.walltime.further_pieces());
     let whole = |start: Seconds| Seconds(start.0 * pieces + own.run.0);
     let Estimate { low, median, high, mean } = forecast.start;
     Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
@@ -172,6 +172,16 @@ pub(crate) fn done(own: &JobRequest, outlook: &Outlook) -> Option<Estimate> {
 
 /// Returns the request to make; `cost_weight` is what a unit of cost is worth in hours.
 pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
+    choose(&candidates(list), cost_weight)
+}
+
+/// Returns those of a job's requests that nothing beats both in time and in cost.
+pub(crate) fn without_beaten(list: &[Foretold]) -> Vec<Foretold> {
+    worth_a_look(&candidates(list)).into_iter().map(|number| list[number].clone()).collect()
+}
+
+/// Returns what counts of each request.
+fn candidates(list: &[Foretold]) -> Vec<Option<Candidate>> {
     let units = || list.iter().filter_map(|own| own.own.cost).map(|cost| cost.unit);
     // What is charged in different units cannot be compared.
     let is_one_unit = units().all(|unit| Some(unit) == units().next());
@@ -179,5 +189,5 @@ pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
         let cost = own.own.cost.filter(|_| is_one_unit).map(|cost| cost.hours);
         Some(Candidate { finish: own.done?.mean.0, cost })
     };
-    choose(&list.iter().map(candidate).collect::<Vec<_>>(), cost_weight)
+    list.iter().map(candidate).collect()
 }

@@ -9,6 +9,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{
     Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, Terms, Usage,
+    Walltime,
 };
 use crate::policy::{Grounds, Placement, Problem, Sharing, Slot};
 use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
@@ -25,11 +26,11 @@ pub(crate) struct JobRequest {
     pub request: Request,
     pub gpu_type: GpuType,
     pub gpus: u32,
-    /// How long the whole training takes.
+    /// How long the whole training takes, each further piece beginning with a restart.
     pub run: Seconds,
     pub terms: Terms,
-    /// Runs of this limit that the training takes; more than 1 where the partition's longest is too short.
-    pub pieces: u32,
+    /// Its limit, and how many runs of it the training takes: more than 1 where the partition's longest is too short.
+    pub walltime: Walltime,
     pub cost: Option<Cost>,
     /// Whether it may be stopped for others.
     pub preemptible: bool,
@@ -163,21 +164,19 @@ fn shapes(
     let most_nodes = most_nodes.and_then(|own| own.max_nodes).unwrap_or(u32::MAX);
     let mut list = Vec::new();
     for gpu_type in 0..problem.gpu_types.len() {
-        list.extend(of_type(&problem, gpu_type, (jobs[0].max_gpus, most_nodes), jobs[0].epochs));
+        // Nobody wants to wait for more GPUs of a type than the setting `capacity` lets them expect.
+        let expected = settings.capacity.get(&problem.gpu_types[gpu_type]).copied();
+        let most = jobs[0].max_gpus.unwrap_or(USUAL_MOST).min(expected.unwrap_or(u32::MAX));
+        list.extend(of_type(&problem, gpu_type, (most, most_nodes), jobs[0].epochs));
     }
     Ok(list)
 }
 
 /// Returns the shapes of one type, each faster than all smaller ones.
-fn of_type(
-    problem: &Problem,
-    gpu_type: usize,
-    (max_gpus, most_nodes): (Option<u32>, u32),
-    epochs: u64,
-) -> Vec<Shape> {
+fn of_type(problem: &Problem, gpu_type: usize, (most, most_nodes): (u32, u32), epochs: u64) -> Vec<Shape> {
     let model = &problem.jobs[0];
     let largest = problem.nodes.iter().map(|node| node.up[gpu_type]).max().unwrap_or(0);
-    let most = model.max_gpus.min(max_gpus.unwrap_or(USUAL_MOST));
+    let most = model.max_gpus.min(most);
     let on_one = (1..=largest).map(|count| (1, count));
     let on_several = (2..=most_nodes.min(USUAL_MOST)).map(|nodes| (nodes, largest));
     let mut list: Vec<Shape> = Vec::new();
@@ -277,12 +276,14 @@ fn option(
         limit,
         run: Seconds(shape.run.0.min(piece)),
     };
-    let cost = cost(&request, &shape.gpu_type, partition, shape.run);
+    let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
+    let run = Seconds(shape.run.0 + f64::from(walltime.further_pieces()) * restart);
+    let cost = cost(&request, &shape.gpu_type, partition, run);
     JobRequest {
         gpu_type: shape.gpu_type.clone(),
         gpus: shape.nodes * shape.per_node,
-        run: shape.run,
-        pieces: u32::try_from(walltime.pieces).unwrap_or(u32::MAX),
+        run,
+        walltime,
         cost,
         preemptible: partition.is_some_and(|own| own.preemptible),
         request,

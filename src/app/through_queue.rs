@@ -50,8 +50,18 @@ pub(crate) fn choose(
     let samples = usize::try_from(futures).unwrap_or(1);
     let calibration = queue.calibration();
     let asked = Jobs { snapshot: &queue.snapshot, options: &options, seed, samples, calibration };
-    let chosen = choose_together(&asked, stop);
+    let mut chosen = choose_together(&asked, stop);
+    if queue.snapshot.others_hidden {
+        chosen = alone.iter().map(|list| as_alone(list, search.cost_weight)).collect();
+    }
     Ok(Through { alone, chosen, notes })
+}
+
+/// Returns what is best for a job as if it were alone: in a queue that nobody sees, none is in another's way.
+fn as_alone(list: &[Foretold], cost_weight: f64) -> Option<Chosen> {
+    let option = foretelling::best(list, cost_weight)?.number;
+    let Outlook::Estimated(forecast) = &list[option].outlook else { return None };
+    Some(Chosen { option, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
 
 /// Returns a request, and what is added to its time to the end: further pieces, and what its cost is worth.
@@ -59,7 +69,7 @@ fn worth(own: &Foretold, cost_weight: f64) -> (Request, f64) {
     let cost = own.own.cost.map_or(0.0, |cost| cost.hours);
     let rest = own.own.run.0 - own.own.request.run.0;
     let waits = match &own.outlook {
-        Outlook::Estimated(forecast) => f64::from(own.own.pieces - 1) * forecast.start.mean.0,
+        Outlook::Estimated(forecast) => f64::from(own.own.walltime.further_pieces()) * forecast.start.mean.0,
         _ => 0.0,
     };
     (own.own.request.clone(), cost_weight * 3600.0 * cost + rest + waits)

@@ -38,12 +38,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', conflicts_with_all = ["output", "policy"],
           value_parser = PossibleValuesParser::new(policy::names().into_iter().chain(["all"])))]
     compare: Vec<String>,
-    /// Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full.
+    /// Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full. With --queue, the
+    /// requests of each job that no other beats both in time and in cost.
     #[arg(long, value_name = "JOB", num_args = 0..=1, default_missing_value = "", conflicts_with = "compare")]
     explain: Option<String>,
     /// Plan through Slurm's queue: which request of each job to make so that all are done soonest on average. Starts are
     /// estimated as for `hsched when`, and each chosen request is in the queue of the others.
-    #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "explain", "capacity", "cluster", "from"])]
+    #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "capacity", "cluster", "from"])]
     queue: bool,
     #[command(flatten)]
     view: QueueViewArgs,
@@ -69,7 +70,8 @@ impl Subcommand for Args {
         }
         if self.queue {
             let written = (self.format, self.output.as_deref());
-            return plan_queue::run(context, &self.planning, &self.view, (&text, path), written);
+            let view = (&self.view, explain);
+            return plan_queue::run(context, &self.planning, view, (&text, path), written);
         }
         if self.view.is_given() {
             let failure =

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::{Foretold, Queue, QueueViewArgs};
+use crate::app::foretelling::{Foretold, Queue, QueueViewArgs, without_beaten};
 use crate::app::{input, planning, through_queue};
 use crate::commands::cli::{json_text, print};
-use crate::commands::when::{gpus, option_json};
+use crate::commands::when::{gpus, marks, option_json};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Job;
@@ -25,7 +25,7 @@ const USUAL_BUDGET: Duration = Duration::from_secs(20);
 pub(super) fn run(
     context: &Context,
     planning: &planning::PlanningArgs,
-    view: &QueueViewArgs,
+    (view, explain): (&QueueViewArgs, Option<&str>),
     (text, path): (&str, &Path),
     (format, output): (Format, Option<&Path>),
 ) -> Result<Exit, Failure> {
@@ -39,7 +39,13 @@ pub(super) fn run(
     let search = (view.search, planning.policy.seed());
     let all: Vec<&Job> = jobs.iter().collect();
     let found = through_queue::choose((context, &planning.speeds), &all, queue, search, &stop)?;
-    let made = Made { jobs: &jobs, together: found.together(), queue, notes: &found.notes };
+    let made =
+        Made { jobs: &jobs, together: found.together(), alone: &found.alone, queue, notes: &found.notes };
+    if let Some(name) = explain {
+        check_name(name, &jobs)?;
+        print(context, &made.explained(name, format, context)?)?;
+        return Ok(made.exit());
+    }
     let json = json_text(&made.json())?;
     if let Some(path) = output {
         write_output(path, &json).map_err(|error| {
@@ -50,7 +56,30 @@ pub(super) fn run(
         Format::Json => print(context, &json)?,
         Format::Table => print(context, &made.table(context))?,
     }
-    Ok(if found.chosen.iter().all(Option::is_some) { Exit::Done } else { Exit::Unplaced })
+    Ok(made.exit())
+}
+
+/// Refuses the name of a job to explain that there is not; an empty name is all of them.
+fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
+    let is_known = name.is_empty() || jobs.iter().any(|job| job.name.as_str() == name);
+    let unknown = || Failure::new(Exit::Usage, format!("--explain {name}: no such job in the file"));
+    is_known.then_some(()).ok_or_else(unknown)
+}
+
+/// Returns a request as a row of a table.
+fn row(own: &Foretold) -> WhenRow<'_> {
+    WhenRow {
+        gpus: gpus(own),
+        cluster: None,
+        partition: own.own.request.partition.as_deref(),
+        account: own.own.request.account.as_deref(),
+        limit: own.own.request.limit,
+        outlook: &own.outlook,
+        run: own.own.run,
+        done: own.done,
+        cost: own.own.cost.map(|cost| cost.hours),
+        mark: marks(own).join(", "),
+    }
 }
 
 /// What was made of a file.
@@ -58,11 +87,53 @@ struct Made<'a> {
     jobs: &'a [Job],
     /// What was chosen for each job, with the others in the queue.
     together: Vec<Option<Foretold>>,
+    /// The requests of each job as if it were the only one.
+    alone: &'a [Vec<Foretold>],
     queue: &'a Queue,
     notes: &'a [String],
 }
 
 impl Made<'_> {
+    fn exit(&self) -> Exit {
+        if self.together.iter().all(Option::is_some) { Exit::Done } else { Exit::Unplaced }
+    }
+
+    /// Returns the requests of the jobs of a name, or of all, that no other beats both in time and in cost.
+    fn explained(&self, name: &str, format: Format, context: &Context) -> Result<String, Failure> {
+        let jobs = self.jobs.iter().zip(self.alone).zip(&self.together);
+        let jobs = jobs.filter(|((job, _), _)| name.is_empty() || job.name.as_str() == name);
+        let lists = jobs.map(|((job, list), chosen)| (job, without_beaten(list), chosen));
+        if format == Format::Json {
+            let queues = std::slice::from_ref(self.queue);
+            let job = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
+                let options: Vec<Value> = list.iter().map(|own| option_json(own, queues)).collect();
+                let chosen = chosen.as_ref().map(|own| option_json(own, queues));
+                json!({ "name": job.name.as_str(), "options": options, "chosen": chosen })
+            };
+            let jobs: Vec<Value> = lists.map(job).collect();
+            return json_text(
+                &json!({ "schema": "hsched.queue-options/1", "estimated": true, "jobs": jobs }),
+            );
+        }
+        let block = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
+            let is_chosen = |own: &Foretold| chosen.as_ref().is_some_and(|chosen| chosen.own == own.own);
+            let marked =
+                list.iter().position(is_chosen).map(|row| (row, "chosen with the other jobs in the queue"));
+            let when = When {
+                job: job.name.as_str(),
+                place: Some(
+                    "no other request is both done sooner and cheaper, the job taken alone".to_owned(),
+                ),
+                rows: list.iter().map(row).collect(),
+                chosen: marked,
+                unit: list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word()),
+                notes: Vec::new(),
+            };
+            when_table(&when, context.terminal)
+        };
+        Ok(lists.map(block).collect::<Vec<_>>().join("\n"))
+    }
+
     fn mean_finish(&self) -> Option<f64> {
         let all = self.together.iter().flatten();
         let known: Vec<f64> = all.filter_map(|own| Some(own.done?.mean.0)).collect();
@@ -93,18 +164,7 @@ impl Made<'_> {
     fn table(&self, context: &Context) -> String {
         let mut text = String::new();
         for (job, own) in self.jobs.iter().zip(&self.together) {
-            let rows = own.iter().map(|own| WhenRow {
-                gpus: gpus(own),
-                cluster: None,
-                partition: own.own.request.partition.as_deref(),
-                account: own.own.request.account.as_deref(),
-                limit: own.own.request.limit,
-                outlook: &own.outlook,
-                run: own.own.run,
-                done: own.done,
-                cost: own.own.cost.map(|cost| cost.hours),
-                mark: String::new(),
-            });
+            let rows = own.iter().map(row);
             let unit = own.as_ref().and_then(|own| own.own.cost).map(|cost| cost.unit.word());
             let place = own.as_ref().map(|_| "with the other jobs in the queue".to_owned());
             let when = When {

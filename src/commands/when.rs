@@ -15,7 +15,7 @@ use crate::commands::when_score;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Job;
-use crate::queue::{Choice, Outlook};
+use crate::queue::{Choice, Forecast, Outlook};
 use crate::settings::Flag;
 use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap, write_output};
 
@@ -23,7 +23,7 @@ use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap
 ///
 /// For each job on its own, compares types and numbers of GPUs, accounts and partitions. Each wait is estimated: the
 /// queue is played through many times, with run times and arrivals as in the past. The interval is meant to hold eight
-/// starts of ten, and held about seven where that was measured. Changes nothing, and asks little of Slurm: see docs/queue.md.
+/// starts of ten, and held seven to nine where that was measured. Changes nothing, and asks little of Slurm: see docs/queue.md.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
@@ -184,10 +184,11 @@ pub(super) fn gpus(own: &Foretold) -> String {
     format!("{} {}{on}", own.own.gpus, own.own.gpu_type)
 }
 
-fn marks(own: &Foretold) -> Vec<String> {
+pub(super) fn marks(own: &Foretold) -> Vec<String> {
     let mut marks = Vec::new();
-    if own.own.pieces > 1 {
-        marks.push(format!("{} pieces", own.own.pieces));
+    let walltime = own.own.walltime;
+    if walltime.pieces > 1 {
+        marks.push(format!("{} pieces of {}", walltime.pieces, walltime.length()));
     }
     if own.own.terms.is_estimated {
         marks.push("speed estimated".to_owned());
@@ -201,6 +202,10 @@ fn marks(own: &Foretold) -> Vec<String> {
 /// Returns a request's place in line, in words.
 fn place(own: &Foretold) -> Option<String> {
     let Outlook::Estimated(forecast) = &own.outlook else { return None };
+    if forecast.past_waits > 0 {
+        let count = forecast.past_waits;
+        return Some(format!("the queue is hidden; waits are those of {count} past jobs of yours"));
+    }
     let (waiting, place) = (forecast.waiting, forecast.ahead + 1);
     let ending = match (place % 10, place % 100) {
         (_, 11..=13) => "th",
@@ -240,6 +245,15 @@ fn json(told: &[Told], queues: &[Queue]) -> Value {
     })
 }
 
+/// Returns what an estimate rests on, in a word.
+fn method(forecast: &Forecast) -> &'static str {
+    match forecast {
+        Forecast { past_waits: 1.., .. } => "past-waits",
+        Forecast { starts, .. } if starts.is_empty() => "limits",
+        _ => "futures",
+    }
+}
+
 /// Returns a request and what is known of it, as JSON.
 pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
     let request = &own.own.request;
@@ -253,7 +267,7 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "limit_s": request.limit,
         "run_s": own.own.run,
         "run_estimated": own.own.terms.is_estimated,
-        "pieces": own.own.pieces,
+        "pieces": own.own.walltime.pieces,
         "preemptible": own.own.preemptible,
         "cost": own.own.cost.map(|cost| cost.hours),
         "cost_unit": own.own.cost.map(|cost| cost.unit.word()),
@@ -264,7 +278,8 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
     match &own.outlook {
         Outlook::Estimated(forecast) => {
             value["outlook"] = json!("estimated");
-            value["method"] = json!(if forecast.starts.is_empty() { "limits" } else { "futures" });
+            value["method"] = json!(method(forecast));
+            value["past_waits"] = json!(forecast.past_waits);
             value["futures"] = json!(forecast.starts.len());
             value["start"] = json!(forecast.start);
             value["start_at_limits_s"] = json!(forecast.at_limits);

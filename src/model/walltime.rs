@@ -52,13 +52,18 @@ impl Walltime {
     /// Returns that a limit cuts the training into pieces, if so: `in at least 67 pieces of 3 min`.
     #[must_use]
     pub fn in_pieces(self) -> Option<String> {
-        let length = match self.minutes {
+        (self.pieces > 1).then(|| format!("at least {} pieces of {}", self.pieces, self.length()))
+    }
+
+    /// Returns how long it is in words: `12 h`.
+    #[must_use]
+    pub fn length(self) -> String {
+        match self.minutes {
             minutes if minutes >= 1440 && minutes % 1440 == 0 => format!("{} d", minutes / 1440),
             minutes if minutes >= 60 && minutes % 60 == 0 => format!("{} h", minutes / 60),
             minutes if minutes > 60 => format!("{} h {} min", minutes / 60, minutes % 60),
             minutes => format!("{minutes} min"),
-        };
-        (self.pieces > 1).then(|| format!("at least {} pieces of {length}", self.pieces))
+        }
     }
 }
 
@@ -108,6 +113,12 @@ fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
 }
 
 impl Walltime {
+    /// Returns how many pieces come after the first.
+    #[must_use]
+    pub fn further_pieces(self) -> u32 {
+        u32::try_from(self.pieces.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
     /// Returns the limit in seconds.
     #[must_use]
     pub fn limit(self) -> Seconds {

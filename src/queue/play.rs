@@ -231,7 +231,9 @@ impl<'a> Play<'a> {
             place += 1;
         }
         self.floor.forget();
-        self.line.retain(|own| own.started < own.tasks);
+        if self.line.iter().any(|own| own.started >= own.tasks) {
+            self.line.retain(|own| own.started < own.tasks);
+        }
     }
 
     /// Looks at one in line; returns how many of its tasks were looked at, and whether others may be.
@@ -348,15 +350,23 @@ impl Hopes {
         if self.list.is_empty() {
             return None;
         }
-        line.iter().rposition(|own| self.list.iter().any(|hope| hope.shape == own.shape))
+        let most = self.list.iter().map(|hope| hope.shape).max()?;
+        let mut is_hoped = vec![false; most + 1];
+        self.list.iter().for_each(|hope| is_hoped[hope.shape] = true);
+        line.iter().rposition(|own| is_hoped.get(own.shape) == Some(&true))
     }
 
     /// Leaves out what has no room any more, now that these nodes were given or kept.
     fn update(&mut self, floor: &mut Floor, nodes: &[u32], now: f64) {
         for hope in &mut self.list {
-            hope.nodes.retain(|node| {
-                !nodes.contains(node) || floor.opening(hope.shape, *node, now, hope.limit) <= now
-            });
+            for node in nodes {
+                // They are in order.
+                if let Ok(place) = hope.nodes.binary_search(node)
+                    && floor.opening(hope.shape, *node, now, hope.limit) > now
+                {
+                    hope.nodes.remove(place);
+                }
+            }
         }
         self.list.retain(|hope| hope.nodes.len() >= hope.needed);
     }

@@ -119,11 +119,11 @@ mod tests {
 
     #[test]
     fn the_score_counts_those_that_started() {
-        let all = [told(Some(3600.0)), told(Some(600.0)), told(Some(7000.0)), told(Some(500.0)), told(None)];
+        let all = [told(Some(3600.0)), told(Some(600.0)), told(Some(7200.0)), told(Some(100.0)), told(None)];
         let score = Score::of(&all).expect("starts");
-        // From 720 to 6480 s, with 150 s of tolerance.
+        // From 360 to 6840 s, with 150 s of tolerance.
         assert_eq!((score.starts, score.held, score.later), (4, 0.5, 1));
-        assert_eq!((score.median_error, score.mean_error), (3050.0, 2375.0));
+        assert_eq!((score.median_error, score.mean_error), (3250.0, 2525.0));
         assert_eq!(Score::of(&[told(None)]), None);
     }
 

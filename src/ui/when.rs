@@ -62,8 +62,8 @@ pub fn when_legend(unit: Option<&str>) -> Vec<String> {
 /// Returns the table of a job's requests.
 #[must_use]
 pub fn when_table(when: &When, terminal: Terminal) -> String {
-    let mut text = format!("{}: ", when.job);
-    text.push_str(when.place.as_deref().unwrap_or("no request can be foretold"));
+    let place = when.place.as_deref().unwrap_or("no request can be foretold");
+    let mut text = wrap(&format!("{}: {place}", when.job), terminal.width(), "  ");
     text.push('\n');
     if !when.rows.is_empty() {
         text.push_str(&table(when, terminal.width()).render(terminal.width(), terminal.colour()));
@@ -127,7 +127,7 @@ fn table(when: &When, width: usize) -> Table {
 }
 
 fn is_sampled(outlook: &Outlook) -> bool {
-    matches!(outlook, Outlook::Estimated(forecast) if !forecast.starts.is_empty())
+    matches!(outlook, Outlook::Estimated(forecast) if forecast.past_waits > 0 || !forecast.starts.is_empty())
 }
 
 fn start(outlook: &Outlook) -> String {

@@ -150,3 +150,59 @@ fn the_example_runs_as_its_file_says() {
     let plan = "plan queue.yaml --queue --snapshot queue.json --futures 4 --budget 1h";
     assert!(sandbox.run(plan).succeeds().contains("on average (estimated)"));
 }
+
+#[test]
+fn the_explanation_lists_what_no_other_request_beats() {
+    let text = small().run("plan jobs.yaml --queue --snapshot queue.json --explain --budget 1h").succeeds();
+    assert!(text.contains("* 4 a100: chosen with the other jobs in the queue"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let explain = "plan jobs.yaml --queue --snapshot queue.json --explain train --format json --budget 1h";
+    let json = small().run(explain).json();
+    let options = json["jobs"][0]["options"].as_array().expect("options");
+    let figures = |name: &str| -> Vec<f64> {
+        let of = |own: &Value| {
+            if name == "cost" { own["cost"].as_f64() } else { own["finish"]["mean_s"].as_f64() }
+        };
+        options.iter().map(|own| of(own).expect("a number")).collect()
+    };
+    // Later ones are cheaper, or nobody would list them.
+    assert!(figures("finish").is_sorted() && figures("cost").is_sorted_by(|a, b| a > b), "{json}");
+    let error = small().run("plan jobs.yaml --queue --snapshot queue.json --explain nobody").fails(2);
+    assert!(error.contains("--explain nobody: no such job"), "{error}");
+}
+
+#[test]
+fn where_the_queue_is_hidden_past_waits_of_ones_own_count() {
+    let mut hidden: Value = serde_json::from_str(SNAPSHOT).expect("JSON");
+    hidden["others_hidden"] = true.into();
+    let past = |wait: f64| {
+        serde_json::json!({ "asks": { "gpus": [{ "type": "a100", "count": 4 }] }, "submitted": 1_795_000_000.0,
+            "started": 1_795_000_000.0 + wait, "ended": 1_795_300_000.0 })
+    };
+    hidden["history"] = (1..=10).map(|own| past(f64::from(own) * 600.0)).collect();
+    let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", hidden.to_string());
+    let json = sandbox.run("when jobs.yaml --snapshot queue.json --format json").json();
+    let own = option(&json, "a100", 4);
+    assert_eq!(
+        (&own["method"], &own["past_waits"], &own["start"]["q50_s"]),
+        (&"past-waits".into(), &10.into(), &3300.0.into())
+    );
+    let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
+    assert!(text.contains("the queue is hidden; waits are those of 10 past jobs of yours"), "{text}");
+    let json = sandbox.run("plan jobs.yaml --queue --snapshot queue.json --format json").json();
+    assert_eq!(json["jobs"][0]["request"]["type"], "a100");
+}
+
+#[test]
+fn a_job_that_is_too_long_for_its_partition_is_cut_into_pieces() {
+    let snapshot = SNAPSHOT.replace(
+        "\"jobs\"",
+        "\"partitions\": [{\"name\": \"short\", \"default\": true, \"max_time_s\": 10800}], \"jobs\"",
+    );
+    let snapshot = snapshot
+        .replace("\"gpus\": [{\"type\": \"t4\"", "\"partitions\": [\"short\"], \"gpus\": [{\"type\": \"t4\"");
+    let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", snapshot);
+    // Ten hours on one T4, three hours at a time, of which two minutes are kept to save.
+    let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
+    assert!(text.contains("4 pieces") && text.contains("3 h"), "{text}");
+}

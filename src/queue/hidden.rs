@@ -1,0 +1,115 @@
+//! Starts where a site hides the jobs of others: as long as the user's own past jobs waited, nothing better being known.
+
+use crate::queue::estimate::Estimate;
+use crate::queue::{Asks, Forecast, Outlook, Request, Snapshot};
+
+/// Past waits that say something.
+const ENOUGH: usize = 10;
+
+/// A past wait of the user's, in seconds, and what was asked for.
+struct Wait<'a> {
+    asks: &'a Asks,
+    seconds: f64,
+}
+
+/// Returns what the user's own past waits say of each request; unknown where there are too few.
+pub(super) fn by_past_waits(snapshot: &Snapshot, requests: &[Request]) -> Vec<Outlook> {
+    let waits = waits(snapshot);
+    requests.iter().map(|own| outlook(&waits, own)).collect()
+}
+
+/// Returns the waits of jobs that have ended and of those that run: where others are hidden, all of them are the user's.
+fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
+    let ended = snapshot.history.iter().flatten().filter_map(|job| {
+        let seconds = job.started?.since(job.submitted).0;
+        Some(Wait { asks: &job.asks, seconds: seconds.max(0.0) })
+    });
+    let running = snapshot.jobs.iter().filter_map(|job| {
+        let seconds = job.running.as_ref()?.since.since(job.submitted?).0;
+        Some(Wait { asks: &job.asks, seconds: seconds.max(0.0) })
+    });
+    ended.chain(running).collect()
+}
+
+/// Goes by the waits for as many GPUs of the type, else for any number of them, else for whatever.
+fn outlook(waits: &[Wait], request: &Request) -> Outlook {
+    let gpu_type = |asks: &Asks| asks.gpus.first().map(|ask| ask.gpu_type.clone());
+    let is_of_type = |own: &&Wait| gpu_type(own.asks) == gpu_type(&request.asks);
+    let is_alike = |own: &&Wait| own.asks.gpus == request.asks.gpus && own.asks.nodes == request.asks.nodes;
+    let of = |is: &dyn Fn(&&Wait) -> bool| -> Option<Vec<f64>> {
+        let list: Vec<f64> = waits.iter().filter(|own| is(own)).map(|own| own.seconds).collect();
+        (list.len() >= ENOUGH).then_some(list)
+    };
+    let Some(starts) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
+        return Outlook::Unknown("the jobs of others are hidden here");
+    };
+    let finish: Vec<f64> = starts.iter().map(|start| start + request.run.0).collect();
+    Outlook::Estimated(Forecast {
+        at_limits: None,
+        start: Estimate::of(&starts, None),
+        finish: Estimate::of(&finish, None),
+        first: 0.0,
+        // They are no futures: the first of one is not the first of another.
+        starts: Vec::new(),
+        past_waits: starts.len(),
+        waiting: 0,
+        ahead: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GpuType, Seconds, Time};
+    use crate::queue::{Ended, GpuAsk};
+
+    fn asks(gpu_type: &str, count: u32) -> Asks {
+        let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];
+        Asks { nodes: 1, gpus, ..Asks::default() }
+    }
+
+    fn snapshot(waits: &[(Asks, f64)]) -> Snapshot {
+        let ended = |(asks, wait): &(Asks, f64)| Ended {
+            user: None,
+            account: None,
+            partition: None,
+            asks: asks.clone(),
+            limit_s: None,
+            priority: None,
+            submitted: Time(0.0),
+            started: Some(Time(*wait)),
+            ended: Time(1e6),
+        };
+        let history = Some(waits.iter().map(ended).collect());
+        Snapshot { others_hidden: true, history, ..Snapshot::empty(Time(1e6)) }
+    }
+
+    #[test]
+    fn like_jobs_count_first_and_few_say_nothing() {
+        let request = Request {
+            asks: asks("a100", 4),
+            partition: None,
+            account: None,
+            limit: Seconds(60.0),
+            run: Seconds(50.0),
+        };
+        let told =
+            |waits: &[(Asks, f64)]| match by_past_waits(&snapshot(waits), std::slice::from_ref(&request))
+                .remove(0)
+            {
+                Outlook::Estimated(own) => Some((own.start.median.0, own.finish.median.0, own.past_waits)),
+                _ => None,
+            };
+        let of = |gpu_type: &str, count: u32, wait: f64, number: usize| {
+            vec![(asks(gpu_type, count), wait); number]
+        };
+        let alike = of("a100", 4, 900.0, 10);
+        assert_eq!(told(&[alike.clone(), of("t4", 1, 5.0, 90)].concat()), Some((900.0, 950.0, 10)));
+        assert_eq!(
+            told(&[of("a100", 1, 300.0, 10), of("t4", 1, 5.0, 90)].concat()),
+            Some((300.0, 350.0, 10))
+        );
+        assert_eq!(told(&of("t4", 1, 5.0, 10)), Some((5.0, 55.0, 10)));
+        assert_eq!(told(&alike[1..]), None);
+    }
+}
