@@ -18,6 +18,7 @@ const HAND_WRITTEN: [&str; 10] = [
     "docs/copies.md",
     "docs/run.md",
     "docs/queue.md",
+    "docs/queue-waits.svg",
     "docs/stopping.md",
 ];
 
