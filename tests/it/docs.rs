@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 
 /// Pages that people write, beside the generated ones.
-const HAND_WRITTEN: [&str; 10] = [
+const HAND_WRITTEN: [&str; 11] = [
     "docs/training.md",
     "docs/performance.md",
     "docs/simulate.md",
