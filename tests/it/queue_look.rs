@@ -107,7 +107,10 @@ fn what_is_submitted_asks_for_what_was_chosen() {
 
 #[test]
 fn what_was_foretold_is_kept_scored_and_corrects() {
-    let queue = [others("v1", "v100"), others("t1", "t4")];
+    // Whatever the day, who has the GPUs may have them for eleven more hours.
+    let since = (chrono::Local::now() - chrono::TimeDelta::hours(1)).format("%Y-%m-%dT%H:%M:%S").to_string();
+    let queue =
+        [others("v1", "v100"), others("t1", "t4")].map(|own| own.replace("2026-11-22T10:00:00", &since));
     let sandbox = site("", &queue).file("long.yaml", LONG);
     let score = |sandbox: &Sandbox| sandbox.run("when --score --format json").json();
     assert_eq!(score(&sandbox)["foretold"], 0);
@@ -131,7 +134,7 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
         .iter()
         .filter_map(|own| own.as_f64())
         .fold(0.0, f64::max);
-    others.iter_mut().for_each(|own| own["prediction"]["started"] = (at + last + 200.0).into());
+    others.iter_mut().for_each(|own| own["prediction"]["started"] = (at + last + 4000.0).into());
     let text = serde_json::to_string(&others).expect("JSON");
     std::fs::write(sandbox.state("foretold/r0.json"), text).expect("written");
     let told = score(&sandbox);
