@@ -113,7 +113,7 @@ pub fn names_watched() -> Vec<&'static str> {
 }
 
 fn over_time(parameters: &Parameters) -> Vec<Box<dyn Policy>> {
-    let &Parameters { repacking, replanning, carrying, hadar, .. } = parameters;
+    let &Parameters { replanning, repacking, hadar, carrying, .. } = parameters;
     let preempts = carrying != Carrying::Shared;
     let horizon = Horizon::new(HorizonParameters { repacking, preempts });
     let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..parameters.hlas.clone() }));

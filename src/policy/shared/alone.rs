@@ -59,8 +59,12 @@ impl Policy for Alone {
         let changes = plan.changes.iter().filter(|(job, _)| !shown.is_settled(*job));
         let (running, waiting): (Vec<_>, Vec<_>) = changes.partition(|(job, _)| shown.runs(*job));
         // Whoever waits finds free what those who run give back.
-        running.iter().for_each(|(job, _)| maker.room.give_back(problem, *job));
-        running.into_iter().chain(waiting).for_each(|(job, decision)| maker.add(*job, decision));
+        for (job, _) in &running {
+            maker.room.give_back(problem, *job);
+        }
+        for (job, decision) in running.into_iter().chain(waiting) {
+            maker.add(*job, decision);
+        }
         self.promises = maker.promises;
         Ok(Plan { changes: maker.changes, ..plan })
     }
