@@ -115,7 +115,7 @@ pub fn names_watched() -> Vec<&'static str> {
 fn over_time(parameters: &Parameters) -> Vec<Box<dyn Policy>> {
     let &Parameters { replanning, repacking, hadar, carrying, .. } = parameters;
     let preempts = carrying != Carrying::Shared;
-    let horizon = Horizon::new(HorizonParameters { repacking, preempts });
+    let horizon = Horizon::new(HorizonParameters { preempts, repacking });
     let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..parameters.hlas.clone() }));
     let hadar = Box::new(Hadar::new(hadar));
     let free: [Box<dyn Policy>; 5] =
