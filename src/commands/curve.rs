@@ -84,7 +84,7 @@ impl Subcommand for Args {
         };
         let picture = picture(&asked, &verdict);
         if let Some(path) = &self.svg {
-            write_output(path, &curve_svg(&picture)).map_err(|error| {
+            write_output(path, curve_svg(&picture)).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
             })?;
         }

@@ -78,7 +78,9 @@ proptest! {
             None => plan.changes.iter().any(|(own, _)| *own == job),
         };
         let stopped: Vec<usize> = (0..problem.jobs.len()).filter(|&job| runs(job) && is_elsewhere(job)).collect();
-        stopped.iter().for_each(|&job| stop(&mut problem, job));
+        for &job in &stopped {
+            stop(&mut problem, job);
+        }
         let mut free = problem.unclaimed();
         let waiting: Vec<usize> = promised.keys().copied().filter(|job| problem.jobs[*job].standing.is_ready()).collect();
         for job in waiting {
@@ -88,7 +90,9 @@ proptest! {
         }
         let plan = decide(policy.as_mut(), &problem);
         prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
-        stopped.iter().for_each(|&job| end(&mut problem, job));
+        for &job in &stopped {
+            end(&mut problem, job);
+        }
         let plan = decide(policy.as_mut(), &problem);
         prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
         // With copies aside, who moved has what it was stopped for.

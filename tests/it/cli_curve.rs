@@ -18,9 +18,9 @@ fn a_case_is_answered_exactly() {
     let json = Sandbox::new().file("c.json", CASE).run("curve --history c.json --format json").json();
     assert_eq!((json["rule"].as_str(), json["decision"].as_str()), (Some("best"), Some("stop")));
     assert_eq!((json["reason"].as_str(), json["best_epoch"].as_u64()), (Some("nothing to gain"), Some(15)));
-    near(&json["predicted"], 0.2095839038);
-    near(&json["spread"], 0.003538132227);
-    near(&json["probability"], 0.004376930504);
+    near(&json["predicted"], 0.209_583_903_8);
+    near(&json["spread"], 0.003_538_132_227);
+    near(&json["probability"], 0.004_376_930_504);
 }
 
 /// A log of thirty epochs that rises to 0.9.

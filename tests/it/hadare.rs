@@ -52,7 +52,7 @@ fn one_job_on_all_nodes() {
     let json = sandbox.run(&format!("{RUN} --format json")).json();
     let own = &json["policies"][0];
     near(&own["jobs"][0]["completion_s"], 600.0);
-    near(&own["cru"], (1.0 + 240.0 / 360.0) / 2.0);
+    near(&own["cru"], f64::midpoint(1.0, 240.0 / 360.0));
     assert!(own["ratio"].is_null(), "the bound is of jobs that are not forked: {own}");
 }
 

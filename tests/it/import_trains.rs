@@ -36,7 +36,7 @@ const PROGRAMS: [(&str, &str); 7] = [
 const SCRIPTS: [(&str, &str, &str); 10] = [
     (
         "alliance",
-        r#"#!/bin/bash
+        r"#!/bin/bash
 #SBATCH --account=def-someuser
 #SBATCH --gpus-per-node=v100:2
 #SBATCH --cpus-per-task=6
@@ -49,12 +49,12 @@ source $SLURM_TMPDIR/env/bin/activate
 pip install --no-index torch
 export MASTER_ADDR=$(hostname)
 python train.py --epochs 10 --batch_size 256
-"#,
+",
         "trained on 2 ['--epochs', '10', '--batch_size', '256']",
     ),
     (
         "mila",
-        r#"#!/bin/bash
+        r"#!/bin/bash
 #SBATCH --job-name=resnet
 #SBATCH --partition=long
 #SBATCH --gres=gpu:1
@@ -66,7 +66,7 @@ module load anaconda/3
 conda activate torch
 unset CUDA_VISIBLE_DEVICES
 srun python train.py --lr=0.1
-"#,
+",
         "trained on 1 ['--lr=0.1']",
     ),
     (
@@ -85,12 +85,12 @@ echo done
     ),
     (
         "torchrun",
-        r#"#!/bin/bash -l
+        r"#!/bin/bash -l
 #SBATCH --nodes=1
 #SBATCH --gpus=2
 export OMP_NUM_THREADS=2
 torchrun --standalone --nproc_per_node=2 train.py --fp16
-"#,
+",
         "trained on 2 ['--fp16']",
     ),
     (
@@ -127,20 +127,20 @@ srun torchrun \
     ),
     (
         "container",
-        r#"#!/bin/bash
+        r"#!/bin/bash
 #SBATCH --gpus=1
 module load apptainer
 apptainer exec --nv --bind $PWD image.sif python train.py
-"#,
+",
         "trained on 1 []",
     ),
     (
         "launch",
-        r#"#!/bin/bash
+        r"#!/bin/bash
 #SBATCH --gres=gpu:2
 LR=0.05
 python -m torch.distributed.launch --nproc_per_node=2 --use_env train.py --lr $LR
-"#,
+",
         "trained on 2 ['--lr', '0.05']",
     ),
     (
@@ -159,11 +159,11 @@ time python $TMPDIR/copy.py "two words" --name='a b'
     ),
     (
         "accelerate",
-        r#"#!/bin/bash
+        r"#!/bin/bash
 #SBATCH --gpus-per-node=2
 source activate.sh
 accelerate launch --num_processes 2 --mixed_precision bf16 train.py --seed 1
-"#,
+",
         "trained on 2 ['--seed', '1']",
     ),
 ];

@@ -132,9 +132,11 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
         .as_array()
         .expect("starts")
         .iter()
-        .filter_map(|own| own.as_f64())
+        .filter_map(serde_json::Value::as_f64)
         .fold(0.0, f64::max);
-    others.iter_mut().for_each(|own| own["prediction"]["started"] = (at + last + 4000.0).into());
+    for own in &mut others {
+        own["prediction"]["started"] = (at + last + 4000.0).into();
+    }
     let text = serde_json::to_string(&others).expect("JSON");
     std::fs::write(sandbox.state("foretold/r0.json"), text).expect("written");
     let told = score(&sandbox);

@@ -58,7 +58,9 @@ impl Layer {
     /// Returns the states at some places.
     fn only(&self, places: &[usize]) -> Self {
         let mut layer = Self::new(self.cells, places.len());
-        places.iter().for_each(|&place| layer.push(self.state(place), self.entries[place]));
+        for &place in places {
+            layer.push(self.state(place), self.entries[place]);
+        }
         layer
     }
 }
