@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(lines.len(), 14, "{text}");
         assert_eq!(lines[0], "   0.9000 │●", "{text}");
         assert_eq!(lines[9].chars().filter(|&c| c == '─').count(), 15, "{text}");
-        assert!(lines[10].contains('┄') && lines[12].ends_with("epoch 12"), "{text}");
+        assert!(lines[10].contains('┄') && lines[13].ends_with("epoch 12"), "{text}");
     }
 
     #[test]

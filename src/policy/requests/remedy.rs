@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_soonest_of_several_is_taken_and_the_gentlest_of_equals() {
-        let all = [other(10.0, 3.0, 5.0), other(10.0, 2.0, None), other(4.0, 9.0, 8.0)];
+        let all = [other(10.0, 3.0, 5.0), other(10.0, 2.0, None), other(4.0, 9.0, 8.5)];
         assert_eq!(remedy(&PENDING, &all), Remedy::Beside(1));
         let equal = [other(10.0, 2.0, None), other(10.0, 9.0, 2.0)];
         assert_eq!(remedy(&PENDING, &equal), Remedy::Amend(1));
