@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::settings::process_environment;
 use crate::slurm::{CommandLine, Runner, System};
-use crate::ui::{StoryLine, Topic};
+use crate::ui::{StoryLine, Terminal, Topic};
 
 /// How long the command may take; then it is killed.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -19,19 +19,20 @@ pub(crate) struct Notifier {
     news: Option<Sender<String>>,
     troubles: Mutex<Receiver<String>>,
     worker: Option<JoinHandle<()>>,
+    terminal: Terminal,
 }
 
 impl Notifier {
     /// Returns the notifier of the setting `notify`, which does nothing where that is empty.
     pub(crate) fn new(context: &Context) -> Self {
         let (trouble, troubles) = mpsc::channel();
-        let troubles = Mutex::new(troubles);
+        let (troubles, terminal) = (Mutex::new(troubles), context.terminal);
         let Some(line) = context.settings.notify.clone() else {
-            return Self { news: None, troubles, worker: None };
+            return Self { news: None, troubles, worker: None, terminal };
         };
         let (news, heard) = mpsc::channel();
         let worker = thread::spawn(move || call(&line, &heard, &trouble));
-        Self { news: Some(news), troubles, worker: Some(worker) }
+        Self { news: Some(news), troubles, worker: Some(worker), terminal }
     }
 
     /// Tells the command what people want to be told of, each on a line.
@@ -52,11 +53,14 @@ impl Notifier {
 }
 
 impl Drop for Notifier {
-    /// Waits until the command has been told everything, or its time is over.
+    /// Waits until the command has been told everything, or its time is over, and says what went wrong.
     fn drop(&mut self) {
         self.news = None;
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
+        }
+        for trouble in self.troubles() {
+            self.terminal.say(&format!("warning: {trouble}"));
         }
     }
 }
@@ -68,7 +72,7 @@ fn call(line: &str, news: &Receiver<String>, trouble: &Sender<String>) {
         let text: String = std::iter::once(first).chain(news.try_iter()).collect();
         let command = CommandLine::new("sh", ["-c", line]);
         if let Err(error) = system.run(&CommandLine { stdin: Some(text), ..command }) {
-            // Nobody is left to read it where hsched has ended.
+            // Whoever began this reads it at the latest when hsched ends.
             let _ = trouble.send(format!("the command of --notify failed: {error}"));
         }
     }

@@ -37,19 +37,19 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
     /// Value that is enough.
-    #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "VALUE", allow_negative_numbers = true, value_parser = finite)]
     target: Option<f64>,
     /// Rule by which to stop [default: target where one is given, else best].
     #[arg(long, value_parser = ["epochs", "best", "target"], value_name = "RULE")]
     rule: Option<String>,
     /// Stop when so many epochs have brought nothing better.
-    #[arg(long, value_name = "EPOCHS")]
+    #[arg(long, value_name = "EPOCHS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
     /// How certain a prediction must be.
     #[arg(long, value_name = "P")]
     confidence: Option<f64>,
     /// What counts as better, in the metric's unit [default: 0.02 of the range seen].
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", value_parser = zero_or_more)]
     tolerance: Option<f64>,
     /// Also stop when the target is out of reach.
     #[arg(long)]
@@ -60,6 +60,15 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "must be a finite number".to_owned())
+}
+
+fn zero_or_more(text: &str) -> Result<f64, String> {
+    finite(text).ok().filter(|number| *number >= 0.0).ok_or_else(|| "must be a number, 0 or more".to_owned())
 }
 
 /// A curve with all that is asked of it.

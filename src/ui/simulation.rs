@@ -248,8 +248,10 @@ fn mean_use(steps: &[(f64, u32)], (start, end): (f64, f64), parts: usize) -> Vec
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part's number")]
             let part = (((at - start) / long) as usize).min(parts - 1);
             #[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
-            let next = if part + 1 == parts { end } else { start + long * (part + 1) as f64 };
-            let step = if next > at { next.min(until) } else { until };
+            let edge = |part: usize| if part + 1 >= parts { end } else { start + long * (part + 1) as f64 };
+            // Rounding may put an edge into the part before it.
+            let part = if edge(part) > at { part } else { (part + 1).min(parts - 1) };
+            let step = edge(part).min(until);
             sums[part] += (step - at) * f64::from(count);
             at = step;
         }

@@ -49,7 +49,12 @@ fn a_command_is_told_of_ends_and_its_failure_changes_nothing() {
     assert_eq!(lines.len(), 2, "{told} {}", ran.stdout);
     assert!(lines[0].starts_with("bad: gave up: ") && lines[1].starts_with("good: completed"), "{told}");
     let failing = Bench::new(&jobs[..1]);
-    failing.run("run jobs.yaml --devices cpu:2 --notify 'exit 3'").exits(0);
+    let ran = failing.run("run jobs.yaml --devices cpu:2 --notify 'exit 3'").exits(0);
+    assert!(
+        ran.stderr.contains("warning: the command of --notify failed: sh: exit status: 3"),
+        "{}",
+        ran.stderr
+    );
     failing.did_each_epoch_once("good", 1);
 }
 

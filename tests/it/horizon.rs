@@ -230,7 +230,8 @@ proptest! {
         }
         prop_assert!(mean_jct(&problem, "horizon", 0.0).is_some(), "all can run");
         // Equal parts are legal on some GPUs where balanced ones, which the bound is about, would leave a rank without work.
-        for policy in names_over_time().into_iter().filter(|name| !["exhaustive", "optimus"].contains(name)) {
+        let equal = ["exhaustive", "optimus", "hadar"];
+        for policy in names_over_time().into_iter().filter(|name| !equal.contains(name)) {
             // Policies of one type cannot run every job.
             let Some(mean) = mean_jct(&problem, policy, 0.0) else { continue };
             prop_assert!(mean >= bound.lower, "{policy}: {mean} < {}", bound.lower);
