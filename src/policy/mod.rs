@@ -26,6 +26,7 @@ mod hare;
 mod has;
 mod hlas;
 mod horizon;
+mod job_model;
 mod jps;
 mod market;
 mod mlfs;
@@ -71,14 +72,14 @@ pub use self::hadare::{
 pub use self::hare::{Assign, Hare, Order, order, schedule};
 pub use self::hlas::{Grouping, Groups, Hlas, HlasParameters, Ladder, Predictor, grouping, round_time};
 pub use self::horizon::{Horizon, HorizonParameters};
+pub use self::job_model::{Aims, JobModel, Misfit, Rounds, TypeModel};
 pub use self::mlfs::{GraphRound, MlfsParameters, Placed, Priority, TaskName, round as graph_round};
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Aims, Changed, Forecast, Host, JobModel, Misfit, Objective, Outlook, Problem, ProblemError, Prospect,
-    Room, Rounds, TypeLimit, TypeModel, WorkerNode,
+    Changed, Forecast, Host, Objective, Outlook, Problem, ProblemError, Prospect, Room, TypeLimit, WorkerNode,
 };
 pub use self::registry::{
     Carrying, JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,

@@ -74,10 +74,8 @@ impl Policy for Alone {
     }
 
     fn remember(&mut self, memory: &Memory) {
-        let Some((promises, inner)) = promise::read(memory) else { return };
-        self.promises = promises;
-        if let Some(inner) = inner {
-            self.inner.remember(&inner);
+        if let Some(promises) = promise::recall(memory, self.inner.as_mut()) {
+            self.promises = promises;
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{JobName, NodeName};
-use crate::policy::{Memory, Placement, Problem, Slot};
+use crate::policy::{Memory, Placement, Policy, Problem, Slot};
 
 /// GPUs that are kept for a job.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -62,9 +62,12 @@ pub(super) fn write(policy: &str, promises: &[Promise], inner: Option<Memory>) -
     Some(Memory { policy: policy.to_owned(), version: VERSION, text })
 }
 
-/// Returns what was remembered; `None` where it is in other words.
-pub(super) fn read(memory: &Memory) -> Option<(Vec<Promise>, Option<Memory>)> {
+/// Returns what was promised, and reminds the policy `inside` of its own; `None` where the memory is in other words.
+pub(super) fn recall(memory: &Memory, inside: &mut dyn Policy) -> Option<Vec<Promise>> {
     let own = (memory.version == VERSION).then_some(&memory.text)?;
     let Text { promises, inner } = serde_json::from_str(own).ok()?;
-    Some((promises, inner))
+    if let Some(inner) = inner {
+        inside.remember(&inner);
+    }
+    Some(promises)
 }
