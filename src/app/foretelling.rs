@@ -175,19 +175,25 @@ pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
     choose(&candidates(list), cost_weight)
 }
 
-/// Returns those of a job's requests that nothing beats both in time and in cost.
-pub(crate) fn without_beaten(list: &[Foretold]) -> Vec<Foretold> {
-    worth_a_look(&candidates(list)).into_iter().map(|number| list[number].clone()).collect()
+/// Returns those of a job's requests that nothing beats both in time and in cost, and the chosen one.
+pub(crate) fn without_beaten(list: &[Foretold], chosen: Option<&Foretold>) -> Vec<Foretold> {
+    let best = worth_a_look(&candidates(list));
+    let is_chosen = |own: &Foretold| chosen.is_some_and(|chosen| chosen.own == own.own);
+    let numbered = list.iter().enumerate();
+    let kept = numbered.filter(|(number, own)| best.contains(number) || is_chosen(own));
+    kept.map(|(_, own)| own.clone()).collect()
+}
+
+/// Returns what each request costs; `None` where that is unknown, or is not charged in one unit and cannot be compared.
+pub(crate) fn costs(list: &[Foretold]) -> Vec<Option<f64>> {
+    let units = || list.iter().filter_map(|own| own.own.cost).map(|cost| cost.unit);
+    let is_one_unit = units().all(|unit| Some(unit) == units().next());
+    list.iter().map(|own| own.own.cost.filter(|_| is_one_unit).map(|cost| cost.hours)).collect()
 }
 
 /// Returns what counts of each request.
 fn candidates(list: &[Foretold]) -> Vec<Option<Candidate>> {
-    let units = || list.iter().filter_map(|own| own.own.cost).map(|cost| cost.unit);
-    // What is charged in different units cannot be compared.
-    let is_one_unit = units().all(|unit| Some(unit) == units().next());
-    let candidate = |own: &Foretold| {
-        let cost = own.own.cost.filter(|_| is_one_unit).map(|cost| cost.hours);
-        Some(Candidate { finish: own.done?.mean.0, cost })
-    };
-    list.iter().map(candidate).collect()
+    let candidate =
+        |(own, cost): (&Foretold, Option<f64>)| Some(Candidate { finish: own.done?.mean.0, cost });
+    list.iter().zip(costs(list)).map(candidate).collect()
 }

@@ -5,7 +5,7 @@ use crate::app::foretelling::{self, Foretold, Queue, SearchArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::model::Job;
-use crate::queue::{Chosen, Jobs, Outlook, Request, choose_together, race};
+use crate::queue::{Chosen, Jobs, Offer, Outlook, Request, choose_together, race};
 use crate::ui::Progress;
 
 /// Requests of a job that are looked at together with those of others: the best alone.
@@ -44,15 +44,15 @@ pub(crate) fn choose(
         let list = foretelling::foretell(surroundings, job, queues, (seed, futures), stop, &mut notes)?;
         alone.push(list.into_iter().take(MOST_OF_JOB).collect::<Vec<Foretold>>());
     }
-    let worth = |own: &Foretold| worth(own, search.cost_weight);
-    let options: Vec<Vec<(Request, f64)>> =
-        alone.iter().map(|list| list.iter().map(worth).collect()).collect();
+    let options: Vec<Vec<Offer>> = alone.iter().map(|list| offers(list)).collect();
     let samples = usize::try_from(futures).unwrap_or(1);
     let calibration = queue.calibration();
-    let asked = Jobs { snapshot: &queue.snapshot, options: &options, seed, samples, calibration };
+    let cost_weight = search.cost_weight;
+    let asked =
+        Jobs { snapshot: &queue.snapshot, options: &options, cost_weight, seed, samples, calibration };
     let mut chosen = choose_together(&asked, stop);
     if queue.snapshot.others_hidden {
-        chosen = alone.iter().map(|list| as_alone(list, search.cost_weight)).collect();
+        chosen = alone.iter().map(|list| as_alone(list, cost_weight)).collect();
     }
     Ok(Through { alone, chosen, notes })
 }
@@ -64,15 +64,20 @@ fn as_alone(list: &[Foretold], cost_weight: f64) -> Option<Chosen> {
     Some(Chosen { option, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
 
-/// Returns a request, and what is added to its time to the end: further pieces, and what its cost is worth.
-fn worth(own: &Foretold, cost_weight: f64) -> (Request, f64) {
-    let cost = own.own.cost.map_or(0.0, |cost| cost.hours);
-    let rest = own.own.run.0 - own.own.request.run.0;
-    let waits = match &own.outlook {
-        Outlook::Estimated(forecast) => f64::from(own.own.walltime.further_pieces()) * forecast.start.mean.0,
-        _ => 0.0,
+/// Returns what counts of each request of a job, beside those of others.
+fn offers(list: &[Foretold]) -> Vec<Offer> {
+    let costs = foretelling::costs(list);
+    let offer = |(own, cost): (&Foretold, Option<f64>)| {
+        let waits = match &own.outlook {
+            Outlook::Estimated(forecast) => {
+                f64::from(own.own.walltime.further_pieces()) * forecast.start.mean.0
+            }
+            _ => 0.0,
+        };
+        let rest = own.own.run.0 - own.own.request.run.0 + waits;
+        Offer { request: own.own.request.clone(), rest, cost }
     };
-    (own.own.request.clone(), cost_weight * 3600.0 * cost + rest + waits)
+    list.iter().zip(costs).map(offer).collect()
 }
 
 impl Through {

@@ -102,7 +102,7 @@ impl Made<'_> {
     fn explained(&self, name: &str, format: Format, context: &Context) -> Result<String, Failure> {
         let jobs = self.jobs.iter().zip(self.alone).zip(&self.together);
         let jobs = jobs.filter(|((job, _), _)| name.is_empty() || job.name.as_str() == name);
-        let lists = jobs.map(|((job, list), chosen)| (job, without_beaten(list), chosen));
+        let lists = jobs.map(|((job, list), chosen)| (job, without_beaten(list, chosen.as_ref()), chosen));
         if format == Format::Json {
             let queues = std::slice::from_ref(self.queue);
             let job = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
@@ -122,7 +122,8 @@ impl Made<'_> {
             let when = When {
                 job: job.name.as_str(),
                 place: Some(
-                    "no other request is both done sooner and cheaper, the job taken alone".to_owned(),
+                    "the chosen one, and those that no other beats in time and cost (each as if alone)"
+                        .to_owned(),
                 ),
                 rows: list.iter().map(row).collect(),
                 chosen: marked,

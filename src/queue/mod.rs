@@ -35,4 +35,4 @@ pub use self::snapshot::{
     QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
-pub use self::together::{Chosen, Jobs, choose_together};
+pub use self::together::{Chosen, Jobs, Offer, choose_together};

@@ -1,6 +1,7 @@
-//! Several jobs at once: each chosen request is in the queue of the next, greatest regret first, then swaps.
+//! Several jobs at once: each chosen request is in the queue of the next, greatest regret first, then swaps, then savings.
 
 use crate::model::Seconds;
+use crate::queue::choice::{Candidate, choose};
 use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::forecast::Table;
 use crate::queue::future::Future;
@@ -11,11 +12,23 @@ use crate::queue::{Request, Snapshot};
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs<'a> {
     pub snapshot: &'a Snapshot,
-    /// The requests of each job, with what each adds to its time to the end: what its cost is worth, in seconds.
-    pub options: &'a [Vec<(Request, f64)>],
+    /// The requests of each job.
+    pub options: &'a [Vec<Offer>],
+    /// What a unit of cost is worth, in hours; with 0 the cheapest is taken of those that are nearly as soon.
+    pub cost_weight: f64,
     pub seed: u64,
     pub samples: usize,
     pub calibration: Option<Calibration>,
+}
+
+/// A request of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    pub request: Request,
+    /// From the end of its run to the end of the training, in seconds: what further pieces take.
+    pub rest: f64,
+    /// What it costs, in whatever is charged; `None` where that is unknown.
+    pub cost: Option<f64>,
 }
 
 /// What was chosen for a job.
@@ -40,6 +53,9 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chose
     let mut desk = Desk::new(jobs);
     desk.by_regret(stop);
     desk.swap(stop);
+    if jobs.cost_weight == 0.0 {
+        desk.save(stop);
+    }
     (0..jobs.options.len()).map(|job| desk.chosen(job)).collect()
 }
 
@@ -57,7 +73,7 @@ type Finishes = Vec<(usize, Vec<f64>)>;
 
 impl<'a> Desk<'a> {
     fn new(jobs: &'a Jobs<'a>) -> Self {
-        let all: Vec<Request> = jobs.options.iter().flatten().map(|(request, _)| request.clone()).collect();
+        let all: Vec<Request> = jobs.options.iter().flatten().map(|own| own.request.clone()).collect();
         let mut table = Table::new(jobs.snapshot, &all);
         let (mut first, mut next) = (Vec::new(), 0);
         for (job, own) in jobs.options.iter().enumerate() {
@@ -68,6 +84,12 @@ impl<'a> Desk<'a> {
             next += own.len();
         }
         Self { jobs, table, first, choice: vec![None; jobs.options.len()] }
+    }
+
+    /// Returns what a request adds to the time to its end, in seconds: further pieces, and what its cost is worth.
+    fn extra(&self, job: usize, option: usize) -> f64 {
+        let own = &self.jobs.options[job][option];
+        own.rest + self.jobs.cost_weight * 3600.0 * own.cost.unwrap_or(0.0)
     }
 
     fn entry(&self, job: usize, option: usize) -> Option<(usize, Entry)> {
@@ -89,7 +111,7 @@ impl<'a> Desk<'a> {
             let starts = play(&self.table.scene, part, &mut future, &entries, stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
                 let start = start.map_or(HORIZON, |at| at - self.table.scene.now);
-                list.1.push(start + entry.run + self.jobs.options[*job][*option].1);
+                list.1.push(start + entry.run + self.extra(*job, *option));
             }
         }
         Some(finishes)
@@ -157,10 +179,7 @@ impl<'a> Desk<'a> {
             better = false;
             for job in 0..self.choice.len() {
                 let Some(own) = self.choice[job] else { continue };
-                self.choice[job] = None;
-                let list = self.additions(job, stop);
-                self.choice[job] = Some(own);
-                let Some(list) = list else { return };
+                let Some(list) = self.instead(job, stop) else { return };
                 let now =
                     list.iter().find(|(_, option)| *option == own).map_or(f64::INFINITY, |(cost, _)| *cost);
                 // Less than a second is no gain, and might go in circles.
@@ -174,12 +193,37 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// Gives single jobs the cheapest of the requests that are nearly as soon for all together.
+    fn save(&mut self, stop: &dyn Fn() -> bool) {
+        for job in 0..self.choice.len() {
+            if self.choice[job].is_none() {
+                continue;
+            }
+            let Some(list) = self.instead(job, stop) else { return };
+            let candidate = |&(finish, option): &(f64, usize)| {
+                Some(Candidate { finish, cost: self.jobs.options[job][option].cost })
+            };
+            let candidates: Vec<Option<Candidate>> = list.iter().map(candidate).collect();
+            if let Some(cheapest) = choose(&candidates, 0.0) {
+                self.choice[job] = Some(list[cheapest.number].1);
+            }
+        }
+    }
+
+    /// Returns what each request of a job adds in the place of the one that is chosen; the least first.
+    fn instead(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
+        let own = self.choice[job].take();
+        let list = self.additions(job, stop);
+        self.choice[job] = own;
+        list
+    }
+
     fn chosen(&self, job: usize) -> Option<Chosen> {
         let option = self.choice[job]?;
         let (part, entry) = self.entry(job, option)?;
         let finishes = self.finishes(part, &self.choice, &|| false)?;
         let (_, list) = finishes.into_iter().find(|(own, _)| *own == job)?;
-        let extra = entry.run + self.jobs.options[job][option].1;
+        let extra = entry.run + self.extra(job, option);
         let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
         Some(Chosen {

@@ -136,6 +136,33 @@ fn jobs_are_planned_together() {
 }
 
 #[test]
+fn jobs_planned_together_take_the_cheapest_of_what_is_nearly_as_soon() {
+    // Less than half the price for 300 s more; and the same beside a job that has no choice.
+    let nodes = r#"{"schema": "hsched.queue/1", "taken_at": 1795345200,
+      "nodes": [{"name": "h1", "gpus": [{"type": "h100", "count": 2}]}, {"name": "a1", "gpus": [{"type": "a100", "count": 1}]}]}"#;
+    let job = |name: &str, throughput: &str| {
+        format!(
+            "{{name: {name}, samples_per_epoch: 36000, epochs: 10, global_batch: 100, model_size: 0MB, max_gpus: 1, \
+             throughput: {throughput}, command: [x]}}"
+        )
+    };
+    let jobs = format!("jobs: [{}, {}]", job("one", "{h100: 50, a100: 48}"), job("two", "{h100: 50}"));
+    let sandbox = Sandbox::new().file("jobs.yaml", jobs).file("queue.json", nodes);
+    let json = sandbox.run("plan jobs.yaml --queue --snapshot queue.json --format json --budget 1h").json();
+    let request = |job: usize| &json["jobs"][job]["request"];
+    assert_eq!((&request(0)["type"], &request(1)["type"]), (&"a100".into(), &"h100".into()), "{json}");
+    let dear = sandbox
+        .run("plan jobs.yaml --queue --snapshot queue.json --format json --budget 1h --cost-weight 0.000001")
+        .json();
+    assert_eq!(dear["jobs"][0]["request"]["type"], "h100");
+    let explained = sandbox
+        .run("plan jobs.yaml --queue --snapshot queue.json --explain one --format json --budget 1h")
+        .json();
+    assert_eq!(explained["jobs"][0]["chosen"]["type"], "a100");
+    assert_eq!(explained["jobs"][0]["options"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn the_example_runs_as_its_file_says() {
     let sandbox =
         Sandbox::new().file("queue.yaml", example("queue.yaml")).file("queue.json", example("queue.json"));
