@@ -131,6 +131,10 @@ impl Args {
             History::Log(log) => self.of_log(log)?,
         };
         let (goal, stop) = (&mut asked.goal, &mut asked.stop);
+        let last = asked.reports.last().map_or(0, |report| report.epoch);
+        if let Some(epochs) = self.epochs.filter(|epochs| *epochs < last) {
+            return Err(self.wrong(&format!("is at epoch {last} already, beyond --epochs {epochs}")));
+        }
         goal.epochs = self.epochs.unwrap_or(goal.epochs);
         goal.target = self.target.or(goal.target);
         goal.tolerance = self.tolerance.or(goal.tolerance);
@@ -195,7 +199,10 @@ impl Args {
         })?;
         let last = points.last().map_or(1, |(epoch, _)| *epoch);
         let epochs = self.epochs.unwrap_or_else(|| {
-            notes.push(format!("taken to train {} epochs; --epochs says how many", 2 * last));
+            notes.push(format!(
+                "{} epochs in all are assumed, twice those of the log; --epochs says how many",
+                2 * last
+            ));
             2 * last
         });
         let mode = self.mode.as_deref().and_then(mode).unwrap_or_else(|| usual_mode(metric));

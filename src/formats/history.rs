@@ -62,8 +62,8 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
         "" => return Err(ValueError::new("is empty")),
         json if json.starts_with('{') => match serde_json::from_str::<serde_json::Value>(json) {
             Ok(value) if value.get("history").is_some() => {
-                let case =
-                    serde_json::from_value(value).map_err(|error| ValueError::new(error.to_string()))?;
+                let case = serde_json::from_value(value)
+                    .map_err(|error| ValueError::new(format!("is no curve with its rule: {error}")))?;
                 return checked(case).map(|case| History::Case(Box::new(case)));
             }
             _ => json_lines(text)?,
@@ -102,7 +102,7 @@ fn json_lines(text: &str) -> Result<Log, ValueError> {
     rows.log(unread)
 }
 
-/// Reads a table with a header; cells that are no numbers are passed over.
+/// Reads a table with a header; empty cells are passed over, and what is no number counts as NaN.
 fn csv(text: &str) -> Result<Log, ValueError> {
     let mut reader =
         csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -115,7 +115,8 @@ fn csv(text: &str) -> Result<Log, ValueError> {
             continue;
         };
         let cells = headings.iter().zip(record.iter());
-        rows.add(cells.filter_map(|(name, cell)| Some((name, cell.parse().ok()?))));
+        let told = cells.filter(|(_, cell)| !cell.is_empty());
+        rows.add(told.map(|(name, cell)| (name, cell.parse().unwrap_or(f64::NAN))));
     }
     rows.log(unread)
 }
@@ -125,13 +126,18 @@ fn csv(text: &str) -> Result<Log, ValueError> {
 struct Rows {
     by_epoch: BTreeMap<String, Vec<(u64, f64)>>,
     by_step: BTreeMap<String, Vec<(u64, f64)>>,
+    /// Values that are no finite numbers, by name.
+    odd: BTreeMap<String, usize>,
     first: Option<u64>,
 }
 
 impl Rows {
     /// Adds a row; one that says neither epoch nor step tells of something else.
     fn add<'a>(&mut self, cells: impl Iterator<Item = (&'a str, f64)>) {
-        let cells: Vec<(&str, f64)> = cells.filter(|(_, number)| number.is_finite()).collect();
+        let (cells, odd): (Vec<_>, Vec<_>) = cells.partition(|(_, number)| number.is_finite());
+        for (name, _) in odd {
+            *self.odd.entry(name.to_owned()).or_default() += 1;
+        }
         let place = |names: &[&str]| {
             cells
                 .iter()
@@ -154,14 +160,20 @@ impl Rows {
         }
     }
 
-    fn log(self, unread: usize) -> Result<Log, ValueError> {
+    fn log(mut self, unread: usize) -> Result<Log, ValueError> {
         if self.by_epoch.is_empty() && self.by_step.is_empty() {
             let error = ValueError::new("has no rows with an epoch and a number");
             return Err(
                 error.hint("a log is CSV with a column epoch, or a JSON object with epoch on each line")
             );
         }
+        let odd = std::mem::take(&mut self.odd);
         let mut log = if self.by_epoch.is_empty() { numbered(self.by_step, "steps") } else { self.epochs() };
+        // A column without any number is no metric.
+        for (name, count) in odd.iter().filter(|(name, _)| log.metrics.contains_key(*name)) {
+            let note = format!("values of {name} that are not finite numbers and were left out: {count}");
+            log.notes.push(note);
+        }
         if unread > 0 {
             log.notes.push(format!("lines that could not be read and were left out: {unread}"));
         }
@@ -223,7 +235,8 @@ mod tests {
         );
         assert_eq!(own.metrics["loss"], [(1, 2.5), (2, 1.25)]);
         assert_eq!(own.metrics["lr"].len(), 3);
-        assert!(!own.metrics.contains_key("note") && own.notes.is_empty());
+        assert!(!own.metrics.contains_key("note"));
+        assert_eq!(own.notes, ["values of loss that are not finite numbers and were left out: 1"]);
     }
 
     #[test]

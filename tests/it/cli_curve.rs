@@ -55,6 +55,7 @@ fn what_is_missing_or_wrong_is_said() {
     };
     check("two.csv", "hint: say --metric NAME with one of: a, b");
     check("two.csv --metric c", "hint: it has: a, b");
+    check("two.csv --metric a --epochs 1", "is at epoch 2 already, beyond --epochs 1");
     check("none.csv", "no rows with an epoch");
     check("bad.json", "mode must be min or max, got \"up\"");
     check("bytes", "neither UTF-8 text nor an event file");
