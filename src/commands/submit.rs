@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::app::after::refuse_unknown;
 use crate::app::answered::Answered;
 use crate::app::context::{Context, Format};
 use crate::app::entries::Entries;
@@ -15,7 +16,7 @@ use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
-use crate::app::{input, planning, predictions};
+use crate::app::{input, planning, predictions, wishes};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::together::TogetherArgs;
@@ -145,6 +146,7 @@ impl Subcommand for Args {
         let is_whole = !self.through.is_wanted() || chosen.iter().all(|index| submitted.contains(index));
         let (mut folder, mut exit) = (None, if is_whole { planned.exit() } else { Exit::Unplaced });
         if self.dry_run {
+            refuse_unknown(&run.jobs, &wishes::foreseen(context, &state::rules(context))?)?;
             jobs.extend(dry_run(self, context, &scripts)?);
         } else if !scripts.is_empty() {
             let outcome = submit(self, context, run, &planned, wish)?;

@@ -271,3 +271,14 @@ fn a_signal_waits_for_the_answer_and_its_record() {
     let status = interrupt(Signal::SIGINT);
     assert_eq!((status.code(), status.signal()), (Some(130), None));
 }
+
+#[test]
+fn a_job_after_nobody_is_refused_by_a_dry_run_too() {
+    let jobs = crate::sandbox::JOBS.replacen("epochs:", "after: nobody, epochs:", 1);
+    let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).file("jobs.yaml", jobs);
+    for arguments in [SUBMIT.to_owned(), format!("{SUBMIT} --dry-run")] {
+        let refused = sandbox.run(&arguments).fails(78);
+        assert!(refused.contains("comes after nobody, and there is no job of that name"), "{refused}");
+    }
+    assert!(sandbox.calls("sbatch").is_empty());
+}
