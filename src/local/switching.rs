@@ -53,7 +53,7 @@ impl LocalWorld<'_> {
             },
         };
         if let Some(why) = why {
-            self.said.push((of.job.clone(), format!("saves and ends, to start again later: {why}")));
+            self.said.push((of.job.clone(), format!("saves and ends instead of waiting: {why}")));
         }
         own.stop();
     }
@@ -145,7 +145,7 @@ impl LocalWorld<'_> {
                     Some(words) => self.park(&of, &words, now),
                     None if now >= until => {
                         own.stop();
-                        let why = "saves and ends, to start again later: its epoch went on for too long";
+                        let why = "saves and ends instead of waiting: its epoch went on for too long";
                         self.said.push((of.job.clone(), why.to_owned()));
                     }
                     None => {}

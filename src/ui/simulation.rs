@@ -54,11 +54,15 @@ impl Simulated {
         self.cell.bound.as_ref().map(|own| own.lower)
     }
 
+    /// Returns whether every job trains on GPUs that it holds together, neither in copies nor task by task.
+    fn keeps_jobs_whole(&self) -> bool {
+        self.record.tasks.is_none() && self.record.cru.is_none()
+    }
+
     /// Returns the mean completion time over the lower bound; `None` where there is none, or where it does not apply: it is a
     /// bound for all jobs, each with all its epochs on GPUs that it holds together.
     pub(super) fn ratio(&self) -> Option<f64> {
-        let whole = self.record.tasks.is_none()
-            && self.record.cru.is_none()
+        let whole = self.keeps_jobs_whole()
             && self.has_all_ended()
             && self.record.jobs.iter().all(|job| !job.cut_short);
         Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| whole)
@@ -99,8 +103,14 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let mut text = format!("{count} {jobs} on {gpus} GPUs{load}; a restart costs {restart}{own}\n");
     if let Some(lower) = first.lower_bound() {
         let lower = duration(Seconds(lower));
-        let _ =
-            writeln!(text, "No schedule of all jobs has a mean JCT below {lower}; RATIO compares with that.");
+        let but = if runs.iter().all(Simulated::keeps_jobs_whole) {
+            ""
+        } else {
+            " unless jobs train in copies or task by task"
+        };
+        let sentence =
+            format!("No schedule of all jobs has a mean JCT below {lower}{but}; RATIO compares with that.");
+        text.push_str(&wrap(&sentence, terminal.width(), ""));
     }
     text.push('\n');
     text.push_str(&table(runs).render(terminal.width(), terminal.colour()));

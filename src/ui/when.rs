@@ -47,7 +47,7 @@ const BESIDE: usize = 64;
 
 /// What the picture's blocks mean.
 const LEGEND: &str =
-    "· waits, ░ may start, █ runs, ▒ may run; the interval of eight cases in ten is in brackets";
+    "· waits, ░ may start, █ runs, ▒ may run; medians, eight cases in ten in brackets; sorted by the mean";
 
 /// The most that the picture shows, as a multiple of the best time to the end.
 const REACH: f64 = 3.0;
@@ -69,7 +69,8 @@ pub fn when_table(when: &When, terminal: Terminal) -> String {
         text.push_str(&table(when, terminal.width()).render(terminal.width(), terminal.colour()));
     }
     if let Some((row, why)) = when.chosen {
-        let _ = writeln!(text, "* {}: {why} (estimated)", when.rows[row].gpus);
+        let line = format!("* {}: {why} (estimated)", when.rows[row].gpus);
+        let _ = writeln!(text, "{}", wrap(&line, terminal.width(), "  "));
     }
     for note in &when.notes {
         let _ = writeln!(text, "{}", wrap(note, terminal.width(), "  "));
@@ -162,6 +163,7 @@ fn span(estimate: &Estimate, is_sampled: bool) -> String {
 /// Returns a time in one unit: `25 min`, `3.4 h`, `18 h`, `5.2 d`.
 fn about(time: Seconds) -> String {
     match time.0 {
+        seconds if seconds < 60.0 => "< 1 min".to_owned(),
         seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
         seconds if seconds < 9.95 * 3600.0 => format!("{:.1} h", seconds / 3600.0),
         seconds if seconds < 100.0 * 3600.0 => format!("{:.0} h", seconds / 3600.0),

@@ -174,7 +174,7 @@ fn a_program_that_cannot_be_parked_saves_and_starts_again() {
     fs::write(story.bench.sandbox.work("train.sh"), TRAIN).expect("a file");
     story.add("short", &gated("short", 2, ""));
     let text = story.end(0);
-    says(&text, "to start again later: its program does not say that it can be parked");
+    says(&text, "ends instead of waiting: its program does not say that it can be parked");
     story.bench.did_each_epoch_once("long", 40);
 }
 
@@ -183,7 +183,7 @@ fn the_end_of_a_long_epoch_is_not_waited_for() {
     let mut story = Story::new(&gated("long", 6, "PACE: 1").replace("gated.py", "slow.py"));
     story.add("short", &gated("short", 2, ""));
     let text = story.end(0);
-    says(&text, "to start again later: its epoch goes on for more than 20 s");
+    says(&text, "ends instead of waiting: its epoch goes on for more than 20 s");
     story.bench.did_each_epoch_once("long", 6);
 }
 
