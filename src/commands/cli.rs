@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, import,
-    init, inventory, logs, plan, probe, report, run, simulate, status, submit, trace, watch, when,
-    write_docs,
+    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
+    idle_flags, import, init, inventory, logs, plan, probe, report, run, simulate, status, submit, trace,
+    watch, when, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -89,8 +89,13 @@ pub(super) trait Subcommand {
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let mut command = Cli::command();
+    let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        Ok((cli, idle_flags::sentences(&command, &matches)))
+    });
+    let (cli, remarks) = match read {
+        Ok(read) => read,
         Err(error) => return refuse(&error),
     };
     if let Command::Guard(args) = &cli.command {
@@ -99,7 +104,7 @@ pub fn main() -> ExitCode {
     }
     let json = cli.command.typed().wants_json();
     // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
-    let result = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
+    let result = std::panic::catch_unwind(|| cli.run(&remarks)).unwrap_or_else(|_| {
         let message = "internal error: this is a bug in hsched";
         Err(Failure::new(Exit::Internal, message).hint("please report it, with the command and its input"))
     });
@@ -141,13 +146,15 @@ fn interrupted() {
 }
 
 impl Cli {
-    fn run(self) -> Result<Exit, Failure> {
+    /// Carries it out; `remarks` are what its reader should know of the command line.
+    fn run(self, remarks: &[String]) -> Result<Exit, Failure> {
         on_interrupt(interrupted).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
         let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
         let command = self.command.typed();
         let flags = flags.into_iter().chain(command.flags()).collect();
         let context = Context::new(flags, command.bears_wrong_settings())?;
+        remarks.iter().for_each(|remark| context.note(remark));
         command.run(&context)
     }
 }

@@ -15,6 +15,7 @@ mod generate;
 mod generate_trace;
 mod gpus;
 mod guard;
+mod idle_flags;
 mod import;
 mod init;
 mod inventory;

@@ -214,3 +214,23 @@ fn a_full_disk_under_stdout_is_one() {
         (Some(1), "error: cannot write to stdout: No space left on device (os error 28)\n")
     );
 }
+
+#[test]
+fn a_flag_of_another_policy_is_said_to_do_nothing() {
+    let sandbox =
+        Sandbox::new().file("jobs.yaml", crate::sandbox::JOBS).file("cluster.yaml", crate::sandbox::THREE);
+    let note = |arguments: &str| {
+        let ran = sandbox.run(&format!("{arguments} --cluster cluster.yaml")).exits(0);
+        ran.stderr.lines().find(|line| line.contains("does nothing with")).map(str::to_owned)
+    };
+    let idle = note("plan jobs.yaml --alpha 0.7 --format json");
+    assert_eq!(idle.as_deref(), Some("note: --alpha is for policy jps; it does nothing with optimal"));
+    assert_eq!(note("plan jobs.yaml --policy jps --alpha 0.5"), None);
+    assert_eq!(note("plan jobs.yaml --compare optimal,jps --alpha 0.5"), None);
+    let idle = note("simulate --trace jobs.yaml --policy srtf,hadare --utility normalised");
+    assert_eq!(
+        idle.as_deref(),
+        Some("note: --utility is for policy hadar; it does nothing with srtf and hadare")
+    );
+    assert_eq!(note("simulate --trace jobs.yaml --policy hlas-p --promote 3"), None);
+}
