@@ -135,12 +135,12 @@ pub(crate) fn slurm_failure(error: &CommandError) -> Failure {
     let failure = Failure::from_error(exit, error);
     match error {
         CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => {
-            failure.hint("without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts")
+            failure.hint("without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)")
         }
         CommandError::TimedOut { .. } => failure
             .hint("allow more time with --set slurm_timeout=60s, or check whether `scontrol ping` answers"),
         CommandError::Unreachable { .. } => failure.hint(
-            "check whether `scontrol ping` answers; without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts",
+            "check whether `scontrol ping` answers; without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)",
         ),
         CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
         _ => failure,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::curve::{Goal, Prediction, Report, Verdict, judge, predict_at};
+use crate::curve::{Goal, Prediction, Reason, Report, Verdict, judge, predict_at};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats::history::{self, Case, History, Log};
@@ -282,8 +282,20 @@ fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
         .map_or_else(|| "that it still gets better".to_owned(), |target| format!("that it reaches {target}"));
     lines.extend(verdict.probability.map(|own| format!("probability {what}: {:.1} %", own * 100.0)));
     let decision = if verdict.stop { "stop" } else { "continue" };
-    lines.push(verdict.reason.map_or_else(|| decision.to_owned(), |reason| format!("{decision}: {reason}")));
+    lines.push(match verdict.reason {
+        None => decision.to_owned(),
+        Some(reason) => format!("{decision}: {reason}{}", meaning(reason, asked)),
+    });
     lines
+}
+
+/// Returns in brackets what the name of a reason does not say by itself.
+fn meaning(reason: Reason, asked: &Asked) -> String {
+    match (reason, asked.stop.patience) {
+        (Reason::Patience, Some(epochs)) => format!(" (nothing better in {epochs} epochs)"),
+        (Reason::Hopeless, _) => " (the target is out of reach)".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn expectation(own: &Prediction, epochs: u64) -> String {

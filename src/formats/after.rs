@@ -32,10 +32,37 @@ pub(super) fn settled(mut entries: Vec<(Value<'_>, Vec<Job>)>) -> Vec<Job> {
     for (entry, jobs) in &entries {
         let stuck = jobs.iter().find(|job| !free.contains(&job.name));
         if let Some((job, value)) = stuck.zip(field(entry, "after")) {
-            value.report(ValueError::new(format!("{} would wait for itself", job.name)));
+            let all: Vec<&Job> = entries.iter().flat_map(|(_, jobs)| jobs).collect();
+            value.report(ValueError::new(format!("{} would wait for itself{}", job.name, way(job, &all))));
         }
     }
     entries.into_iter().flat_map(|(_, jobs)| jobs).collect()
+}
+
+/// Returns the way back from a job to itself: ` (c after b after a after c)`; nothing where it is short, or leads to other jobs that
+/// wait for themselves.
+fn way(job: &Job, all: &[&Job]) -> String {
+    let mut before: BTreeMap<&JobName, &JobName> = BTreeMap::new();
+    let mut next = vec![job];
+    while let Some(own) = next.pop() {
+        for name in &own.after {
+            if before.contains_key(name) {
+                continue;
+            }
+            before.insert(name, &own.name);
+            next.extend(all.iter().filter(|other| other.name == *name));
+        }
+    }
+    let mut back = vec![&job.name];
+    while let Some(name) = before.get(back[back.len() - 1]) {
+        back.push(name);
+        if *name == &job.name {
+            break;
+        }
+    }
+    back.reverse();
+    let names: Vec<&str> = back.into_iter().map(JobName::as_str).collect();
+    if names.len() > 2 { format!(" ({})", names.join(" after ")) } else { String::new() }
 }
 
 /// Returns the jobs that can start at some time: those that come after none, then those that come after these.
@@ -103,9 +130,9 @@ mod tests {
     fn no_job_waits_for_itself() {
         assert_snapshot!(after(&["name: a, after: a"]), @"line 2: jobs[0].after: a would wait for itself");
         assert_snapshot!(after(&["name: a, after: [c]", "name: b, after: a", "name: c, after: b", "name: d"]), @r"
-        line 2: jobs[0].after: a would wait for itself
-        line 3: jobs[1].after: b would wait for itself
-        line 4: jobs[2].after: c would wait for itself
+        line 2: jobs[0].after: a would wait for itself (a after c after b after a)
+        line 3: jobs[1].after: b would wait for itself (b after a after c after b)
+        line 4: jobs[2].after: c would wait for itself (c after b after a after c)
         ");
         assert_snapshot!(after(&["name: a, after: ['x y']", "name: b, after: 3"]), @r#"line 2: jobs[0].after[0]: job name "x y" holds ' '; only letters, digits, '-', '_' and '.' are allowed"#);
     }

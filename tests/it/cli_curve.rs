@@ -37,7 +37,7 @@ fn logs_of_every_kind_give_the_same_answer() {
         .map(|file| sandbox.run(&format!("curve {file} --epochs 60 --format json")).succeeds());
     assert_eq!(csv, lines);
     let text = sandbox.run("curve log.csv --epochs 60 --target 0.95 --give-up --svg out.svg").succeeds();
-    assert!(text.contains('●') && text.contains("stop: hopeless"), "{text}");
+    assert!(text.contains('●') && text.contains("stop: hopeless (the target is out of reach)"), "{text}");
     assert!(sandbox.text(&sandbox.work("out.svg")).starts_with("<svg "));
 }
 

@@ -24,10 +24,10 @@ fn cluster(text: impl AsRef<[u8]>) -> String {
 fn a_missing_slurm_is_told_with_the_way_around_it() {
     assert_snapshot!(Sandbox::new().run("inventory").fails(69), @r"
     error: sinfo: command not found; is Slurm installed and in PATH?
-    hint: without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts
+    hint: without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)
     ");
     let ran = Sandbox::new().run("plan jobs.yaml --format json").exits(69);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
     let error = &ran.json()["error"];
     assert_eq!(
         ran.stderr,
@@ -40,7 +40,7 @@ fn a_missing_slurm_is_told_with_the_way_around_it() {
     let unconfigured = "echo 'sinfo: fatal: Could not establish a configuration source' >&2; exit 1";
     assert_snapshot!(asked(unconfigured, 69), @r"
     error: sinfo: Slurm is not configured on this machine: sinfo: fatal: Could not establish a configuration source
-    hint: without Slurm, use a cluster file (--cluster FILE) or saved Slurm output (--from FILE); submit --dry-run prints the scripts
+    hint: without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)
     ");
 }
 
