@@ -154,7 +154,9 @@ impl Cli {
         let command = self.command.typed();
         let flags = flags.into_iter().chain(command.flags()).collect();
         let context = Context::new(flags, command.bears_wrong_settings())?;
-        remarks.iter().for_each(|remark| context.note(remark));
+        for remark in remarks {
+            context.note(remark);
+        }
         command.run(&context)
     }
 }
