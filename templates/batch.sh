@@ -17,6 +17,7 @@ hs_batch_main() {
   hs_token=$hs_id.${SLURM_RESTART_COUNT:-0}.$(date +%s)
   # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
+  if [[ -n $hs_follows ]]; then hs_follow; fi
   if [[ -n $hs_claim ]]; then hs_race; fi
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
@@ -45,26 +46,86 @@ hs_batch_main() {
   hs_judge
 }
 
+# Goes on where Slurm job hs_follows ends, a piece of the same training: asks it to save, and waits until it has ended.
+hs_follow() {
+  local status='' asked='' killed='' since=$SECONDS next=0
+  while :; do
+    status=$(hs_word_of "$hs_follows")
+    if [[ -n $status ]]; then break; fi
+    if ((SECONDS >= next)); then
+      if hs_is_over "$hs_follows"; then
+        status=$(hs_word_of "$hs_follows")
+        break
+      fi
+      next=$((SECONDS + 5))
+    fi
+    if ((hs_stopping)); then hs_end 85; fi
+    if [[ -z $asked ]]; then
+      asked=1
+      hs_say "asks job $hs_follows, the piece before this one, to save and end"
+      scancel --me --state=RUNNING --signal=USR1 --batch "$hs_follows" 2>/dev/null
+    elif [[ -z $killed ]] && ((SECONDS - since > hs_grace + 60)); then
+      killed=1
+      scancel --me "$hs_follows" 2>/dev/null
+    elif ((SECONDS - since > hs_grace + 300)); then
+      hs_say "error: job $hs_follows, the piece before this one, does not end"
+      hs_end 1
+    fi
+    sleep 1
+  done
+  case ${status:-85} in
+    85 | 143) ;;
+    *)
+      # It did all there was to do, or failed: what that means for the job is decided where it was submitted.
+      hs_take "$hs_follows" >/dev/null
+      hs_say "job $hs_follows, the piece before this one, ended with status $status; nothing is left to do here"
+      trap - EXIT
+      exit 0
+      ;;
+  esac
+}
+
+# Prints the last word of Slurm job $1, the piece before this one; nothing where it left none.
+hs_word_of() {
+  local id status word=''
+  [[ -r $hs_report_dir_before/ends ]] || return 0
+  while read -r id status; do if [[ $id == "$1" ]]; then word=$status; fi; done <"$hs_report_dir_before/ends"
+  printf '%s' "$word"
+}
+
+# Returns whether Slurm has let go of job $1; where it does not answer, it has not.
+hs_is_over() {
+  local shown
+  if shown=$(squeue --noheader --jobs="$1" --format=%T 2>&1); then [[ -z $shown ]]; else [[ ${shown,,} == *'invalid job id'* ]]; fi
+}
+
 # Takes the job for this Slurm job, or ends it with status 0: of several that race for it one alone may train, and of
 # whatever it dies, no other. One that Slurm starts again has taken it before.
 hs_race() {
-  local winner='' own=$hs_claim.$hs_id try
-  # A link appears with what is in it, and to one alone, on shared file systems too. Some have none.
-  (umask 077 && printf '%s\n' "$hs_id" >"$own") || hs_fail "cannot write beside $hs_claim"
-  if ! ln -T -- "$own" "$hs_claim" 2>/dev/null && [[ ! -e $hs_claim ]]; then
-    (umask 077; set -o noclobber; printf '%s\n' "$hs_id" >"$hs_claim") 2>/dev/null
-  fi
-  rm -f -- "$own"
-  for ((try = 0; try < 50; try++)); do
-    if IFS= read -r winner <"$hs_claim"; then break; fi
-    sleep 0.1
-  done 2>/dev/null
+  local winner
+  winner=$(hs_take "$hs_id") || exit
   if [[ $winner != "$hs_id" ]]; then
     hs_say "job ${winner:-of another number} started before this one and trains; nothing is left to do here"
     trap - EXIT
     exit 0
   fi
   hs_cancel_others </dev/null >/dev/null 2>&1 &
+}
+
+# Writes that job $1 takes the training, unless another one has it, and prints which has.
+hs_take() {
+  local winner='' own=$hs_claim.$hs_id try
+  # A link appears with what is in it, and to one alone, on shared file systems too. Some have none.
+  (umask 077 && printf '%s\n' "$1" >"$own") || hs_fail "cannot write beside $hs_claim"
+  if ! ln -T -- "$own" "$hs_claim" 2>/dev/null && [[ ! -e $hs_claim ]]; then
+    (umask 077; set -o noclobber; printf '%s\n' "$1" >"$hs_claim") 2>/dev/null
+  fi
+  rm -f -- "$own"
+  for ((try = 0; try < 50; try++)); do
+    if IFS= read -r winner <"$hs_claim"; then break; fi
+    sleep 0.1
+  done 2>/dev/null
+  printf '%s\n' "$winner"
 }
 
 # Takes the others of the race out of the queue, so that nobody makes room for them. Those that start all the same find
@@ -239,17 +300,20 @@ hs_find_master() {
   fi
 }
 
-# A job that Slurm starts again goes on after the last epoch that rank 0 reported.
+# A job that Slurm starts again goes on after the last epoch that rank 0 reported, in the piece before it, too.
 hs_count_epochs() {
-  local line pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]+)[[:space:]]*[,}]'
+  local report line pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]+)[[:space:]]*[,}]'
   local metrics='"metrics"[[:space:]]*:[[:space:]]*\{[^}]*\}'
-  [[ -r $hs_report_dir/rank-0.jsonl ]] || return 0
-  while IFS= read -r line; do   # a last line without its newline was cut off by a crash
-    if [[ $line =~ $metrics ]]; then line=${line/"${BASH_REMATCH[0]}"/}; fi
-    if [[ $line =~ $pattern ]] && ((10#${BASH_REMATCH[1]} > hs_epochs_done)); then
-      hs_epochs_done=$((10#${BASH_REMATCH[1]}))
-    fi
-  done <"$hs_report_dir/rank-0.jsonl"
+  for report in "$hs_report_dir_before" "$hs_report_dir"; do
+    report+=/rank-0.jsonl
+    [[ -r $report ]] || continue
+    while IFS= read -r line; do   # a last line without its newline was cut off by a crash
+      if [[ $line =~ $metrics ]]; then line=${line/"${BASH_REMATCH[0]}"/}; fi
+      if [[ $line =~ $pattern ]] && ((10#${BASH_REMATCH[1]} > hs_epochs_done)); then
+        hs_epochs_done=$((10#${BASH_REMATCH[1]}))
+      fi
+    done <"$report"
+  done
 }
 
 hs_join_batches() {

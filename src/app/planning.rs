@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::model::{Access, Cluster, GpuType, Job, Seconds};
+use crate::model::{Access, Cluster, GpuType, Job, Seconds, Terms};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{
     self, Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
@@ -133,7 +133,7 @@ pub(crate) fn plan(
     let (plan, solve) = solve(name, args, context, &problem)?;
     let other = |problem: &Problem| Ok(self::solve(name, args, context, problem)?.0);
     notes.extend(guesses::warning(&problem, &plan, other)?);
-    notes.extend(pieces(context, &cluster, &jobs, &plan));
+    notes.extend(pieces(context, (&cluster, &problem), &jobs, &plan));
     notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let solved =
@@ -153,18 +153,25 @@ fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
 }
 
 /// Returns a note for each job that a time limit cuts into pieces.
-fn pieces(context: &Context, cluster: &Cluster, jobs: &[Job], plan: &CheckedPlan) -> Vec<String> {
+fn pieces(
+    context: &Context,
+    (cluster, problem): (&Cluster, &Problem),
+    jobs: &[Job],
+    plan: &CheckedPlan,
+) -> Vec<String> {
     let defaults = &context.settings.jobs;
-    let note = |(job, verdict): (&Job, &Verdict)| {
-        let predicted = verdict.placement()?.jct(job.epochs);
-        let walltime = defaults.walltime(job, predicted, cluster.time_limit(job, defaults));
+    let note = |(number, (job, verdict)): (usize, (&Job, &Verdict))| {
+        let placement = verdict.placement()?;
+        let is_estimated = placement.is_estimated(&problem.jobs[number]);
+        let terms = Terms { longest: cluster.time_limit(job, defaults), is_estimated, ..Terms::default() };
+        let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
         let pieces = walltime.in_pieces()?;
         Some(format!(
             "{}: the time limit splits it into {pieces}; each piece waits in the queue again",
             job.name
         ))
     };
-    jobs.iter().zip(plan.verdicts()).filter_map(note).collect()
+    jobs.iter().zip(plan.verdicts()).enumerate().filter_map(note).collect()
 }
 
 /// Returns the plan of a file, checked again: it may have been made long ago or changed by hand.

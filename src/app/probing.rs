@@ -162,7 +162,7 @@ impl Prober<'_> {
                 return Err(Failure::new(Exit::Failed, message)
                     .hint("cancel them with scancel, or wait for them to end"));
             }
-            submission::mark_submitted(&mut round.state, &mut run, seen.at);
+            submission::mark_submitted(&mut round.state, &mut run, seen.at, &rules.defaults);
             // Those without a GPU have their turn in the next round.
             round.state.jobs.retain(|tracked| tracked.phase.is_submitted());
             let action = Action::Submit(Box::new(run));

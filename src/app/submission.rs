@@ -15,7 +15,7 @@ use crate::engine::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
-use crate::model::{Cluster, Estimates, Job, JobId, JobName, Time};
+use crate::model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Terms, Time};
 use crate::policy::Verdict;
 use crate::slurm::QueuedJob;
 use crate::store::{StateError, run_folder};
@@ -142,7 +142,7 @@ pub(crate) fn submit(
             context.note(&format!("{job} waits{clause}"));
         }
     }
-    mark_submitted(&mut state, &mut run, at);
+    mark_submitted(&mut state, &mut run, at, &rules.defaults);
     state.planned_by = Some(wish.planned_by.to_owned());
     events.extend(added);
     // What cannot be written down is better known before the state says that it is meant.
@@ -206,13 +206,17 @@ pub(crate) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
 }
 
 /// Marks the jobs of a run as about to be submitted; those that have epochs behind them go on from there.
-pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time) {
+pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, defaults: &JobDefaults) {
     for place in 0..run.submissions.len() {
         let job = run.submissions[place].job;
         let Some(tracked) = state.find_mut(&run.jobs[job].name) else { continue };
         run.epochs_done[job] = tracked.epochs_done;
         run.jobs[job].epochs = tracked.rest().epochs;
-        tracked.intend(run.attempt(&run.submissions[place], at));
+        let (intent, rest) = (&run.submissions[place], &run.jobs[job]);
+        let attempt = run.attempt(intent, at);
+        let walltime = |terms: &Terms| terms.walltime(rest, intent.placement.jct(rest.epochs), defaults);
+        let walltime = intent.terms.as_ref().map(walltime);
+        tracked.intend(walltime.map_or_else(|| attempt.clone(), |walltime| attempt.clone().within(walltime)));
     }
 }
 

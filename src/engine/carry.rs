@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::view::View;
 use crate::engine::{
-    Action, Attempt, Inquiry, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked,
-    Trials,
+    Action, Inquiry, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked, Trials,
 };
 use crate::model::{Access, Cluster, Job, Time};
 use crate::plan_file::{PlanFile, Solved};
@@ -71,7 +70,8 @@ pub(super) fn course(
         actions.extend(carrier.end(state, *job, decision));
         actions.extend(carrier.amend(state, *job, decision));
     }
-    actions.extend(carrier.submit(state, planner.policy.queues()));
+    let next = carrier.next_pieces(state);
+    actions.extend(carrier.submit(state, &next, planner.policy.queues()));
     Course { actions, questions, inquiries }
 }
 
@@ -80,15 +80,15 @@ impl Carrier<'_> {
     fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];
         let tracked = self.view.tracked(state, job);
-        let all = (0..tracked.phase.submissions().len()).collect();
+        let all: Vec<usize> = (0..tracked.phase.submissions().len()).collect();
         let (ending, why, then) = match decision {
             Decision::Place { placements, why, .. } => {
                 let trials = placements.first().map(|own| Trials::of(&self.view.problem, job, own));
                 let why = format!("{why}{}", trials.unwrap_or_default().clause());
                 (self.change(job, placements).given_up, why, Then::GoOn)
             }
-            Decision::Defer { why } | Decision::Reject { why } => (all, why.clone(), Then::GoOn),
-            Decision::Finish { why } => (all, why.clone(), Then::Finish),
+            Decision::Defer { why } | Decision::Reject { why } => (all.clone(), why.clone(), Then::GoOn),
+            Decision::Finish { why } => (all.clone(), why.clone(), Then::Finish),
             Decision::Adjust { .. } => return Vec::new(),
         };
         let request = |place: usize| {
@@ -99,6 +99,13 @@ impl Carrier<'_> {
                 Stage::Pending => Some(Action::Cancel { of, job_id, why }),
                 Stage::Meant | Stage::Stopping { .. } => None,
             }
+        };
+        // The one that was to go on after a piece goes with it.
+        let is_next = |place: &usize| tracked.is_next(&tracked.phase.submissions()[*place].attempt);
+        let ending = if ending.is_empty() {
+            ending
+        } else {
+            all.into_iter().filter(|own| ending.contains(own) || is_next(own)).collect()
         };
         let actions: Vec<Action> = ending.into_iter().filter_map(request).collect();
         for action in &actions {
@@ -121,12 +128,14 @@ impl Carrier<'_> {
 
     /// Returns the submission of what the plan gives to jobs that wait, or that get more copies, and the reasons why
     /// others go on waiting.
-    fn submit(&self, state: &mut State, queues: bool) -> Vec<Action> {
+    fn submit(&self, state: &mut State, next: &[(usize, Decision)], queues: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         let problem = &self.view.problem;
         let mut unclaimed = problem.unclaimed();
         let (mut chosen, mut queued) = (Vec::new(), false);
-        for (job, decision) in &self.plan.plan().changes {
+        // What a policy decides about a job whose next piece is queued waits for another turn.
+        let decided = self.plan.plan().changes.iter().filter(|(job, _)| next.iter().all(|own| own.0 != *job));
+        for (job, decision) in decided.chain(next) {
             let waits = problem.jobs[*job].standing.holds.is_empty();
             match decision {
                 Decision::Place { placements, queued: is_queued, .. } => {
@@ -162,7 +171,7 @@ impl Carrier<'_> {
             return actions;
         }
         let basis = if queued { Basis::Queue } else { Basis::Free };
-        match self.run(state, &chosen, (basis, queues)) {
+        match self.run(state, &chosen, next, (basis, queues)) {
             Ok(run) => {
                 for intent in &run.submissions {
                     self.mark(self.view.tracked_mut(state, chosen[intent.job].job), &run, intent);
@@ -203,6 +212,7 @@ impl Carrier<'_> {
         &self,
         state: &State,
         chosen: &[Chosen<'_>],
+        next: &[(usize, Decision)],
         (basis, queues): (Basis, bool),
     ) -> Result<Run, PolicyError> {
         let own = self.plan.plan();
@@ -236,7 +246,12 @@ impl Carrier<'_> {
             let tracked = self.view.tracked(state, own.job);
             let intent = |(copy, (placement, whole)): (u32, (Placement, &&Placement))| {
                 let intent = Intent::new(number, copy, placement);
-                if queues { self.in_line(intent, tracked, (own.job, *whole)) } else { intent }
+                let is_next = next.iter().any(|(job, _)| *job == own.job);
+                match () {
+                    () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
+                    () if queues => self.in_line(intent, tracked, (own.job, *whole)),
+                    () => intent,
+                }
             };
             copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<Intent>>()
         };
@@ -303,11 +318,9 @@ impl Carrier<'_> {
     fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
         let (job, defaults) = (&run.jobs[intent.job], &self.rules.defaults);
         let predicted = intent.placement.jct(job.epochs);
-        let walltime = match &intent.terms {
-            Some(terms) => terms.walltime(job, predicted, defaults),
-            None => defaults.walltime(job, predicted, self.cluster.time_limit(job, defaults)),
-        };
-        tracked.intend(Attempt { pieces: walltime.in_pieces(), ..run.attempt(intent, self.at) });
+        let usual = || intent.usual_terms(run, self.cluster.time_limit(job, defaults));
+        let walltime = intent.terms.clone().unwrap_or_else(usual).walltime(job, predicted, defaults);
+        tracked.intend(run.attempt(intent, self.at).within(walltime));
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.

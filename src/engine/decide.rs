@@ -5,7 +5,7 @@ use crate::engine::fingerprint::fingerprint;
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, early};
+use crate::engine::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, chain, early};
 use crate::model::{Cluster, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
@@ -28,6 +28,7 @@ pub(super) fn is_settled(
     let patience = Patience::new(cluster, rules, at);
     state.wake.is_none_or(|wake| wake > at)
         && state.jobs.iter().all(|tracked| patience.end(tracked).next().is_none())
+        && !has_next_piece(state, at, rules)
         && state.decided == Some(fingerprint(state, at, (cluster, rules), planner))
 }
 
@@ -48,7 +49,7 @@ pub(super) fn decide(
     actions.extend(stops);
     let seen = fingerprint(state, at, (cluster, rules), planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
-    if state.decided == Some(seen) && !is_due {
+    if state.decided == Some(seen) && !is_due && !has_next_piece(state, at, rules) {
         return Decision { actions, notes, ..Decision::default() };
     }
     let view = {
@@ -98,6 +99,11 @@ pub(super) fn decide(
     };
     notes.extend(told);
     Decision { actions, questions, inquiries, notes }
+}
+
+/// Returns whether the next piece of a job is to be queued.
+fn has_next_piece(state: &State, at: Time, rules: &Rules) -> bool {
+    state.jobs.iter().any(|tracked| chain::due(tracked, at, rules).is_some())
 }
 
 /// Returns the policy's plan, checked; what the policy remembers is in the state.

@@ -9,8 +9,18 @@ impl Tracked {
     /// Decides what the end of a submission means for the job.
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
+        // Whoever was taken out of the queue before the piece before it had made room has not begun.
+        let is_next = self.is_next(&attempt);
+        let has_waited = attempt.follows.is_some()
+            && attempt.started.is_none()
+            && (is_next || matches!(stage, Stage::Stopping { .. }));
+        let has_next = self
+            .phase
+            .submissions()
+            .iter()
+            .any(|own| own.attempt.follows.as_ref().is_some_and(|piece| piece.of == *of));
         let last = self.take_out(ended, of, &end.to_string()).is_some();
-        if *end == End::Yielded {
+        if *end == End::Yielded || has_waited {
             // It did nothing: what comes after is decided by the one that took the job.
             if last {
                 self.after_race(ended, now, attempt.race_run(), stage, rules);
@@ -25,13 +35,14 @@ impl Tracked {
         match (last, end) {
             (true, _) => self.after(ended, now, stage, end, rules),
             (false, End::Completed) => self.end_copies(ended),
+            (false, _) if has_next => return self.hand_over(ended, stage, end, epochs),
             (false, End::Failed { .. } | End::OutOfMemory) => {
                 let given_up = self.avoid();
                 self.last.1.push_str(&given_up);
             }
             (false, _) => {}
         }
-        if race && !last && *end != End::Cancelled && *end != End::Completed {
+        if race && !last && !is_next && *end != End::Cancelled && *end != End::Completed {
             // It had taken the job, which the others would leave as soon as they start.
             let others = self.phase.submissions_mut().iter_mut();
             let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));

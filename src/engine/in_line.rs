@@ -21,6 +21,7 @@ impl Carrier<'_> {
         Intent {
             race: true,
             joins: first.map(|own| own.attempt.race_run().to_owned()),
+            follows: first.and_then(|own| own.attempt.follows.clone()),
             terms: Some(self.terms(tracked, (job, problem), placement)),
             spares: if self.rules.pinned {
                 Vec::new()
@@ -84,7 +85,7 @@ impl Carrier<'_> {
     /// Returns what a request for some GPUs asks of the queue: what was chosen at the first one stands.
     fn terms(&self, tracked: &Tracked, (job, problem): (usize, &Problem), placement: &Placement) -> Terms {
         let model = &problem.jobs[job];
-        let is_estimated = placement.slots.iter().any(|slot| model.is_estimated(slot.gpu_type));
+        let is_estimated = placement.is_estimated(model);
         let before = tracked.phase.submissions().iter().find_map(|own| own.attempt.terms.clone());
         let longest = || self.cluster.time_limit(&tracked.job, &self.rules.defaults);
         let before = before.unwrap_or_else(|| Terms {

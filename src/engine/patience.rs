@@ -97,8 +97,7 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
 
 /// Returns whether another one of the race that an attempt is in has started.
 fn has_started(tracked: &Tracked, attempt: &Attempt) -> bool {
-    let others =
-        tracked.phase.submissions().iter().filter(|own| own.attempt.race_run() == attempt.race_run());
+    let others = tracked.phase.submissions().iter().filter(|own| own.attempt.races_with(attempt));
     { others }.any(Submission::is_running)
 }
 

@@ -1,7 +1,7 @@
 //! Runs: what is submitted together, by one plan, with that plan as it is written down.
 
-use crate::engine::{Attempt, Gpus, Kind, SubmissionKey, named_ranks};
-use crate::model::{Job, PlacedRank, Terms, Time};
+use crate::engine::{Attempt, Gpus, Kind, Piece, SubmissionKey, named_ranks};
+use crate::model::{Job, PlacedRank, Seconds, Terms, Time};
 use crate::plan_file::PlanFile;
 use crate::policy::{CheckedPlan, Placement, Problem};
 
@@ -33,6 +33,8 @@ pub struct Intent {
     pub race: bool,
     /// The run whose race it joins, where that is not its own.
     pub joins: Option<String>,
+    /// The piece after which it goes on.
+    pub follows: Option<Piece>,
     pub placement: Placement,
     /// What it asks of the queue, where it was chosen among several requests of its job.
     pub terms: Option<Terms>,
@@ -44,7 +46,23 @@ impl Intent {
     /// Returns a submission that races with no other.
     #[must_use]
     pub fn new(job: usize, copy: u32, placement: Placement) -> Self {
-        Self { job, copy, race: false, joins: None, placement, terms: None, spares: Vec::new() }
+        Self {
+            job,
+            copy,
+            race: false,
+            joins: None,
+            follows: None,
+            placement,
+            terms: None,
+            spares: Vec::new(),
+        }
+    }
+
+    /// Returns what a submission asks of the queue that was not chosen among several requests, in partitions with this longest limit.
+    #[must_use]
+    pub fn usual_terms(&self, run: &Run, longest: Option<Seconds>) -> Terms {
+        let is_estimated = self.placement.is_estimated(&run.problem.jobs[self.job]);
+        Terms { longest, is_estimated, ..Terms::default() }
     }
 
     /// Returns what a checked plan submits of these jobs: those that it gives GPUs, each once.
@@ -77,12 +95,14 @@ impl Run {
     /// Returns a submission as what is known of it when it is about to be made.
     #[must_use]
     pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
-        let Intent { job, copy, race, ref joins, ref placement, ref terms, ref spares } = *intent;
+        let Intent { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares } =
+            *intent;
         let planned = (&self.problem, job, placement);
         Attempt {
             copy,
             race,
             joins: joins.clone(),
+            follows: follows.clone(),
             terms: terms.clone(),
             tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
             ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Amendment, Gpus, Kind, Trials, named_ranks};
-use crate::model::{JobId, JobName, PlacedRank, Seconds, Terms, Time};
+use crate::model::{JobId, JobName, PlacedRank, Seconds, Terms, Time, Walltime};
 use crate::policy::{Placement, Problem};
 
 /// What tells a submission from every other one.
@@ -15,6 +15,13 @@ pub struct SubmissionKey {
     /// Its number among the copies of the job; 0 where there is one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
+}
+
+/// A submission that another one goes on after: a piece of a training that time limits cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    pub of: SubmissionKey,
+    pub job_id: JobId,
 }
 
 /// A submission that has not ended, as far as is known.
@@ -81,6 +88,12 @@ pub struct Attempt {
     /// The run whose race it has joined, where that is not its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<String>,
+    /// The piece after which it goes on; it trains when that one has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Piece>,
+    /// Whether the piece after it was queued, or could not be.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_next: bool,
     /// What its request can be changed to: its script has tables for these, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Kind>,
@@ -121,6 +134,9 @@ pub struct Attempt {
     /// That a time limit cuts what is left of the job into pieces, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
+    /// Its time limit, where that is known.
+    #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Seconds>,
 }
 
 impl SubmissionKey {
@@ -187,12 +203,25 @@ impl Attempt {
         self.joins.as_deref().unwrap_or(&self.run)
     }
 
+    /// Returns whether it races with another one: the first of them to start trains.
+    #[must_use]
+    pub fn races_with(&self, other: &Self) -> bool {
+        let after = |own: &Self| own.follows.as_ref().map(|piece| piece.job_id);
+        self.race_run() == other.race_run() && after(self) == after(other)
+    }
+
+    /// Returns it with the time limit that it asks for.
+    #[must_use]
+    pub fn within(self, walltime: Walltime) -> Self {
+        Self { pieces: walltime.in_pieces(), limit: Some(walltime.limit()), ..self }
+    }
+
     /// Takes in that its request was changed as was meant.
     pub(super) fn amend(&mut self) {
         let Some(own) = self.amendment.take() else { return };
         self.tables.extend(Kind::of(&self.ranks));
         self.tables.retain(|kind| *kind != own.kind);
-        self.gpus = Gpus::of(&own.ranks);
+        (self.gpus, self.limit) = (Gpus::of(&own.ranks), Some(own.limit()));
         (self.ranks, self.epoch, self.communication) = (own.ranks, own.epoch, own.communication);
         self.pieces = own.pieces;
     }
@@ -242,6 +271,8 @@ impl Attempt {
             copy: 0,
             race: false,
             joins: None,
+            follows: None,
+            has_next: false,
             tables: Vec::new(),
             amendment: None,
             ranks,
@@ -259,6 +290,7 @@ impl Attempt {
             trials: Trials::default(),
             terms: None,
             pieces: None,
+            limit: None,
         }
     }
 }

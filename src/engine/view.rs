@@ -83,6 +83,14 @@ impl View {
     }
 }
 
+impl Tracked {
+    /// Returns the submissions that policies see: what is to go on after another one is the engine's affair until then. It comes
+    /// after that one.
+    fn shown(&self) -> impl Iterator<Item = &Submission> {
+        self.phase.submissions().iter().filter(|own| !self.is_next(&own.attempt))
+    }
+}
+
 /// Returns the losses of the epochs that are done, where the job reports its loss after each.
 fn losses(tracked: &Tracked) -> Option<Vec<f64>> {
     let falls = tracked.job.target.as_ref().is_some_and(|target| target.mode == GoalMode::Min);
@@ -95,7 +103,7 @@ fn held(open: &[&Tracked], access: &Access) -> Holdings {
     let mut held = Holdings::new();
     for (number, tracked) in open.iter().enumerate() {
         let needs = access.needs(number);
-        for submission in tracked.phase.submissions() {
+        for submission in tracked.shown() {
             for (node, gpu_type, count) in submission.attempt.gpus.iter() {
                 let own: &mut Held = held.entry(node.clone()).or_default();
                 if submission.is_running() {
@@ -122,7 +130,7 @@ fn standing(
         Hold { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
     };
     // In the order of its submissions: whoever carries a plan out goes from one to the other.
-    let holds: Vec<Hold> = tracked.phase.submissions().iter().map(hold).collect();
+    let holds: Vec<Hold> = tracked.shown().map(hold).collect();
     let under_way = |hold: &Hold| match hold.stage {
         policy::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,

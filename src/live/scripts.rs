@@ -115,11 +115,9 @@ impl Placed<'_> {
     fn walltime(&self, site: &Site) -> Walltime {
         let job = &self.run.jobs[self.intent.job];
         let predicted = self.intent.placement.jct(job.epochs);
-        if let Some(terms) = &self.intent.terms {
-            return terms.walltime(job, predicted, &site.defaults);
-        }
-        let limit = partition_limit(&self.run.file, job, site.defaults.partition.as_deref());
-        site.defaults.walltime(job, predicted, limit)
+        let limit = || partition_limit(&self.run.file, job, site.defaults.partition.as_deref());
+        let usual = || self.intent.usual_terms(self.run, limit());
+        self.intent.terms.clone().unwrap_or_else(usual).walltime(job, predicted, &site.defaults)
     }
 
     /// Returns the script's text; the inner error is about this job alone.
@@ -157,7 +155,16 @@ impl Placed<'_> {
                 .race
                 .then(|| {
                     let race = intent.joins.as_deref().unwrap_or(&run.id);
-                    utf8(&claim_file(&site.state, race, job.name.as_str()))
+                    let after = intent.follows.as_ref().map(|piece| piece.job_id);
+                    utf8(&claim_file(&site.state, race, job.name.as_str(), after))
+                })
+                .transpose()?,
+            follows: intent
+                .follows
+                .as_ref()
+                .map(|piece| {
+                    let folder = report_folder(&site.state, &piece.of.run, &piece.of.name());
+                    utf8(&folder).map(|folder| (piece.job_id, folder))
                 })
                 .transpose()?,
             report_dir: utf8(&report_folder(&site.state, &run.id, &key.name()))?,

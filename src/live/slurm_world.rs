@@ -100,7 +100,7 @@ impl<'a> SlurmWorld<'a> {
         for mut sighting in seen {
             let tracked = state.find(&sighting.of.job);
             let own = tracked.and_then(|own| own.submission(&sighting.of)).map(|own| &own.attempt);
-            let race = own.filter(|own| own.race).map(Attempt::race_run);
+            let race = own.filter(|own| own.race);
             let Standing::Ended { end, .. } = &mut sighting.standing else {
                 judged.push(sighting);
                 continue;
@@ -108,7 +108,8 @@ impl<'a> SlurmWorld<'a> {
             if let Some(race) = race
                 && matches!(end, End::Completed | End::Cancelled)
             {
-                let claim = claim_file(&self.site.state, race, sighting.of.job.as_str());
+                let after = race.follows.as_ref().map(|piece| piece.job_id);
+                let claim = claim_file(&self.site.state, race.race_run(), sighting.of.job.as_str(), after);
                 let taken = reports::claimed(&claim)
                     .map_err(|source| LiveError::Reports { folder: claim.clone(), source })?;
                 match taken {

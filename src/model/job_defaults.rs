@@ -1,5 +1,6 @@
 //! What holds for all jobs of a site or user, where a job does not say otherwise.
 
+use crate::model::walltime::USUAL_MARGIN;
 use crate::model::{Bytes, Estimates, Job, RankNeeds, Seconds};
 
 /// What jobs are started with beside what they say themselves.
@@ -20,7 +21,7 @@ pub struct JobDefaults {
     /// At least 1.
     pub cpus_per_gpu: u32,
     pub memory_per_gpu: Option<Bytes>,
-    /// The walltime asked for as a multiple of the predicted time, at least 1.
+    /// The walltime asked for as a multiple of the predicted time, at least 1; more where that is estimated.
     pub time_margin: f64,
     /// Time between the stop signal and the end.
     pub grace: Seconds,
@@ -43,7 +44,7 @@ impl Default for JobDefaults {
             container_command: String::new(),
             cpus_per_gpu: 1,
             memory_per_gpu: None,
-            time_margin: 1.0,
+            time_margin: USUAL_MARGIN,
             grace: Seconds(0.0),
             estimate: Estimates::Off,
             het_steps: false,

@@ -4,16 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Cluster, Job, JobDefaults, Partition, Seconds};
 
-/// One run of ten takes so much longer than is predicted, where its speed was measured or given.
-const SLOW: f64 = 1.1;
+/// The limit as a multiple of the predicted time: one run of ten takes a tenth longer than predicted, and a tenth more is to spare.
+pub(super) const USUAL_MARGIN: f64 = 1.21;
 
-/// The same where the speed is only estimated.
-const SLOW_ESTIMATE: f64 = 1.5;
+/// How much slower the slow run is where its speed is only estimated: half as long again as predicted, not a tenth.
+const ESTIMATED: f64 = 1.5 / 1.1;
 
-/// What a request's limit has beyond the slow run.
-const BEYOND: f64 = 1.1;
-
-/// Limits of requests are whole quarters of an hour.
+/// Limits are whole quarters of an hour.
 const QUARTER: f64 = 900.0;
 
 /// Slurm knows no limit below a minute.
@@ -28,18 +25,13 @@ pub struct Walltime {
 }
 
 impl Walltime {
-    /// Returns the walltime for what is left of a job: `predicted` times `margin` and the time to save, at most the
-    /// least limit.
-    ///
-    /// Never less than leaves the job a minute beside its `grace`: Slurm would signal it before it began.
-    #[must_use]
-    pub fn of(predicted: Seconds, margin: f64, grace: Seconds, limits: &[Seconds]) -> Self {
-        let wanted = predicted.0 * margin + grace.0 + 60.0;
-        let least = ((grace.0 + 60.0) / 60.0).ceil();
-        let limit = limits.iter().map(|limit| (limit.0 / 60.0).floor()).fold(f64::INFINITY, f64::min);
+    fn of(predicted: Seconds, margin: f64, (grace, restart): (Seconds, Seconds), longest: f64) -> Self {
+        let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
         // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
-        let minutes = (wanted / 60.0).ceil().clamp(least, 5_256_000.0).min(limit).max(1.0);
-        let pieces = (predicted.0 / 60.0 / minutes).ceil().clamp(1.0, 1e9);
+        let limit = wanted.min(longest).clamp(MINUTE, 5_256_000.0 * MINUTE);
+        let minutes = (limit / MINUTE).floor();
+        let piece = (minutes * MINUTE - grace.0).max(MINUTE);
+        let pieces = in_pieces(predicted.0, piece, restart.0).clamp(1.0, 1e9);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -68,7 +60,7 @@ impl Walltime {
 }
 
 /// What a submission asks of the queue where its job leaves several possible: it was chosen among the job's requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
     /// `None` is the user's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,25 +77,19 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Returns the walltime of what is left of the job: the slow tenth of such runs and a tenth more, in quarters of an hour.
+    /// Returns the walltime of what is left of the job: `predicted` times the margin and the time to save, in quarters of an hour, at
+    /// most the least limit.
     #[must_use]
     pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
         let own = &job.launch.checkpoint;
-        let (grace, restart) =
-            (own.grace.unwrap_or(defaults.grace).0, own.restart_cost.map_or(0.0, |cost| cost.0));
-        let slow = if self.is_estimated { SLOW_ESTIMATE } else { SLOW };
-        let wanted = ((predicted.0 * slow * BEYOND + grace) / QUARTER).ceil().max(1.0) * QUARTER;
-        let limits = self.longest.into_iter().chain(job.launch.time);
-        let limit = limits.map(|limit| limit.0).fold(wanted, f64::min).clamp(MINUTE, 5_256_000.0 * MINUTE);
-        let minutes = (limit / MINUTE).floor();
-        let pieces = in_pieces(predicted.0, (minutes * MINUTE - grace).max(MINUTE), restart).clamp(1.0, 1e9);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to a positive range"
-        )]
-        let (minutes, pieces) = (minutes as u64, pieces as u64);
-        Walltime { minutes, pieces }
+        let slow = if self.is_estimated { ESTIMATED } else { 1.0 };
+        let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
+        Walltime::of(
+            predicted,
+            slow * defaults.time_margin,
+            (own.grace.unwrap_or(defaults.grace), own.restart_cost.unwrap_or(Seconds(0.0))),
+            limits.fold(f64::INFINITY, f64::min),
+        )
     }
 }
 
@@ -139,16 +125,6 @@ impl Cluster {
     }
 }
 
-impl JobDefaults {
-    /// Returns the walltime of a run that is predicted to take so long, in a partition with this limit.
-    #[must_use]
-    pub fn walltime(&self, job: &Job, predicted: Seconds, partition: Option<Seconds>) -> Walltime {
-        let limits: Vec<Seconds> = job.launch.time.into_iter().chain(partition).collect();
-        let grace = job.launch.checkpoint.grace.unwrap_or(self.grace);
-        Walltime::of(predicted, self.time_margin, grace, &limits)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,19 +140,20 @@ mod tests {
 
     #[test]
     fn the_time_has_a_margin_and_respects_every_limit() {
-        let check = |predicted, limits: &[f64], minutes, said: Option<&str>| {
-            let limits: Vec<Seconds> = limits.iter().map(|&limit| Seconds(limit)).collect();
-            let walltime = Walltime::of(Seconds(predicted), 1.5, Seconds(120.0), &limits);
+        let check = |predicted, (margin, longest): (f64, f64), minutes, said: Option<&str>| {
+            let walltime = Walltime::of(Seconds(predicted), margin, (Seconds(120.0), Seconds(0.0)), longest);
             assert_eq!((walltime.minutes, walltime.in_pieces().as_deref()), (minutes, said));
         };
-        check(3600.0, &[], 93, None);
-        check(3600.0, &[3600.0, 1830.0], 30, Some("at least 2 pieces of 30 min"));
-        check(12_000.0, &[180.0], 3, Some("at least 67 pieces of 3 min"));
-        check(1e6, &[43_200.0], 720, Some("at least 24 pieces of 12 h"));
-        check(1e6, &[259_200.0], 4320, Some("at least 4 pieces of 3 d"));
-        check(1e5, &[9000.0], 150, Some("at least 12 pieces of 2 h 30 min"));
-        check(1.0, &[], 4, None);
-        check(f64::INFINITY, &[], 5_256_000, Some("at least 1000000000 pieces of 3650 d"));
-        check(10.0, &[30.0], 1, None);
+        let (usual, none) = (USUAL_MARGIN, f64::INFINITY);
+        check(3600.0, (usual, none), 75, None);
+        check(3600.0, (usual * ESTIMATED, none), 105, None);
+        check(3600.0, (usual, 1830.0), 30, Some("at least 3 pieces of 30 min"));
+        check(12_000.0, (usual, 180.0), 3, Some("at least 200 pieces of 3 min"));
+        check(1e6, (usual, 43_200.0), 720, Some("at least 24 pieces of 12 h"));
+        check(1e6, (usual, 259_200.0), 4320, Some("at least 4 pieces of 3 d"));
+        check(1e5, (usual, 9000.0), 150, Some("at least 12 pieces of 2 h 30 min"));
+        check(1.0, (usual, none), 15, None);
+        check(f64::INFINITY, (usual, none), 5_256_000, Some("at least 1000000000 pieces of 3650 d"));
+        check(10.0, (usual, 30.0), 1, None);
     }
 }

@@ -3,7 +3,7 @@
 use crate::model::Seconds;
 use crate::policy::cost::{self, EpochTime};
 use crate::policy::dual::Bound;
-use crate::policy::{CheckedPlan, Problem, fairness, share};
+use crate::policy::{CheckedPlan, JobModel, Problem, fairness, share};
 
 /// The decision for one job. An expected "no" is a value with a reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +116,12 @@ impl Placement {
         };
         in_rank_order.sort_by_key(first_rank);
         Some(Self { slots: in_rank_order, ranks, sharing, epoch })
+    }
+
+    /// Returns whether the speed of its job on any of its GPUs is estimated.
+    #[must_use]
+    pub fn is_estimated(&self, model: &JobModel) -> bool {
+        self.slots.iter().any(|slot| model.is_estimated(slot.gpu_type))
     }
 
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::model::{
-    Command, GpuType, Job, JobDefaults, JobName, NodeName, PlacedRank, Seconds, Selector, Walltime, hostlist,
+    Command, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Selector, Walltime,
+    hostlist,
 };
 use crate::render::quote;
 use crate::render::{Component, Launcher, components};
@@ -36,6 +37,8 @@ pub struct Facts<'a> {
     pub checkpoint_dir: String,
     /// Absolute file, seen by all nodes, by which one of several submissions takes the job; `None` where there is one.
     pub claim: Option<String>,
+    /// The Slurm job after which it goes on, and the directory in which that reports; `None` where it comes first.
+    pub follows: Option<(JobId, String)>,
     /// Absolute directory, seen by all nodes, in which the ranks report.
     pub report_dir: String,
     /// Absolute directory, seen by all nodes, of the Python module for training programs.

@@ -167,6 +167,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         "epochs_done": facts.epochs_done,
         "checkpoint_dir": facts.checkpoint_dir,
         "claim": facts.claim.as_deref().unwrap_or_default(),
+        "follows": facts.follows.as_ref().map(|(id, folder)| json!({ "id": id.0, "report_dir": folder })),
         "report_dir": facts.report_dir,
         "helper_dir": facts.helper_dir,
         "grace_s": batch.grace_s,

@@ -177,8 +177,8 @@ pub static KEYS: [Key; 27] = [
     Key {
         name: "time_margin",
         form: "number from 1 to 100",
-        default: "1.3",
-        help: "Slurm time limit as a multiple of the predicted time",
+        default: "1.21",
+        help: "Slurm time limit as a multiple of the predicted time; 1.36 times as much where that is estimated",
         set: |settings, given| {
             let fits = |number: f64| (1.0..=100.0).contains(&number);
             given.number(fits, "from 1 to 100").map(|number| settings.jobs.time_margin = number)

@@ -93,7 +93,7 @@ fn without_any_layer_defaults_hold() {
     untyped_gpus =  (default)
     cpus_per_gpu = 1 (default)
     memory_per_gpu =  (default)
-    time_margin = 1.3 (default)
+    time_margin = 1.21 (default)
     grace = 120s (default)
     restart_cost = 60s (default)
     estimate = off (default)

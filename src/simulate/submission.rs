@@ -27,6 +27,8 @@ pub(super) struct Submission {
     pub number: u32,
     pub submitted: Time,
     pub ranks: Vec<PlacedRank>,
+    /// The one that it goes on after.
+    pub follows: Option<JobId>,
     pub request: Request,
     pub stage: Stage,
     /// What the ranks have reported.
@@ -52,6 +54,8 @@ pub(super) struct Running {
     pub limit: Option<(Time, Time)>,
     /// How its ranks have ended, and when Slurm is done with it.
     pub leaving: Option<(End, Time)>,
+    /// Whether it waits for the piece before it to end.
+    pub waits: bool,
     /// Whether it waits for ranks on a dead node.
     pub hangs: bool,
 }
@@ -109,7 +113,8 @@ impl Submission {
             let warned = (walltime.0 - grace.0).max(walltime.0 / 2.0);
             (now.after(Seconds(warned)), now.after(walltime))
         });
-        let running = Running { since: now, gpus, training, limit, leaving: None, hangs: false };
+        let running =
+            Running { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
         self.stage = Stage::Running(Box::new(running));
     }
 
@@ -227,7 +232,7 @@ impl Running {
         }
         let is_asked = self.training.stop_after.is_some();
         let limit = self.limit.map(|(warned, over)| if is_asked { over } else { warned });
-        let doing = (!self.hangs).then(|| self.training.next().0);
+        let doing = (!self.hangs && !self.waits).then(|| self.training.next().0);
         doing.into_iter().chain(limit).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }

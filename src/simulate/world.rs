@@ -112,6 +112,7 @@ impl World {
             number: u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1),
             submitted: self.now,
             ranks: named_ranks(&run.problem, &intent.placement),
+            follows: intent.follows.as_ref().map(|piece| piece.job_id),
             request,
             stage: Stage::Pending,
             reports: Vec::new(),
@@ -174,6 +175,7 @@ impl World {
         let Some(running) = own.running_mut() else { return };
         if let Some((end, at)) = running.leaving.clone() {
             own.stage = Stage::Ended { end, at };
+            self.make_room(place);
             return self.look_soon();
         }
         if let Some((warned, over)) = running.limit {
@@ -275,7 +277,62 @@ impl World {
         }
     }
 
+    /// Starts a job on some GPUs: one that goes on after another has that save first.
     fn start(&mut self, place: usize, gpus: Gpus) {
+        let before = self.submissions[place].follows;
+        let before = before.and_then(|id| self.submissions.iter().position(|own| own.id == id));
+        if let Some(before) = before {
+            if self.submissions[before].running().is_some() {
+                self.begin(place, gpus);
+                if let Some(running) = self.submissions[place].running_mut() {
+                    running.waits = true;
+                }
+                return self.ask_to_save(before);
+            }
+            if !self.go_on_after(place, before) {
+                self.submissions[place].stage = Stage::Ended { end: End::Yielded, at: self.now };
+                return;
+            }
+        }
+        self.begin(place, gpus);
+    }
+
+    /// Lets the one begin that waits for this one's end.
+    fn make_room(&mut self, ended: usize) {
+        let id = self.submissions[ended].id;
+        let waits = |own: &Submission| own.follows == Some(id) && own.running().is_some_and(|own| own.waits);
+        let Some(next) = self.submissions.iter().position(waits) else { return };
+        let Some((gpus, limit)) = self.submissions[next].running().map(|own| (own.gpus.clone(), own.limit))
+        else {
+            return;
+        };
+        if !self.go_on_after(next, ended) {
+            return self.leave(next, End::Yielded);
+        }
+        self.begin(next, gpus);
+        if let Some(running) = self.submissions[next].running_mut() {
+            running.limit = limit;
+        }
+    }
+
+    /// Takes in what the piece before a job has done; returns whether that leaves something to do.
+    fn go_on_after(&mut self, place: usize, before: usize) -> bool {
+        let earlier = &self.submissions[before];
+        let goes_on = match &earlier.stage {
+            Stage::Ended { end, .. } => {
+                matches!(end, End::Saved | End::TimedOut | End::NodeFailed | End::Cancelled)
+            }
+            _ => true,
+        };
+        let last = earlier.reports.last().map_or(earlier.epochs_done, |report| report.epoch);
+        let own = &mut self.submissions[place];
+        let all = own.epochs_done + own.job.epochs;
+        own.epochs_done = own.epochs_done.max(last);
+        own.job.epochs = all.saturating_sub(own.epochs_done);
+        goes_on && own.job.epochs > 0
+    }
+
+    fn begin(&mut self, place: usize, gpus: Gpus) {
         let own = &mut self.submissions[place];
         let checkpoint = self.checkpoints.get(&own.job.name).copied();
         own.start(&self.site, self.now, gpus, checkpoint);

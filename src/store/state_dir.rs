@@ -18,7 +18,7 @@
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_*.py    what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
-//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it
+//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it; with -after-ID the one that went on after ID
 //! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
 //! ```
 //!
@@ -40,7 +40,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use thiserror::Error;
 
 use crate::engine::{Rules, State};
-use crate::model::Time;
+use crate::model::{JobId, Time};
 use crate::store::files::{make_folder, private, replace, write_error};
 use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
 use crate::store::recovery::Contents;
@@ -277,10 +277,13 @@ pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
 }
 
 /// Returns the file by which one submission takes a job of a run for which several race: it holds the number of its Slurm job.
+///
+/// Those that go on `after` another Slurm job take it from that one.
 #[must_use]
-pub fn claim_file(root: &Path, run: &str, job: &str) -> PathBuf {
+pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> PathBuf {
+    let after = after.map_or_else(String::new, |id| format!("-after-{id}"));
     // No job has such a name: the report folders of others are beside it.
-    run_folder(root, run).join("report").join(format!("{job}:claim"))
+    run_folder(root, run).join("report").join(format!("{job}:claim{after}"))
 }
 
 /// Makes a folder of the state directory, or that itself, unless it is there.

@@ -10,6 +10,7 @@ mod after;
 mod alone;
 mod bundle_cost;
 mod certificate;
+mod chains;
 mod cli_again;
 mod cli_bound;
 mod cli_cache;

@@ -9,7 +9,7 @@ use crate::real_cluster::repository;
 /// Takes part in the race as job `$3`, and says so where it won; `$4` is what it does then.
 const ENTRY: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"
-  hs_claim=$2 hs_id=$3 hs_run=r7 hs_job=train
+  hs_claim=$2 hs_follows='' hs_report_dir_before='' hs_id=$3 hs_run=r7 hs_job=train
   until [[ -e $2.go ]]; do :; done
   hs_race
   echo "$hs_id won" >>"$2.won"

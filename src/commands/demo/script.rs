@@ -32,6 +32,7 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
     let defaults = scene.rules().defaults;
     let facts = Facts {
         claim: None,
+        follows: None,
         others: &[],
         name: job.name.to_string(),
         run: &first.id,
@@ -40,7 +41,7 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
         ranks: &ranks,
         pinned: false,
         inside: None,
-        walltime: defaults.walltime(job, intent.placement.jct(job.epochs), None),
+        walltime: intent.usual_terms(first, None).walltime(job, intent.placement.jct(job.epochs), &defaults),
         epochs_done: 0,
         workdir: "/home/you".to_owned(),
         checkpoint_dir: "/home/you/checkpoints".to_owned(),

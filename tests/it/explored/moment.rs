@@ -252,6 +252,9 @@ impl Moment {
             race: _,
             terms: _,
             joins: _,
+            follows: _,
+            has_next: _,
+            limit: _,
             tables: _,
             amendment: _,
         } = attempt;

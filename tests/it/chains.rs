@@ -1,0 +1,259 @@
+//! Trainings in pieces: the next piece is in the queue while one runs, takes over, and is neither lost nor doubled, whenever hsched dies.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use hsched::engine::{
+    self, Action, Answer, End, Event, Inquiry, Intent, Keeper, Observation, Outcome, Phase, Run, Standing,
+    State, SubmissionKey, Tracked, World, apply,
+};
+use hsched::model::{Job, JobId, Seconds, Time};
+use hsched::policy::Outlook;
+use hsched::simulate::{self, Incident};
+
+use crate::engine_states::{job, name, planner, rules};
+use crate::queue_watch::{answer, queueing};
+use crate::simulate as sites;
+
+/// The simulated cluster, in which all start at once where there is room, and what was seen and asked of it.
+struct Seer {
+    world: simulate::World,
+    submitted: BTreeMap<SubmissionKey, u32>,
+    /// Who reported each epoch.
+    reported: BTreeMap<u64, BTreeSet<SubmissionKey>>,
+    /// The most submissions that were in the queue or ran at one time, and whether two held GPUs.
+    alive: usize,
+    overlapped: bool,
+    /// Who was seen to end how.
+    ended: BTreeMap<SubmissionKey, End>,
+}
+
+/// The process has died.
+#[derive(Debug)]
+struct Died;
+
+impl From<Infallible> for Died {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl World for Seer {
+    type Error = Infallible;
+
+    fn observe(&mut self, state: &State) -> Result<Observation, Infallible> {
+        let seen = self.world.observe(state)?;
+        for (of, report) in &seen.epochs {
+            self.reported.entry(report.epoch).or_default().insert(of.clone());
+        }
+        let alive = |own: &&engine::Sighting| !matches!(own.standing, Standing::Ended { .. });
+        let runs = |own: &&engine::Sighting| matches!(own.standing, Standing::Running { .. });
+        self.alive = self.alive.max(seen.sightings.iter().filter(alive).count());
+        self.overlapped |= seen.sightings.iter().filter(runs).count() > 1;
+        for own in &seen.sightings {
+            if let Standing::Ended { end, .. } = &own.standing {
+                self.ended.insert(own.of.clone(), end.clone());
+            }
+        }
+        Ok(seen)
+    }
+
+    fn prepare(&mut self, run: &Run) -> Result<(), String> {
+        self.world.prepare(run)
+    }
+
+    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+        *self.submitted.entry(run.key(intent)).or_default() += 1;
+        self.world.submit(run, intent)
+    }
+
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        self.world.stop(of, job_id)
+    }
+
+    fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        self.world.cancel(of, job_id)
+    }
+
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
+        inquiries.iter().map(|own| answer(own, 0.0, &|_| (0.0, 0.0))).collect()
+    }
+
+    fn forecast(&mut self, _: &Run) -> Option<Seconds> {
+        None
+    }
+}
+
+/// The state on disk, of a process that dies at a write, before it or after it.
+struct Disk<'a> {
+    state: State,
+    left: &'a Cell<u32>,
+    before: bool,
+}
+
+impl Disk<'_> {
+    fn write(&mut self, change: impl FnOnce(&mut State)) -> Result<(), Died> {
+        let dies = self.left.get() == 1;
+        self.left.set(self.left.get().saturating_sub(1));
+        if !(dies && self.before) {
+            change(&mut self.state);
+        }
+        if dies { Err(Died) } else { Ok(()) }
+    }
+}
+
+impl Keeper for Disk<'_> {
+    type Error = Died;
+
+    fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Died> {
+        self.write(|own| own.clone_from(state))
+    }
+
+    fn add(&mut self, at: Time, event: &Event) -> Result<(), Died> {
+        self.write(|own| drop(apply(own, at, event, &rules())))
+    }
+}
+
+/// A job of ten epochs of six minutes each on one V100, in pieces of 20 min.
+fn long() -> Job {
+    let more = ", max_gpus: 1, retries: 1, time: 20m, checkpoint: {dir: saved, grace: 60s}";
+    Job { samples_per_epoch: 36_000, ..job("a", "{v100: 100}", more) }
+}
+
+/// What there is beside the job.
+#[derive(Clone, Default)]
+struct Story {
+    gpus: u32,
+    incidents: Vec<Incident>,
+    /// Whether it is one epoch of 25 min, as anybody thinks, and takes 13.
+    is_faster: bool,
+    /// The write at which the process dies, and whether before it.
+    dies: (u32, bool),
+    /// What its owner wants at a moment.
+    wish: Option<(f64, Event)>,
+}
+
+/// Plays a story to its end; returns what was seen, the job, and the writes that were left.
+fn play(story: &Story) -> (Seer, Tracked, u32) {
+    let cluster = format!("nodes:\n  - {{name: v1, gpus: {{v100: {}}}}}\n", story.gpus);
+    let (mut own, mut real) = (long(), long());
+    if story.is_faster {
+        (own.epochs, own.samples_per_epoch) = (1, 150_000);
+        real.throughput = job("a", "{v100: 190}", "").throughput;
+    }
+    let mut site = sites::site(sites::cluster(&cluster), &[real]);
+    if story.gpus > 1 {
+        // It holds its GPUs for a while when it is to make room.
+        site.saving = simulate::Saving::AfterEpoch;
+    }
+    let world = simulate::World::new(site, story.incidents.clone(), Time(0.0));
+    let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut seer = Seer { world, submitted, reported, alive: 0, overlapped: false, ended };
+    let mut state = State { jobs: vec![Tracked::new(own, Time(0.0))], ..State::default() };
+    let left = Cell::new(story.dies.0);
+    let mut wish = story.wish.clone();
+    for turn in 0..1000 {
+        if let Some((_, event)) = wish.take_if(|(at, _)| *at <= seer.world.now().0) {
+            apply(&mut state, seer.world.now(), &event, &rules());
+        }
+        let mut policy = queueing();
+        let run = format!("r{turn}");
+        let mut planner = planner(policy.as_mut());
+        planner.run = &run;
+        let mut disk = Disk { state: state.clone(), left: &left, before: story.dies.1 };
+        let mut own = state.clone();
+        let went: Result<_, Died> =
+            engine::turn(&mut seer, &mut disk, &mut own, (&rules(), &mut planner), &mut |_| ());
+        if went.is_ok() {
+            assert_eq!(own, disk.state, "the state on disk is another one than that in memory");
+        }
+        state = disk.state;
+        if state.is_over() {
+            break;
+        }
+        seer.world.pass(Seconds(30.0));
+    }
+    assert!(seer.submitted.values().all(|count| *count == 1), "{:?}", seer.submitted);
+    assert!(seer.reported.values().all(|own| own.len() == 1), "two trained: {:?}", seer.reported);
+    assert!(seer.alive <= 2, "{} at one time", seer.alive);
+    (seer, state.jobs.remove(0), left.get())
+}
+
+fn outcome(tracked: &Tracked) -> &Outcome {
+    let Phase::Ended { outcome, .. } = &tracked.phase else { panic!("{:?}", tracked.phase) };
+    outcome
+}
+
+#[test]
+fn the_next_piece_waits_while_one_runs_and_goes_on_where_it_ends() {
+    let (seer, tracked, _) = play(&Story { gpus: 1, ..Story::default() });
+    assert_eq!(*outcome(&tracked), Outcome::Completed);
+    assert_eq!((seer.alive, seer.overlapped, tracked.epochs_done), (2, false, 10));
+    // An hour in pieces of 19 min, the last one short.
+    assert_eq!(seer.submitted.len(), 4, "{:?}", seer.submitted);
+    let gap = |pair: &[engine::PastAttempt]| pair[1].attempt.started.expect("a start").0 - pair[0].ended.0;
+    let gaps: Vec<f64> = tracked.past.windows(2).map(gap).collect();
+    assert!(gaps.iter().all(|gap| *gap <= 0.0), "{gaps:?}");
+    assert_eq!(tracked.failures, 0);
+}
+
+#[test]
+fn a_next_piece_that_starts_early_takes_over_and_two_never_train() {
+    let (seer, tracked, _) = play(&Story { gpus: 2, ..Story::default() });
+    assert_eq!(*outcome(&tracked), Outcome::Completed);
+    assert_eq!((seer.alive, tracked.epochs_done, tracked.failures), (2, 10, 0));
+    assert!(seer.overlapped, "the next one holds its GPUs while the other saves");
+    // Each runs for half of its limit before the next one comes.
+    assert!((5..=7).contains(&seer.submitted.len()), "{:?}", seer.submitted);
+}
+
+#[test]
+fn whoever_is_killed_at_any_write_loses_and_doubles_no_piece() {
+    for gpus in [1, 2] {
+        for before in [false, true] {
+            // The last story has no death in it any more.
+            let lives = |number: &u32| {
+                let (_, tracked, left) = play(&Story { gpus, dies: (*number, before), ..Story::default() });
+                assert_eq!(*outcome(&tracked), Outcome::Completed, "killed at write {number}");
+                assert_eq!((tracked.epochs_done, tracked.failures), (10, 0), "killed at write {number}");
+                left == 0
+            };
+            let deaths = (1..200).take_while(lives).count();
+            assert!(deaths >= 15, "only {deaths} writes");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_is_done_early_takes_its_next_piece_out_of_the_queue() {
+    let (seer, tracked, _) = play(&Story { gpus: 1, is_faster: true, ..Story::default() });
+    assert_eq!((outcome(&tracked), tracked.epochs_done), (&Outcome::Completed, 1));
+    assert_eq!((seer.submitted.len(), seer.alive), (2, 2));
+    // Where it starts before it is cancelled it leaves by itself.
+    let mut ends = seer.ended.values();
+    assert_eq!(ends.next(), Some(&End::Completed));
+    assert!(matches!(ends.next(), Some(End::Cancelled | End::Yielded)), "{:?}", seer.ended);
+}
+
+#[test]
+fn a_job_that_is_cancelled_or_fails_takes_its_next_piece_with_it() {
+    let asked = Event::CancelAsked { job: name("a") };
+    for gpus in [1, 2] {
+        let (seer, tracked, _) =
+            play(&Story { gpus, wish: Some((700.0, asked.clone())), ..Story::default() });
+        assert_eq!(*outcome(&tracked), Outcome::Cancelled);
+        assert_eq!(seer.submitted.len(), 2, "{:?}", seer.submitted);
+    }
+    let fails = |submission, epoch| Incident::Failure {
+        job: name("a"),
+        submission,
+        epoch,
+        end: End::Failed { exit: 1, signal: 0 },
+    };
+    // The first one fails in its third epoch, while the second waits; what is submitted then fails again.
+    let incidents = vec![fails(1, 3), fails(3, 3)];
+    let (seer, tracked, _) = play(&Story { gpus: 1, incidents, ..Story::default() });
+    let Outcome::Failed { .. } = outcome(&tracked) else { panic!("{:?}", tracked.phase) };
+    assert_eq!((tracked.failures, seer.submitted.len()), (2, 3), "{:?}", seer.ended);
+}
