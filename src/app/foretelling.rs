@@ -161,11 +161,11 @@ pub(crate) fn foretell(
     Ok(list)
 }
 
-/// Returns when the whole training would be done; each piece of one that is cut waits as long as the first.
+/// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
+/// before it runs.
 pub(crate) fn done(own: &JobRequest, outlook: &Outlook) -> Option<Estimate> {
     let Outlook::Estimated(forecast) = outlook else { return None };
-    let pieces = 1.0 + f64::from(own.walltime.further_pieces());
-    let whole = |start: Seconds| Seconds(start.0 * pieces + own.run.0);
+    let whole = |start: Seconds| Seconds(start.0 + own.walltime.gaps(start).0 + own.run.0);
     let Estimate { low, median, high, mean } = forecast.start;
     Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
 }

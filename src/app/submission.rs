@@ -76,7 +76,7 @@ pub(crate) fn prepare(
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
         if let Some(pieces) = script.walltime.in_pieces() {
-            let next = "keep hsched watch running: it submits the next piece when one ends";
+            let next = "keep hsched watch running: it submits the next piece";
             context.note(&format!("{}: the time limit splits it into {pieces}; {next}", script.of.job));
         }
         let text = script.text.map_err(|message| {

@@ -69,9 +69,7 @@ fn offers(list: &[Foretold]) -> Vec<Offer> {
     let costs = foretelling::costs(list);
     let offer = |(own, cost): (&Foretold, Option<f64>)| {
         let waits = match &own.outlook {
-            Outlook::Estimated(forecast) => {
-                f64::from(own.own.walltime.further_pieces()) * forecast.start.mean.0
-            }
+            Outlook::Estimated(forecast) => own.own.walltime.gaps(forecast.start.mean).0,
             _ => 0.0,
         };
         let rest = own.own.run.0 - own.own.request.run.0 + waits;

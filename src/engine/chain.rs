@@ -2,12 +2,8 @@
 
 use crate::engine::carry::Carrier;
 use crate::engine::{Attempt, End, Intent, Piece, Rules, Stage, State, Submission, Then, Tracked};
-use crate::model::Time;
+use crate::model::{Time, Walltime};
 use crate::policy::{Decision, Placement, Sharing};
-
-/// The next piece is queued once so much of the limit of the one that runs is left: who is queued at once and starts soon takes over
-/// soon, and many short pieces take longer than a few whole ones.
-const LEAD: f64 = 0.5;
 
 /// Returns the submission whose next piece is to be queued now: it runs, alone, and ends before the job is done.
 pub(super) fn due<'t>(tracked: &'t Tracked, at: Time, rules: &Rules) -> Option<&'t Submission> {
@@ -29,7 +25,7 @@ pub(super) fn due<'t>(tracked: &'t Tracked, at: Time, rules: &Rules) -> Option<&
         return None;
     }
     // It may well wait as long as this one has.
-    let lead = (LEAD * limit.0).max(started.since(attempt.meant).0);
+    let lead = (Walltime::AHEAD * limit.0).max(started.since(attempt.meant).0);
     (at.0 >= started.0 + limit.0 - lead).then_some(own)
 }
 

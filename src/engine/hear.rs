@@ -15,7 +15,7 @@ impl Tracked {
                 let Some(attempt) = self.attempt_mut(of) else { return };
                 attempt.job_id = Some(*job_id);
                 attempt.missing = None;
-                let next = if attempt.follows.is_some() { "the next piece is " } else { "" };
+                let next = if attempt.follows.is_some() { "its next piece is " } else { "" };
                 let said = format!("{next}{} on {}", rules.realm.submitted(*job_id), attempt.gpus);
                 self.advance(at, of, Stage::Pending, said);
             }

@@ -25,6 +25,10 @@ pub struct Walltime {
 }
 
 impl Walltime {
+    /// The next piece of a training that is cut waits in the queue for this part of the limit of the one that runs. Who is queued at once
+    /// and starts soon takes over soon, and many short pieces take longer than a few whole ones.
+    pub const AHEAD: f64 = 0.5;
+
     fn of(predicted: Seconds, margin: f64, (grace, restart): (Seconds, Seconds), longest: f64) -> Self {
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
         // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
@@ -105,6 +109,13 @@ impl Walltime {
         u32::try_from(self.pieces.saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
+    /// Returns for how long nothing trains after the first start where each piece waits as long as this.
+    #[must_use]
+    pub fn gaps(self, wait: Seconds) -> Seconds {
+        let gap = (wait.0 - Self::AHEAD * self.limit().0).max(0.0);
+        Seconds(f64::from(self.further_pieces()) * gap)
+    }
+
     /// Returns the limit in seconds.
     #[must_use]
     pub fn limit(self) -> Seconds {
@@ -128,6 +139,13 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_waits_while_another_piece_runs_waits_less_after_it() {
+        let walltime = Walltime { minutes: 720, pieces: 3 };
+        let hours = |wait: f64| walltime.gaps(Seconds(wait * 3600.0)).0 / 3600.0;
+        assert_eq!((hours(1.0), hours(6.0), hours(10.0)), (0.0, 0.0, 8.0));
+    }
 
     #[test]
     fn every_piece_begins_with_a_restart() {

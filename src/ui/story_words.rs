@@ -58,9 +58,10 @@ fn tell_answer(
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
+            let what = if tracked.is_next(attempt) { "its next piece is " } else { "" };
             (
                 Topic::Submission,
-                format!("{} on {place}; predicted {epoch} per epoch{clause}", realm.submitted(*job_id)),
+                format!("{what}{} on {place}; predicted {epoch} per epoch{clause}", realm.submitted(*job_id)),
             )
         }
         Answer::Refused { message } => (fate(tracked), format!("{}: {message}", realm.refused())),
@@ -80,11 +81,18 @@ fn tell_answer(
 }
 
 fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
+    let is_next = attempt.is_some_and(|own| tracked.is_next(own));
     let told = match news {
         News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
         News::Odd { what } => (Topic::Report, format!("reports: {what}")),
         News::NeverSubmitted => (Topic::Queue, "Slurm never received it; submitting again".to_owned()),
-        News::Queued { job_id, .. } => (Topic::Queue, format!("pending as job {job_id}")),
+        News::Queued { job_id, .. } => {
+            let what = if is_next { "its next piece is " } else { "" };
+            (Topic::Queue, format!("{what}pending as job {job_id}"))
+        }
+        News::Started { .. } if is_next => {
+            (Topic::Start, format!("its next piece has {} and takes over", attempt.map(place)?))
+        }
         News::Started { .. } => (Topic::Start, format!("running on {}", attempt.map(place)?)),
         News::Epoch(report) => {
             let length = report.length.map_or(String::new(), |length| format!(" ({})", duration(length)));
