@@ -23,7 +23,7 @@ impl Carrier<'_> {
             joins: first.map(|own| own.attempt.race_run().to_owned()),
             follows: first.and_then(|own| own.attempt.follows.clone()),
             terms: Some(self.terms(tracked, (job, problem), placement)),
-            spares: if self.rules.pinned {
+            spares: if self.rules.pinned || tracked.past.iter().any(|past| past.attempt.cannot_start()) {
                 Vec::new()
             } else {
                 spares((problem, job), placement, self.cluster)

@@ -52,6 +52,10 @@ impl<'a> Patience<'a> {
                 "another request of the job has started, this one is taken back".to_owned()
             }
             Stage::Pending if attempt.amendment.is_some() => return amend_again(tracked, attempt),
+            Stage::Pending if attempt.cannot_start() => {
+                "Slurm took the change of its request and cannot start it so (BadConstraints); it is submitted anew"
+                    .to_owned()
+            }
             Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
                 format!("{} are no longer up, so it can never start", self.unable(attempt)?)
             }

@@ -210,6 +210,12 @@ impl Attempt {
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
+    /// Returns whether Slurm says that a request which may have been changed in place can never start as it is.
+    #[must_use]
+    pub fn cannot_start(&self) -> bool {
+        !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
+    }
+
     /// Returns it with the time limit that it asks for.
     #[must_use]
     pub fn within(self, walltime: Walltime) -> Self {

@@ -110,7 +110,7 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
     // Whoever dies here finds in the state that it is meant, and asks again.
     let again = take(&changed.state, 31.0, &full(), 20.0, &wait);
     assert_eq!(words(&again.actions), ["change a to 2 v100"]);
-    let of = changed.state.jobs[0].phase.submissions()[0].attempt.key(&changed.state.jobs[0].job.name);
+    let of = own_key(&changed.state);
     let hear = |state: &State, answer: Answer| {
         let mut state = state.clone();
         engine::apply(&mut state, Time(32.0), &Event::Answer { of: of.clone(), answer }, &rules());
@@ -123,6 +123,29 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
     // A site that refuses it is not asked again.
     let refused = hear(&again.state, Answer::NotAmended { message: "no".into() });
     assert_eq!(words(&take(&refused, 62.0, &full(), 20.0, &wait).actions), [""; 0]);
+}
+
+#[test]
+fn a_change_that_slurm_takes_and_cannot_carry_out_is_undone_and_not_tried_again() {
+    let mut before = state(vec![pending()]);
+    let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own[0].attempt.reason = Some("BadConstraints".into());
+    let undone = take(&before, 1.0, &full(), 20.0, &wait);
+    assert_eq!(words(&undone.actions), ["cancel a"]);
+    let of = own_key(&undone.state);
+    let mut after = undone.state.clone();
+    let news = engine::News::Ended { end: engine::End::Cancelled, at: Time(2.0) };
+    engine::apply(&mut after, Time(2.0), &Event::News { of, news }, &rules());
+    let again = take(&after, 31.0, &full(), 20.0, &wait);
+    let [Action::Submit(run)] = again.actions.as_slice() else { panic!("{:?}", words(&again.actions)) };
+    assert!(run.submissions[0].spares.is_empty());
+}
+
+/// The key of the first submission of the first job.
+fn own_key(state: &State) -> engine::SubmissionKey {
+    let tracked = &state.jobs[0];
+    tracked.phase.submissions()[0].attempt.key(&tracked.job.name)
 }
 
 #[test]
