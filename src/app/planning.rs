@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::json;
 
+use crate::app::asking;
 use crate::app::context::Context;
 use crate::app::guesses;
 use crate::app::input::{self, Seen};
@@ -18,7 +19,7 @@ use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::model::{Access, Cluster, GpuType, Job, Seconds, Terms};
+use crate::model::{Access, Cluster, Deadline, GpuType, Job, Seconds, Terms};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{
     self, Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
@@ -236,6 +237,12 @@ pub(crate) fn prepare(
     notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();
+    for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
+        // A plan begins now.
+        if let Some(Deadline::At(at)) = job.deadline {
+            model.aims.deadline = Some(problem.now.after(at.since(asking::time(&context.clock))));
+        }
+    }
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
         if !job.after.is_empty() {
             model.standing.waits = Waits::Never;

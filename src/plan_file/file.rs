@@ -12,7 +12,8 @@ use crate::formats;
 use crate::model::{Access, Cluster, GpuType, Job, NodeName, Partition, Seconds, Selector};
 use crate::plan_file::PlanSpeed;
 use crate::policy::{
-    Bound, CheckedPlan, Outcome, Problem, Quality, Rank, Slot, Verdict, WorkerNode, heterogeneity,
+    Bound, CheckedPlan, Deadlines, Dues, Outcome, Problem, Quality, Rank, Slot, Verdict, WorkerNode,
+    heterogeneity,
 };
 
 /// The schema that this version writes and reads.
@@ -32,6 +33,9 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
+    /// The share of the jobs with a deadline that are done by then; one that waits is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadlines_met: Option<f64>,
     /// How unequal the GPUs on offer are for these jobs: mean speed over the slowest (eq. 35).
     #[serde(default)]
     pub heterogeneity: Option<f64>,
@@ -66,6 +70,9 @@ pub struct PlannedJob {
     pub partition: Option<String>,
     pub reason: Option<String>,
     pub jct_s: Option<f64>,
+    /// Until when it should be done, from when the plan begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_s: Option<f64>,
     pub epoch_s: Option<f64>,
     pub compute_s: Option<f64>,
     pub comm_s: Option<f64>,
@@ -204,6 +211,7 @@ impl PlanFile {
             mean_jct_s: outcome.map(|outcome| outcome.mean_jct),
             makespan_s: outcome.map(|outcome| outcome.makespan),
             fairness: outcome.map(|outcome| outcome.fairness),
+            deadlines_met: Deadlines::of(problem, plan).map(Deadlines::share),
             heterogeneity: heterogeneity(problem),
             lower_bound: quality.map(|quality| quality.lower_bound),
             gap: quality.map(|quality| quality.gap),
@@ -295,14 +303,19 @@ impl PlanFile {
 
 /// Returns the prices that prove the bound, from which anybody can recompute it: with a price for each GPU, the
 /// sum over the placed jobs of the cheapest bundle's weighted completion time and price, less the price of all
-/// GPUs on offer, over the sum of the weights.
+/// GPUs on offer, over the sum of the weights. With the objective `deadlines` a bundle with which its job is late counts
+/// `late_cost_s` more.
 fn certificate(problem: &Problem, plan: &CheckedPlan, bound: &Bound) -> Value {
     let prices = problem.labels.iter().zip(&bound.prices);
     let prices: serde_json::Map<_, _> = prices.map(|(ty, price)| (ty.clone(), json!(price))).collect();
     let weights = plan.placed().into_iter().zip(&bound.weights);
     let weights: serde_json::Map<_, _> =
         weights.map(|(job, weight)| (problem.jobs[job].name.to_string(), json!(weight))).collect();
-    json!({ "prices": prices, "weights": weights, "root_bound": bound.root })
+    let mut certificate = json!({ "prices": prices, "weights": weights, "root_bound": bound.root });
+    if let Some(late) = Dues::of(problem).late() {
+        certificate["late_cost_s"] = json!(late);
+    }
+    certificate
 }
 
 pub(super) fn wrong(place: String, what: &str) -> PlanFileError {
@@ -341,6 +354,7 @@ impl PlannedJob {
             partition: None,
             reason,
             jct_s: placement.map(|placement| placement.jct(model.epochs).0),
+            deadline_s: model.aims.deadline.map(|deadline| deadline.since(problem.now).0),
             epoch_s: placement.map(|placement| placement.epoch.total()),
             compute_s: placement.map(|placement| placement.epoch.compute),
             comm_s: placement.map(|placement| placement.epoch.comm),

@@ -5,7 +5,7 @@
 //! by cutting planes.
 
 use crate::policy::pricing::{Pricer, Rings};
-use crate::policy::{Objective, Problem};
+use crate::policy::{Dues, Objective, Problem};
 use crate::solve::{Cut, highest_under};
 
 /// What no plan for some jobs undercuts, and the prices that prove it.
@@ -64,7 +64,9 @@ impl<'a> Dual<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: &[usize]) -> Option<Self> {
         let rings = Rings::new(problem);
         let offered = problem.offered();
-        let pricers = jobs.iter().map(|&job| Pricer::new(&problem.jobs[job], &rings, &offered)).collect();
+        let dues = Dues::of(problem);
+        let pricer = |&job: &usize| Pricer::new(&problem.jobs[job], &rings, &offered).due(dues.due(job));
+        let pricers = jobs.iter().map(pricer).collect();
         let weight = |&job: &usize| problem.objective.weight(&problem.jobs[job]);
         let weights: Vec<f64> = jobs.iter().map(weight).collect();
         let sum: f64 = weights.iter().sum();

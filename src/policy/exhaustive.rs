@@ -4,7 +4,9 @@
 //! that leaves some idle may be better, so the answer is no bound for those.
 
 use crate::policy::admission::{self, Admission};
-use crate::policy::{Assignment, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict, cost};
+use crate::policy::{
+    Assignment, Dues, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict, cost,
+};
 
 /// Exhaustive enumeration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,6 +52,7 @@ struct Search<'a> {
     problem: &'a Problem,
     admission: &'a Admission,
     stop: &'a dyn Fn() -> bool,
+    dues: Dues,
     /// Node, type and GPUs of each cell; cells of a node are neighbours.
     cells: Vec<Slot>,
     /// For each cell, the same type's cell in an equal node before it: their shares must not rise, so that
@@ -87,6 +90,7 @@ impl<'a> Search<'a> {
             problem,
             admission,
             stop,
+            dues: Dues::of(problem),
             shares: vec![vec![0; admission.jobs.len()]; cells.len()],
             cells,
             twins,
@@ -183,7 +187,7 @@ impl<'a> Search<'a> {
                 return;
             }
             let Some(time) = cost::epoch_time(self.problem, model, &slots, Sharing::Balanced) else { return };
-            times.push((model.weight, model.completion_time(time.total())));
+            times.push((model.weight, self.dues.cost(job, model.completion_time(time.total()))));
         }
         let value = self.problem.objective.value(times);
         if self.best.as_ref().is_none_or(|(best, _)| value < *best) {

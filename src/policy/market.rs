@@ -2,7 +2,7 @@
 
 use crate::policy::fairness::EqualShare;
 use crate::policy::pricing::Rings;
-use crate::policy::{Placement, Problem, Sharing, Slot, Verdict, cost, packing};
+use crate::policy::{Dues, Placement, Problem, Sharing, Slot, Verdict, cost, packing};
 use crate::solve::Transport;
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
@@ -16,6 +16,7 @@ pub(super) struct Market<'a> {
     /// Whether a row's MIG slices stand open, which they do for one worker only.
     slices_open: Vec<bool>,
     rings: Rings,
+    dues: Dues,
 }
 
 /// How many pairs are tried in search of a legal answer to one category.
@@ -47,6 +48,7 @@ impl<'a> Market<'a> {
             share,
             slices_open: vec![true; jobs.len()],
             rings: Rings::new(problem),
+            dues: Dues::of(problem),
         }
     }
 
@@ -109,7 +111,7 @@ impl<'a> Market<'a> {
             let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
             let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
             let comm = cost::comm_time(model, bundle.iter().sum(), self.rings.fastest(bundle));
-            (model.weight, model.completion_time(compute + comm))
+            (model.weight, self.dues.cost(job, model.completion_time(compute + comm)))
         };
         self.problem.objective.value(self.jobs.iter().enumerate().map(price))
     }
@@ -125,8 +127,11 @@ impl<'a> Market<'a> {
             Some(model.completion_time(epoch.total()))
         };
         let times: Vec<f64> = self.jobs.iter().zip(&slots).map(time).collect::<Option<_>>()?;
-        let weighted =
-            self.jobs.iter().zip(&times).map(|(&job, &time)| (self.problem.jobs[job].weight, time));
+        let weighted = self
+            .jobs
+            .iter()
+            .zip(&times)
+            .map(|(&job, &time)| (self.problem.jobs[job].weight, self.dues.cost(job, time)));
         Some(Cleared { objective: self.problem.objective.value(weighted), slots, times })
     }
 

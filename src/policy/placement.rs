@@ -3,7 +3,7 @@
 use crate::model::Seconds;
 use crate::policy::cost::{self, EpochTime};
 use crate::policy::dual::Bound;
-use crate::policy::{CheckedPlan, JobModel, Problem, fairness, share};
+use crate::policy::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
 
 /// The decision for one job. An expected "no" is a value with a reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,9 +183,11 @@ impl Outcome {
             return None;
         }
         let weighted = || placed.iter().map(|&(job, jct)| (problem.jobs[job].weight, jct));
+        let dues = Dues::of(problem);
+        let costs = placed.iter().map(|&(job, jct)| (problem.jobs[job].weight, dues.cost(job, jct)));
         let (jobs, times): (Vec<usize>, Vec<f64>) = placed.iter().copied().unzip();
         Some(Self {
-            objective_value: problem.objective.value(weighted()),
+            objective_value: problem.objective.value(costs),
             mean_jct: crate::policy::Objective::MeanJct.value(weighted()),
             makespan: crate::policy::Objective::Makespan.value(weighted()),
             fairness: fairness(problem, &jobs, &times),

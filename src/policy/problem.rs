@@ -139,6 +139,9 @@ pub enum Objective {
     Weighted,
     /// The last completion time.
     Makespan,
+    /// The number of jobs that miss their deadlines, and among equals the mean job completion time: a late job's time counts
+    /// more than all jobs could take ([`crate::policy::Dues`]).
+    Deadlines,
 }
 
 /// Why jobs and cluster make no problem.
@@ -210,8 +213,12 @@ impl WorkerNode {
 
 impl Objective {
     /// All objectives with their names on the command line.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("mean-jct", Self::MeanJct), ("weighted", Self::Weighted), ("makespan", Self::Makespan)];
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("mean-jct", Self::MeanJct),
+        ("weighted", Self::Weighted),
+        ("makespan", Self::Makespan),
+        ("deadlines", Self::Deadlines),
+    ];
 
     /// Returns the objective's name on the command line.
     #[must_use]
@@ -224,11 +231,12 @@ impl Objective {
     pub fn weight(self, job: &JobModel) -> f64 {
         match self {
             Self::Weighted => job.weight,
-            Self::MeanJct | Self::Makespan => 1.0,
+            Self::MeanJct | Self::Makespan | Self::Deadlines => 1.0,
         }
     }
 
-    /// Returns the value over pairs of weight and completion time in seconds; 0 for none.
+    /// Returns the value over pairs of weight and completion time in seconds, or what that costs ([`crate::policy::Dues`]); 0
+    /// for none.
     #[must_use]
     pub fn value(self, jobs: impl IntoIterator<Item = (f64, f64)>) -> f64 {
         let (mut sum, mut weights, mut last) = (0.0, 0.0, 0.0_f64);
@@ -241,7 +249,7 @@ impl Objective {
         match self {
             Self::Makespan => last,
             _ if weights == 0.0 => 0.0,
-            Self::MeanJct | Self::Weighted => sum / weights,
+            Self::MeanJct | Self::Weighted | Self::Deadlines => sum / weights,
         }
     }
 }

@@ -101,6 +101,7 @@ impl Explained<'_> {
                 Objective::MeanJct => "the sum of all completion times",
                 Objective::Weighted => "the weighted sum of all completion times",
                 Objective::Makespan => "the makespan",
+                Objective::Deadlines => "the sum of all completion times and what late jobs cost",
             };
             let meaning = format!(
                 "A price is what one GPU is worth to all jobs together, in seconds of {of}. These prices prove the best lower bound. A type with price 0 s is not scarce."

@@ -97,6 +97,7 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
                 Objective::MeanJct => "the mean completion time",
                 Objective::Weighted => "the weighted mean completion time",
                 Objective::Makespan => "the makespan",
+                Objective::Deadlines => "the number of late jobs, then the mean completion time,",
             };
             let quality = Quality::new(bound, &outcome);
             let near = if quality.is_optimal() {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 
-use hsched::policy::{JobModel, Objective, Problem};
+use hsched::policy::{Dues, JobModel, Objective, Problem};
 
 use crate::bundle_cost;
 
@@ -42,6 +42,15 @@ pub fn best(problem: &Problem) -> Option<f64> {
     by_idle(problem).into_iter().flatten().min_by(f64::total_cmp)
 }
 
+/// What a job's completion time counts in the objective: a late one more, where that is what matters.
+pub fn cost(problem: &Problem, job: usize, time: f64) -> f64 {
+    let deadline = problem.jobs[job].aims.deadline.map(|deadline| deadline.0 - problem.now.0);
+    match Dues::of(problem).late() {
+        Some(late) if deadline.is_some_and(|deadline| time > deadline) => time + late,
+        _ => time,
+    }
+}
+
 /// The objective over completion times, all jobs placed.
 pub fn objective(problem: &Problem, times: &[f64]) -> f64 {
     match problem.objective {
@@ -49,6 +58,10 @@ pub fn objective(problem: &Problem, times: &[f64]) -> f64 {
         Objective::Weighted => {
             let weights: f64 = problem.jobs.iter().map(|job| job.weight).sum();
             times.iter().zip(&problem.jobs).map(|(t, job)| t * job.weight).sum::<f64>() / weights
+        }
+        Objective::Deadlines => {
+            let costs = times.iter().enumerate().map(|(job, &time)| cost(problem, job, time));
+            costs.sum::<f64>() / times.len() as f64
         }
         Objective::Makespan => times.iter().copied().fold(0.0, f64::max),
     }

@@ -43,6 +43,8 @@ pub fn best(problem: &Problem) -> Option<f64> {
     let mut jobs: Vec<Vec<Choice>> = Vec::new();
     for (job, legal) in problem.jobs.iter().zip(&legal) {
         let weight = match problem.objective {
+            // Late jobs cost more than the solver's tolerances bear.
+            Objective::Deadlines => unreachable!("oracle and oracle_pool know deadlines"),
             Objective::MeanJct => 1.0,
             Objective::Weighted => job.weight,
             Objective::Makespan => 0.0,

@@ -3,6 +3,7 @@
 use hsched::policy::{Objective, Problem};
 
 use crate::bundle_cost::{bundles, fastest_link, time};
+use crate::oracle;
 
 /// The objective value of the best plan that gives every job a GPU, by the number of GPUs left without work.
 ///
@@ -26,7 +27,7 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
                 let sum: Vec<u32> = used.iter().zip(bundle).map(|(a, b)| a + b).collect();
                 if before < f64::INFINITY && sum.iter().zip(&offered).all(|(needs, has)| needs <= has) {
                     let own = &mut next[place(&sum, &offered)];
-                    *own = own.min(merge(before, weight(index) * time));
+                    *own = own.min(merge(before, weight(index) * oracle::cost(problem, index, time)));
                 }
             }
         }

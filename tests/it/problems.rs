@@ -100,14 +100,21 @@ fn type_model() -> impl Strategy<Value = Option<TypeModel>> {
 
 fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
     let training = (1_u64..20, 50_u64..5000, 1_u64..5, prop_oneof![Just(1_u64), Just(4), Just(8)]);
+    // From a second to an hour, and some that have passed.
+    let deadline = proptest::option::weighted(
+        0.8,
+        (-2_i32..36)
+            .prop_map(|tenths| Time(if tenths < 0 { -5.0 } else { 10_f64.powf(f64::from(tenths) / 10.0) })),
+    );
     let limits = (1_u32..3, proptest::option::weighted(0.3, 1_u32..4), any::<bool>(), 0_u32..3);
     let links = (0_u32..300, prop_oneof![Just(1.0), Just(40.0)], prop_oneof![Just(0.0), Just(0.5)]);
-    (training, limits, links, proptest::collection::vec(type_model(), types)).prop_map(
+    (training, limits, links, proptest::collection::vec(type_model(), types), deadline).prop_map(
         |(
             (epochs, samples, quanta, quantum),
             (min, max, accumulate, weight),
             (size, syncs, overlap),
             types,
+            deadline,
         )| {
             let global_batch = quantum * quanta * 8;
             let quanta = u32::try_from(quanta * 8).expect("small");
@@ -121,12 +128,21 @@ fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
                 max_gpus: max.map_or(quanta, |max| (min + max).min(quanta)),
                 asks: min,
                 accumulate,
+                aims: hsched::policy::Aims { deadline, ..hsched::policy::Aims::default() },
                 may_use: vec![true; types.len()],
                 types,
                 ..job("job", epochs, samples, f64::from(size), &[])
             }
         },
     )
+}
+
+/// The same problem, with the mean completion time as its objective where that is about deadlines.
+pub fn without_deadlines(mut problem: Problem) -> Problem {
+    if problem.objective == Objective::Deadlines {
+        problem.objective = Objective::MeanJct;
+    }
+    problem
 }
 
 /// Random problems of a few jobs and a handful of GPUs: mixed nodes, both kinds of speed, caps, forbidden
@@ -145,8 +161,12 @@ pub fn any_problem(max_gpus: u32, max_jobs: usize, slices: bool) -> impl Strateg
             nodes
         });
         let jobs = proptest::collection::vec(any_job(types), jobs);
-        let objective =
-            prop_oneof![Just(Objective::MeanJct), Just(Objective::Weighted), Just(Objective::Makespan)];
+        let objective = prop_oneof![
+            Just(Objective::MeanJct),
+            Just(Objective::Weighted),
+            Just(Objective::Makespan),
+            Just(Objective::Deadlines)
+        ];
         (gpus, jobs, objective, 0_u64..1000, any::<bool>()).prop_map(
             move |(gpus, mut jobs, objective, seed, slow_node)| {
                 let names = ["v100", if slices { "a100_1g.5gb" } else { "t4" }];

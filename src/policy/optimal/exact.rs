@@ -23,7 +23,8 @@ pub(super) struct Proof {
 struct Way {
     counts: Vec<u32>,
     ring: Ring,
-    time: f64,
+    /// Completion time, with what it costs that the job is late.
+    cost: f64,
     /// Above the job's cheapest bundle at the prices, in units of the objective.
     excess: f64,
 }
@@ -89,8 +90,8 @@ pub(super) fn prove(
             way.excess *= weight;
         }
         if makespan {
-            ways.retain(|way| way.time < best);
-            ways.sort_by(|a, b| a.time.total_cmp(&b.time).then_with(|| a.counts.cmp(&b.counts)));
+            ways.retain(|way| way.cost < best);
+            ways.sort_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| a.counts.cmp(&b.counts)));
         } else {
             ways.sort_by(|a, b| a.excess.total_cmp(&b.excess).then_with(|| a.counts.cmp(&b.counts)));
         }
@@ -128,9 +129,9 @@ fn ways(
     let mut rates: Vec<f64> = problem.nodes.iter().map(|node| node.intra_node.bytes_per_second()).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();
-    let way = |bundle: &Bundle, ring: Ring, time: f64| {
-        let excess = (time + price(prices, &bundle.counts) - least_value).max(0.0);
-        (excess <= gap).then(|| Way { counts: bundle.counts.clone(), ring, time, excess })
+    let way = |bundle: &Bundle, ring: Ring, cost: f64| {
+        let excess = (cost + price(prices, &bundle.counts) - least_value).max(0.0);
+        (excess <= gap).then(|| Way { counts: bundle.counts.clone(), ring, cost, excess })
     };
     let mut ways = Vec::new();
     let in_halls = pricer.inside_halls_within(prices, limit, MOST_WAYS)?;
@@ -144,9 +145,9 @@ fn ways(
                 node.intra_node.bytes_per_second() == least && holds(&node.gpus, &bundle.counts)
             };
             if problem.nodes.iter().any(able)
-                && let Some(time) = pricer.time(&bundle.counts, least)
+                && let Some(cost) = pricer.cost(&bundle.counts, least)
             {
-                ways.extend(way(bundle, Ring::Inside { least }, time));
+                ways.extend(way(bundle, Ring::Inside { least }, cost));
             }
         }
     }
@@ -181,7 +182,7 @@ impl Search<'_> {
             let way = &self.jobs[depth].1[index];
             let makespan = self.problem.objective == Objective::Makespan;
             let hopeless = if makespan {
-                way.time >= self.best
+                way.cost >= self.best
             } else {
                 self.bound + spent + way.excess >= self.best * (1.0 - ROUNDING)
             };
@@ -220,10 +221,10 @@ impl Search<'_> {
             return;
         }
         let value = if self.problem.objective == Objective::Makespan {
-            self.chosen_ways().map(|way| way.time).fold(0.0, f64::max)
+            self.chosen_ways().map(|way| way.cost).fold(0.0, f64::max)
         } else {
             let weights = self.jobs.iter().map(|(job, _)| self.weights[*job]);
-            self.chosen_ways().zip(weights).map(|(way, weight)| weight * way.time).sum()
+            self.chosen_ways().zip(weights).map(|(way, weight)| weight * way.cost).sum()
         };
         if value >= self.best * (1.0 - ROUNDING) {
             return;

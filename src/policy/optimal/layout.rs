@@ -12,8 +12,8 @@ pub(super) struct Place {
     pub counts: Vec<u32>,
     /// The node that holds the ring; `None` for a ring over the network, whose nodes are chosen at the end.
     pub node: Option<usize>,
-    /// Completion time in seconds.
-    pub time: f64,
+    /// Completion time in seconds, with what it costs that the job is late.
+    pub cost: f64,
 }
 
 /// GPUs not taken.
@@ -113,7 +113,7 @@ impl<'a> Layout<'a> {
         }
         let below = least(&best);
         let across = pricer.across_in(prices, &self.room, tolerance, below);
-        let across = across.map(|own| Place { counts: own.counts, node: None, time: own.cost });
+        let across = across.map(|own| Place { counts: own.counts, node: None, cost: own.cost });
         across.or(best.map(|(_, place)| place))
     }
 
@@ -131,9 +131,9 @@ impl<'a> Layout<'a> {
         }
         let node = self.node_for(&bundle.counts)?;
         // The node that is free may have slower links than the best of its kind.
-        let time = if self.uniform { bundle.cost } else { pricer.time(&bundle.counts, self.rates[node])? };
-        let place = || Place { counts: bundle.counts.clone(), node: Some(node), time };
-        (time + worth < below).then(|| (time + worth, place()))
+        let cost = if self.uniform { bundle.cost } else { pricer.cost(&bundle.counts, self.rates[node])? };
+        let place = || Place { counts: bundle.counts.clone(), node: Some(node), cost };
+        (cost + worth < below).then(|| (cost + worth, place()))
     }
 
     /// Returns the fastest place for just these GPUs, where they fit.
@@ -143,8 +143,8 @@ impl<'a> Layout<'a> {
         }
         let network = self.problem.network.bytes_per_second();
         let node = self.node_for(&counts).filter(|&node| self.rates[node] >= network);
-        let time = pricer.time(&counts, node.map_or(network, |node| self.rates[node]))?;
-        Some(Place { counts, node, time })
+        let cost = pricer.cost(&counts, node.map_or(network, |node| self.rates[node]))?;
+        Some(Place { counts, node, cost })
     }
 
     /// Returns the nodes of all places: rings over the network take what those inside nodes leave, the largest

@@ -6,8 +6,8 @@ use crate::policy::dual::{Bound, Dual};
 use crate::policy::optimal::exact::prove;
 use crate::policy::optimal::primal::Primal;
 use crate::policy::{
-    Assignment, OptimalParameters, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict,
-    admission, cost,
+    Assignment, Dues, Objective, OptimalParameters, Placement, Placer, PolicyError, Problem, Sharing, Slot,
+    Verdict, admission, cost,
 };
 
 /// The proving policy.
@@ -90,8 +90,11 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
     let mut dual = Dual::new(problem, jobs)?;
     dual.ascend(PRICES, stop);
     let mut bound = dual.bound()?;
+    if let Some(more) = with_whole_jobs(problem, jobs, bound.root, stop) {
+        bound.lower = bound.lower.max(more);
+    }
     let found = Primal::at_prices(problem, &mut dual, stop).and_then(|mut primal| {
-        primal.improve(problem, &mut dual, bound.root * (1.0 + CLOSED), stop);
+        primal.improve(problem, &mut dual, bound.lower * (1.0 + CLOSED), stop);
         if let Some(idle) = idle {
             primal.spread(problem, &mut dual, idle);
         }
@@ -108,7 +111,7 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
             .take_while(|_| !stop())
             .find_map(|idle| prove(problem, &mut dual, known, Some(idle), stop).better);
         best = found.or(best);
-    } else if known > bound.root * (1.0 + CLOSED) {
+    } else if known > bound.lower * (1.0 + CLOSED) {
         let proof = prove(problem, &mut dual, known, idle, stop);
         best = proof.better.or(best);
         if let Some((value, _)) = best.as_ref().filter(|(value, _)| proof.complete && value.is_finite()) {
@@ -118,12 +121,28 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
     best.map(|(_, slots)| Answer { slots, bound })
 }
 
+/// Returns what a bound proves when jobs must be late: they are whole, and the times have a bound of their own.
+fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn() -> bool) -> Option<f64> {
+    let dues = Dues::of(problem);
+    let late = dues.least_late(root, jobs.len());
+    if late == 0 {
+        return None;
+    }
+    let times = Problem { objective: Objective::MeanJct, ..problem.clone() };
+    let mut dual = Dual::new(&times, jobs)?;
+    dual.ascend(PRICES, stop);
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let share = late as f64 / jobs.len() as f64;
+    Some(share * dues.late()? + dual.bound()?.root)
+}
+
 /// Returns the objective of slots by job; `None` where a job may not run so.
 fn value(problem: &Problem, jobs: &[usize], slots: &[Vec<Slot>]) -> Option<f64> {
+    let dues = Dues::of(problem);
     let time = |(&job, slots): (&usize, &Vec<Slot>)| {
         let model = &problem.jobs[job];
         let epoch = cost::epoch_time(problem, model, slots, Sharing::Balanced)?;
-        Some((model.weight, model.completion_time(epoch.total())))
+        Some((model.weight, dues.cost(job, model.completion_time(epoch.total()))))
     };
     Some(problem.objective.value(jobs.iter().zip(slots).map(time).collect::<Option<Vec<_>>>()?))
 }

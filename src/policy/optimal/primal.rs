@@ -89,14 +89,14 @@ impl<'a> Primal<'a> {
     fn fill(&mut self, problem: &Problem, dual: &mut Dual<'_>) {
         let mut order: Vec<usize> = (0..self.places.len()).collect();
         order.sort_by(|&a, &b| {
-            let cost = |job: usize| dual.weights[job] * self.places[job].time;
+            let cost = |job: usize| dual.weights[job] * self.places[job].cost;
             cost(b).total_cmp(&cost(a)).then(a.cmp(&b))
         });
         let free = vec![0.0; self.layout.room.len()];
         for job in order {
             self.layout.give_back(&self.places[job]);
             if let Some(place) = self.layout.best_place(&mut dual.pricers[job], &free, TOLERANCE)
-                && place.time < self.places[job].time
+                && place.cost < self.places[job].cost
             {
                 self.places[job] = place;
             }
@@ -125,7 +125,7 @@ impl<'a> Primal<'a> {
             }
             let (mut a, b) = pair(&mut random, jobs);
             if problem.objective == Objective::Makespan {
-                let longest = (0..jobs).max_by(|&a, &b| self.places[a].time.total_cmp(&self.places[b].time));
+                let longest = (0..jobs).max_by(|&a, &b| self.places[a].cost.total_cmp(&self.places[b].cost));
                 a = longest.filter(|&longest| longest != b).unwrap_or(a);
             }
             let stuck = vain > STUCK_PAIRS * jobs;
@@ -144,7 +144,7 @@ impl<'a> Primal<'a> {
                     let mut counts = place.counts.clone();
                     counts[ty] += 1;
                     let Some(more) = self.layout.place_for(&dual.pricers[job], counts) else { continue };
-                    let harm = dual.weights[job] * (more.time - place.time);
+                    let harm = dual.weights[job] * (more.cost - place.cost);
                     if best.as_ref().is_none_or(|(least, ..)| harm < *least) {
                         best = Some((harm, job, more));
                     }
@@ -204,7 +204,7 @@ impl<'a> Primal<'a> {
 /// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
 fn prices_about(prices: &[f64], place: &Place, (random, stuck): (&mut Pcg64, bool)) -> Vec<f64> {
     let ranks: u32 = place.counts.iter().sum();
-    let toll = if stuck && random.random::<f64>() < 0.5 { place.time / f64::from(ranks) } else { 0.0 };
+    let toll = if stuck && random.random::<f64>() < 0.5 { place.cost / f64::from(ranks) } else { 0.0 };
     let about = |price: &f64| price * (0.5 + 1.2 * random.random::<f64>()) + toll * random.random::<f64>();
     prices.iter().map(about).collect()
 }
@@ -217,10 +217,10 @@ pub(super) fn own(weight: f64, prices: &[f64]) -> Vec<f64> {
 /// Returns what the search lowers: the objective, and for the longest time a little of all the others too, or
 /// else nothing but the longest job would ever move.
 fn potential(problem: &Problem, weights: &[f64], places: &[Place]) -> f64 {
-    let sum: f64 = places.iter().zip(weights).map(|(place, weight)| weight * place.time).sum();
+    let sum: f64 = places.iter().zip(weights).map(|(place, weight)| weight * place.cost).sum();
     match problem.objective {
-        Objective::Makespan => places.iter().map(|place| place.time).fold(0.0, f64::max) + 1e-3 * sum,
-        Objective::MeanJct | Objective::Weighted => sum,
+        Objective::Makespan => places.iter().map(|place| place.cost).fold(0.0, f64::max) + 1e-3 * sum,
+        Objective::MeanJct | Objective::Weighted | Objective::Deadlines => sum,
     }
 }
 

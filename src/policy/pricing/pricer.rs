@@ -2,9 +2,9 @@
 
 use crate::policy::pricing::Rings;
 use crate::policy::pricing::across::Across;
-use crate::policy::{JobModel, cost};
+use crate::policy::{Due, JobModel, cost};
 
-/// A bundle and the completion time of its job, in seconds.
+/// A bundle and the completion time of its job, in seconds, with what it costs that the job is late.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::policy) struct Bundle {
     /// GPUs by type.
@@ -26,6 +26,7 @@ pub(in crate::policy) struct Priced {
 #[derive(Clone, Debug)]
 pub(in crate::policy) struct Pricer<'a> {
     pub job: &'a JobModel,
+    due: Option<Due>,
     /// Every legal bundle that some node can hold, without those of halls.
     inside: Vec<Bundle>,
     /// Rings inside halls, by their GPUs.
@@ -52,7 +53,19 @@ impl<'a> Pricer<'a> {
         let inside = rings_inside.bundles.into_iter().filter_map(bundle).collect();
         let hall = |(gpus, rate): (Vec<u32>, f64)| Some((Across::new(job, rate, &gpus)?, gpus));
         let halls = rings_inside.halls.into_iter().filter_map(hall).map(|(own, gpus)| (gpus, own)).collect();
-        Self { job, inside, halls, across: Across::new(job, rings.network, offered) }
+        Self { job, due: None, inside, halls, across: Across::new(job, rings.network, offered) }
+    }
+
+    /// Returns the same, of a job whose lateness has a cost.
+    pub(in crate::policy) fn due(mut self, due: Option<Due>) -> Self {
+        let Some(own) = due else { return self };
+        for bundle in &mut self.inside {
+            bundle.cost = own.cost(bundle.cost);
+        }
+        for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
+            rings.due = due;
+        }
+        Self { due, ..self }
     }
 
     /// Returns the bundle with the least value at `prices` (by type), exact up to `tolerance` of its value;
@@ -113,20 +126,23 @@ impl<'a> Pricer<'a> {
     pub(in crate::policy) fn over(&self, network: f64, offered: &[u32]) -> Self {
         Self {
             job: self.job,
+            due: None,
             inside: Vec::new(),
             halls: Vec::new(),
             across: Across::new(self.job, network, offered),
         }
+        .due(self.due)
     }
 
-    /// Returns the completion time on a bundle with a ring of that rate; `None` when the bundle is illegal.
-    pub(in crate::policy) fn time(&self, counts: &[u32], ring: f64) -> Option<f64> {
+    /// Returns the cost of a bundle with a ring of that rate; `None` when the bundle is illegal.
+    pub(in crate::policy) fn cost(&self, counts: &[u32], ring: f64) -> Option<f64> {
         let ranks: u32 = counts.iter().sum();
         if !(self.job.min_gpus..=self.job.max_gpus).contains(&ranks) {
             return None;
         }
         let compute = cost::compute_time(self.job, counts)?;
-        Some(self.job.completion_time(compute + cost::comm_time(self.job, ranks, ring)))
+        let time = self.job.completion_time(compute + cost::comm_time(self.job, ranks, ring));
+        Some(self.due.map_or(time, |due| due.cost(time)))
     }
 
     /// Returns all rings over the network with a value of at most `limit` at `prices`; `None` when there are

@@ -26,6 +26,9 @@ impl Across<'_> {
             self.look_at_all(range);
             return;
         }
+        if self.needed_rate(range) > self.most_held() {
+            return;
+        }
         let relaxed = self.relax(range);
         if !self.promising(relaxed.bound) {
             return;
@@ -42,6 +45,19 @@ impl Across<'_> {
             }
         }
         self.divide(range, &relaxed);
+    }
+
+    /// Returns the samples a second without which the ring takes longer than the longest time that is looked for.
+    pub(super) fn needed_rate(&self, range: Range) -> f64 {
+        let comm = self.comm * (1.0 - f64::from(range.ranks.0).recip());
+        let left = self.search.latest - comm;
+        // A hair less: the bound must stay true.
+        if left > 0.0 { self.compute / left * (1.0 - 1e-9) } else { f64::INFINITY }
+    }
+
+    /// Returns the most samples a second of any bundle in the box.
+    fn most_held(&self) -> f64 {
+        self.search.rates.iter().zip(&self.search.high).map(|(rate, &count)| rate * f64::from(count)).sum()
     }
 
     /// Returns the number of bundles in the box.

@@ -14,7 +14,7 @@ use crate::policy::pricing::across::boxes::Range;
 use crate::policy::pricing::across::table::Table;
 use crate::policy::pricing::{holds, price};
 use crate::policy::steps::Steps;
-use crate::policy::{JobModel, TypeModel, cost};
+use crate::policy::{Due, JobModel, TypeModel, cost};
 
 /// The rings of one job over links of one rate.
 #[derive(Clone, Debug)]
@@ -38,6 +38,7 @@ pub(super) struct Across<'a> {
     steps: Steps,
     /// All legal rings where they are few and each takes long to cost.
     table: Option<Table>,
+    pub due: Option<Due>,
     search: Search,
 }
 
@@ -57,6 +58,8 @@ struct Search {
     open: f64,
     /// Least value found, or the limit.
     best: f64,
+    /// The longest time that is looked for, in seconds.
+    latest: f64,
     tolerance: f64,
     best_counts: Option<Vec<u32>>,
     found: Vec<Bundle>,
@@ -109,6 +112,7 @@ impl<'a> Across<'a> {
             comm,
             batch,
             table: None,
+            due: None,
             search: Search::default(),
         };
         across.table = (!across.linear).then(|| Table::new(&across)).flatten();
@@ -123,18 +127,39 @@ impl<'a> Across<'a> {
         best: f64,
         hint: Option<&[u32]>,
     ) -> Found {
-        self.start(Goal::Least, prices, best, tolerance);
-        if let Some(hint) = hint {
-            let counts: Vec<u32> = self.types.iter().map(|&(ty, _)| hint[ty]).collect();
-            if hint.iter().sum::<u32>() >= 2 && holds(&self.caps, &counts) {
-                self.search.counts = counts;
-                self.look();
+        self.in_time_or_late(prices, best, |own, best, latest| {
+            own.start(Goal::Least, prices, (best, latest), tolerance);
+            if let Some(hint) = hint {
+                let counts: Vec<u32> = own.types.iter().map(|&(ty, _)| hint[ty]).collect();
+                if hint.iter().sum::<u32>() >= 2 && holds(&own.caps, &counts) {
+                    own.search.counts = counts;
+                    own.look();
+                }
             }
+            own.search.high.clone_from(&own.caps);
+            own.search();
+            let floor = own.search.worth_less().min(own.search.open);
+            Found { bundle: own.answer(), floor }
+        })
+    }
+
+    /// Looks for the least value below `best` by `least`, which is told that and the longest time that counts: among the rings
+    /// with which the job is in time, then among all, where a late one may still be better.
+    fn in_time_or_late(
+        &mut self,
+        prices: &[f64],
+        best: f64,
+        mut least: impl FnMut(&mut Self, f64, f64) -> Found,
+    ) -> Found {
+        let Some(due) = self.due else { return least(self, best, f64::INFINITY) };
+        let in_time = least(self, best, due.longest());
+        let best = in_time.bundle.as_ref().map_or(best, |own| own.cost + price(prices, &own.counts));
+        if best <= due.late {
+            return in_time;
         }
-        self.search.high.clone_from(&self.caps);
-        self.search();
-        let floor = self.search.worth_less().min(self.search.open);
-        Found { bundle: self.answer(), floor }
+        let late = least(self, best - due.late, f64::INFINITY);
+        let costed = late.bundle.map(|own| Bundle { cost: due.cost(own.cost), ..own });
+        Found { bundle: costed.or(in_time.bundle), floor: in_time.floor.min(late.floor + due.late) }
     }
 
     /// Returns the cheapest ring within `room` that beats `below`.
@@ -145,16 +170,31 @@ impl<'a> Across<'a> {
         tolerance: f64,
         below: f64,
     ) -> Option<Bundle> {
-        self.start(Goal::Least, prices, below, tolerance);
-        let most = |(&cap, &(ty, _)): (&u32, &(usize, TypeModel))| cap.min(room[ty]);
-        self.search.high = self.caps.iter().zip(&self.types).map(most).collect();
-        self.search();
-        self.answer()
+        let found = self.in_time_or_late(prices, below, |own, best, latest| {
+            own.start(Goal::Least, prices, (best, latest), tolerance);
+            let most = |(&cap, &(ty, _)): (&u32, &(usize, TypeModel))| cap.min(room[ty]);
+            own.search.high = own.caps.iter().zip(&own.types).map(most).collect();
+            own.search();
+            Found { bundle: own.answer(), floor: f64::NEG_INFINITY }
+        });
+        found.bundle
     }
 
     /// Returns all rings with a value of at most `limit`; `None` when they are more than `most`.
     pub(super) fn within(&mut self, prices: &[f64], limit: f64, most: usize) -> Option<Vec<Bundle>> {
-        self.start(Goal::Within, prices, limit, 0.0);
+        let Some(due) = self.due else { return self.all_within(prices, (limit, f64::INFINITY), most) };
+        let mut found = self.all_within(prices, (limit, due.longest()), most)?;
+        if limit > due.late {
+            let late = self.all_within(prices, (limit - due.late, f64::INFINITY), most)?;
+            let late = late.into_iter().filter(|own| due.is_late(own.cost));
+            found.extend(late.map(|own| Bundle { cost: due.cost(own.cost), ..own }));
+        }
+        Some(found)
+    }
+
+    /// Returns all rings with a time of at most `latest` that with the price of their GPUs comes to at most `limit`.
+    fn all_within(&mut self, prices: &[f64], limits: (f64, f64), most: usize) -> Option<Vec<Bundle>> {
+        self.start(Goal::Within, prices, limits, 0.0);
         self.search.most = most;
         self.search.high.clone_from(&self.caps);
         self.search();
@@ -177,7 +217,7 @@ impl<'a> Across<'a> {
     /// Looks among the rings that no smaller one beats, until none of those left can be the cheapest.
     fn search_least(&mut self, table: &Table) {
         for (cost, counts) in table.worth_having() {
-            if cost >= self.search.best {
+            if cost >= self.search.best || cost > self.search.latest {
                 break;
             }
             let value = cost + price(&self.search.prices, counts);
@@ -190,7 +230,8 @@ impl<'a> Across<'a> {
     fn search_within(&mut self, table: &Table) {
         for (cost, counts) in table.all() {
             let value = cost + price(&self.search.prices, counts);
-            if value <= self.search.best && holds(&self.search.high, counts) {
+            let wanted = value <= self.search.best && cost <= self.search.latest;
+            if wanted && holds(&self.search.high, counts) {
                 self.found(counts, cost, value);
             }
         }
@@ -198,7 +239,7 @@ impl<'a> Across<'a> {
         self.search.open = if few { f64::INFINITY } else { f64::NEG_INFINITY };
     }
 
-    fn start(&mut self, goal: Goal, prices: &[f64], best: f64, tolerance: f64) {
+    fn start(&mut self, goal: Goal, prices: &[f64], (best, latest): (f64, f64), tolerance: f64) {
         let search = &mut self.search;
         search.goal = goal;
         search.prices.clear();
@@ -209,7 +250,8 @@ impl<'a> Across<'a> {
         search.rates.clone_from(&self.rates);
         search.order.clear();
         search.order.extend(0..self.types.len());
-        (search.visits, search.open, search.best, search.tolerance) = (0, f64::INFINITY, best, tolerance);
+        (search.visits, search.open) = (0, f64::INFINITY);
+        (search.best, search.latest, search.tolerance) = (best, latest, tolerance);
         search.best_counts = None;
         search.found.clear();
     }
@@ -263,7 +305,7 @@ impl<'a> Across<'a> {
     /// Looks at the bundle in `search.counts`.
     fn look(&mut self) {
         let counts = std::mem::take(&mut self.search.counts);
-        if let Some(cost) = self.cost(&counts) {
+        if let Some(cost) = self.cost(&counts).filter(|cost| *cost <= self.search.latest) {
             self.found(&counts, cost, cost + price(&self.search.prices, &counts));
         }
         self.search.counts = counts;

@@ -60,6 +60,7 @@ impl Across<'_> {
     /// Minimises compute / rate + Σ (price + toll) n over real counts in the box: the GPUs that give most
     /// samples for their price first, as long as one more is worth it.
     fn fill(&mut self, range: Range, toll: f64) -> Relaxed {
+        let needed = self.needed_rate(range);
         let Search { prices, low, high, point, rates, order, .. } = &mut self.search;
         let pays = |ty: usize| prices[ty] + toll;
         for at in 1..order.len() {
@@ -84,7 +85,7 @@ impl Across<'_> {
         for &ty in order.iter() {
             let worth =
                 if pays(ty) > 0.0 { (self.compute * rates[ty] / pays(ty)).sqrt() } else { f64::INFINITY };
-            let wanted = worth.min(if pays(ty) > 0.0 { most } else { f64::INFINITY });
+            let wanted = worth.max(needed).min(if pays(ty) > 0.0 { most } else { f64::INFINITY });
             if rate >= wanted || rates[ty] <= 0.0 {
                 continue;
             }
