@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Plays the experiment of the paper on MLFS: 80 V100, jobs of the Philly trace, deadlines by the paper's rule.
+"""Plays the experiments of the paper on MLFS: 80 V100, jobs of a recorded trace, and MLF-H with and without its parts.
 
-    python3 benches/mlfs_paper.py target/release/hsched philly_full.csv
+    python3 benches/mlfs_paper.py target/release/hsched philly_full.csv [NET]
+    python3 benches/mlfs_paper.py target/release/hsched chronus_philly_mix1.csv [NET]
 
-The CSV has submit_s, duration_s and num_gpus. For each of three seeds, 620 jobs of one week are drawn and their arrivals moved together until they
-ask for all GPUs; urgencies are drawn from 0 to 10, losses are made up. Prints mean completion time and deadlines met by policy, of all jobs and of the
-urgent ones (8 to 10), with urgencies and without.
+The CSV has submit_s, duration_s and num_gpus; Philly's gets deadlines by the paper's rule, max(1.1 times the duration, half an hour to a day), Chronus's has
+its own (expect_time_list of the strict jobs). For each of three seeds, 620 jobs are drawn (of one week, where the trace is so long) and their arrivals moved
+together until they ask for all GPUs; urgencies are drawn from 0 to 10, losses are made up. Prints mean completion time, deadlines met, of all jobs and of
+the urgent ones (8 to 10), and what stopping early costs: the mean of (loss at the stop - loss at the last epoch) over the whole fall. NET is a file of
+hsched train-policy, for mlf-rl.
 """
 
 import csv
@@ -20,61 +23,107 @@ GPUS, JOBS, WEEK = 80, 620, 7 * 86400
 POLICIES = ["mlf-h", "horizon", "srtf", "las", "fifo"]
 
 
+def read(path):
+    """Rows as (submit, duration, GPUs, deadline from submission or None)."""
+    rows = []
+    with open(path) as file:
+        for row in csv.DictReader(file):
+            due = None
+            if "expect_time_list" in row:
+                due = float(row["expect_time_list"]) if row["job_type"] == "strict" else 0.0
+            rows.append((float(row["submit_s"]), float(row["duration_s"]), int(row["num_gpus"]), due))
+    return rows
+
+
 def draw(rows, seed):
     rng = random.Random(seed)
-    start = rng.choice(range(2, 13)) * WEEK
-    week = [row for row in rows if start <= row[0] < start + WEEK and row[1] >= 60 and 1 <= row[2] <= 32]
-    own = sorted(rng.sample(week, JOBS))
-    work = sum(duration * gpus for _, duration, gpus in own)
+    usable = [row for row in rows if row[1] >= 60 and 1 <= row[2] <= 32]
+    if usable[-1][0] > 14 * WEEK:
+        start = rng.choice(range(2, 13)) * WEEK
+        usable = [row for row in usable if start <= row[0] < start + WEEK]
+    own = sorted(rng.sample(usable, JOBS), key=lambda row: row[:3])
+    work = sum(row[1] * row[2] for row in own)
     span = own[-1][0] - own[0][0]
     factor = work / GPUS / span
     jobs = []
-    for number, (submit, duration, gpus) in enumerate(own):
+    for number, (submit, duration, gpus, due) in enumerate(own):
         arrival = (submit - own[0][0]) * factor
-        epochs = max(1, min(50, round(duration / 600)))
+        epochs = max(1, min(50, round(duration / 600))) if due is None else 30
         slope, end = rng.uniform(0.5, 2), rng.uniform(0.1, 1)
-        jobs.append({
+        job = {
             "name": f"j{number:03}", "epochs": epochs, "samples_per_epoch": max(gpus, round(duration * gpus * 100 / epochs)),
             "global_batch": gpus, "model_size": 0, "throughput": {"v100": 100}, "gpus": gpus, "arrival": arrival,
-            "deadline": arrival + max(1.1 * duration, rng.uniform(0.5, 24) * 3600), "urgency": rng.randint(0, 10),
-            "losses": [end + 2 * (1 + i) ** -slope for i in range(epochs)],
-            "checkpoint": {"restart_cost": "60s"}})
+            "urgency": rng.randint(0, 10), "losses": [end + 2 * (1 + i) ** -slope for i in range(epochs)],
+            "checkpoint": {"restart_cost": "60s"}}
+        rule = max(1.1 * duration, rng.uniform(0.5, 24) * 3600)
+        if due is None or due > 0:
+            job["deadline"] = arrival + (rule if due is None else due)
+        jobs.append(job)
     return jobs
 
 
-def play(hsched, jobs, policies):
+def play(hsched, jobs, policies, net):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as trace, tempfile.NamedTemporaryFile("w", suffix=".yaml") as cluster:
         json.dump({"jobs": jobs}, trace)
         trace.flush()
         cluster.write("network_gbps: 10\nnodes: [{name: 'n[1-20]', gpus: {v100: 4}}]\n")
         cluster.flush()
         line = [hsched, "simulate", "--trace", trace.name, "--cluster", cluster.name, "--policy", ",".join(policies), "--no-bound",
-                "--format", "json"]
+                "--format", "json"] + (["--network", net] if "mlf-rl" in policies else [])
         return json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)["policies"]
 
 
 def met(jobs, ended, urgent):
-    due = [(job, own) for job, own in zip(jobs, ended) if job["urgency"] >= urgent]
+    due = [(job, own) for job, own in zip(jobs, ended) if job["urgency"] >= urgent and "deadline" in job]
     return sum(own["completion_s"] is not None and own["completion_s"] <= job["deadline"] for job, own in due) / len(due)
 
 
+def lost(jobs, ended):
+    """How much of the whole fall of the loss early stops gave away, on average over all jobs."""
+    parts = []
+    for job, own in zip(jobs, ended):
+        losses = job["losses"]
+        done = int(own.get("epochs_done", len(losses)))
+        fall = losses[0] - losses[-1]
+        parts.append((losses[done - 1] - losses[-1]) / fall if fall > 0 else 0.0)
+    return statistics.mean(parts)
+
+
+def variants(jobs):
+    """The same jobs without a part of MLF-H, or with MLF-C."""
+    stop = {"target": {"metric": "loss", "mode": "min"}, "stop": {"when_busy": "best"}}
+    return {
+        "all as urgent": [{**job, "urgency": 1} for job in jobs],
+        "deadlines unknown": [{key: value for key, value in job.items() if key != "deadline"} for job in jobs],
+        "losses unknown": [{key: value for key, value in job.items() if key != "losses"} for job in jobs],
+        "and MLF-C": [{**job, **stop} for job in jobs],
+    }
+
+
 def main():
-    hsched, path = sys.argv[1:]
-    with open(path) as file:
-        rows = [(float(row["submit_s"]), float(row["duration_s"]), int(row["num_gpus"])) for row in csv.DictReader(file)]
+    hsched, path, *net = sys.argv[1:]
+    rows = read(path)
+    policies = POLICIES + (["mlf-rl"] if net else [])
     found = {}
     for seed in range(3):
         jobs = draw(rows, seed)
-        for own in play(hsched, jobs, POLICIES):
-            found.setdefault(own["policy"], []).append((own["mean_jct_s"] / 3600, met(jobs, own["jobs"], 0), met(jobs, own["jobs"], 8)))
-        plain = [{**job, "urgency": 1} for job in jobs]
-        for own in play(hsched, plain, ["mlf-h"]):
-            found.setdefault("mlf-h, all as urgent", []).append((own["mean_jct_s"] / 3600, met(jobs, own["jobs"], 0), met(jobs, own["jobs"], 8)))
-    for policy, values in found.items():
-        jct, deadlines, urgent = ([own[i] for own in values] for i in range(3))
+
+        def keep(name, own):
+            figures = own["mean_jct_s"] / 3600, met(jobs, own["jobs"], 0), met(jobs, own["jobs"], 8), lost(jobs, own["jobs"]), own["stopped_early"] / JOBS
+            found.setdefault(name, []).append(figures)
+
+        for own in play(hsched, jobs, policies, *net):
+            keep(own["policy"], own)
+        for what, others in variants(jobs).items():
+            played = ["mlf-h", "srtf", "horizon"] if what == "and MLF-C" else ["mlf-h"]
+            for own in play(hsched, others, played, None):
+                keep(f"{own['policy']}, {what}", own)
+    for name, values in found.items():
+        jct, deadlines, urgent, given, stopped = ([own[i] for own in values] for i in range(5))
         seeds = " / ".join(f"{value:.2f}" for value in jct)
-        print(f"{policy:22} mean JCT {statistics.mean(jct):6.2f} h ({seeds})  met {statistics.mean(deadlines):.3f}  "
-              f"urgent {statistics.mean(urgent):.3f}  by seed " + " / ".join(f"{value:.3f}" for value in deadlines))
+        print(f"{name:25} mean JCT {statistics.mean(jct):6.2f} h ({seeds})  met {statistics.mean(deadlines):.3f} "
+              f"({' / '.join(f'{value:.3f}' for value in deadlines)})  urgent {statistics.mean(urgent):.3f}  "
+              f"stopped {statistics.mean(stopped):.2f}, of the fall lost {statistics.mean(given):.3f}")
 
 
 if __name__ == "__main__":

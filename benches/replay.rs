@@ -81,6 +81,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
             copies: None,
             begun: None,
             place,
+            early: None,
         }
     };
     Trace::of_entries(cluster(gpus), (0..jobs).map(entry).collect::<Vec<_>>())

@@ -1,6 +1,6 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `curve`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `queue`, `generate`, `trace`) decides; a shell around it
+//! A pure core (`model`, `catalogue`, `curve`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `learning`, `queue`, `generate`, `trace`) decides; a shell around it
 //! (`slurm`, `probe`, `store`, `live`, `local`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 mod app;
@@ -13,6 +13,7 @@ pub mod error;
 pub mod exit;
 pub mod formats;
 pub mod generate;
+pub mod learning;
 pub mod live;
 pub mod local;
 pub mod manual;

@@ -43,6 +43,11 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
+    /// Returns what a cluster file says.
+    pub(crate) fn of_file(path: PathBuf) -> Self {
+        Self { cluster: Some(path), from: None, columns: None }
+    }
+
     /// Returns whether Slurm is asked.
     pub(crate) fn is_live(&self) -> bool {
         self.cluster.is_none() && self.from.is_none()
@@ -185,6 +190,25 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
         helper.1 = own(helper.0)?.unwrap_or_else(|| std::mem::take(&mut helper.1));
     }
     Ok(template)
+}
+
+/// Returns the files of a folder with one of these endings, by name.
+///
+/// # Errors
+/// When it cannot be read, or has none.
+pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    let wrong = |what: String| Failure::new(Exit::BadInput, format!("{}: {what}", path.display()));
+    let entries = std::fs::read_dir(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let ends = |file: &PathBuf| {
+        file.extension().and_then(|own| own.to_str()).is_some_and(|own| endings.contains(&own))
+            && file.is_file()
+    };
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ends).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(wrong(format!("has no files that end in {}", endings.join(", "))));
+    }
+    Ok(files)
 }
 
 /// Returns a file's text; `-` is standard input.

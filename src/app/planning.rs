@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::app::asking;
 use crate::app::context::Context;
+use crate::app::goals;
 use crate::app::guesses;
 use crate::app::input::{self, Seen};
 use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
@@ -229,6 +230,7 @@ pub(crate) fn prepare(
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     note_misspelt_types(&cluster, &jobs, &mut notes);
+    notes.extend(goals::remarks(&jobs, asking::time(&context.clock)));
     let live = args.source.is_live();
     let types = Problem::types_of(&cluster);
     let speeds = args.speeds.matrix(context, &jobs, &types)?;

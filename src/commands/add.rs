@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::app::after::refuse_unknown;
+use crate::app::asking;
 use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
+use crate::app::goals;
 use crate::app::input;
 use crate::app::permissions::note_troubles;
 use crate::app::policy_args::PolicyArgs;
@@ -103,6 +105,7 @@ impl Subcommand for Args {
             // Slurm may be what keeps the other one waiting.
             note_troubles(context, &jobs);
         }
+        goals::remarks(&jobs, asking::time(&context.clock)).iter().for_each(|what| context.note(what));
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         match self.format {

@@ -10,7 +10,7 @@ use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
     idle_flags, import, init, inventory, logs, plan, probe, report, run, simulate, status, submit, trace,
-    watch, when, write_docs,
+    train_policy, watch, when, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -57,6 +57,7 @@ enum Command {
     Demo(demo::Args),
     Simulate(simulate::Args),
     Trace(trace::Args),
+    TrainPolicy(train_policy::Args),
     CheckDdp(check_ddp::Args),
     Consolidate(consolidate::Args),
     #[command(hide = true)]
@@ -187,6 +188,7 @@ impl Command {
             Self::Demo(args) => args,
             Self::Simulate(args) => args,
             Self::Trace(args) => args,
+            Self::TrainPolicy(args) => args,
             Self::CheckDdp(args) => args,
             Self::Consolidate(args) => args,
             Self::WriteDocs(args) => args,

@@ -32,6 +32,7 @@ mod submit;
 mod submit_queue;
 mod together;
 mod trace;
+mod train_policy;
 mod watch;
 mod when;
 mod when_score;

@@ -15,8 +15,14 @@ const MOST_EPOCHS: u64 = 1_000_000_000_000;
 
 /// Reads a date and time, or a duration.
 pub(super) fn read_deadline(value: &Value<'_>) -> Option<Deadline> {
-    let is_date = value.text().is_some_and(|text| text.contains('T'));
+    let is_date = value.text().is_some_and(looks_like_date);
     if is_date { value.parsed(date).map(Deadline::At) } else { within(value).map(Deadline::Within) }
+}
+
+/// Returns whether a text is meant as a date: it has a time as dates do, or a hyphen within.
+fn looks_like_date(text: &str) -> bool {
+    text.contains('T')
+        || text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('-') && text.len() > 4
 }
 
 fn within(value: &Value<'_>) -> Option<Seconds> {

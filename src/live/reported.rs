@@ -25,8 +25,9 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
         for Submission { attempt, .. } in tracked.phase.submissions() {
             let key = attempt.key(&tracked.job.name);
             let folder = report_folder(root, &key.run, &key.name());
+            let metric = tracked.job.target.as_ref().map(|target| target.metric.as_str());
             let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, at)
-                .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs)?)));
+                .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs, metric)?)));
             match read {
                 Ok((epochs, odd)) => {
                     all.epochs.extend(epochs.into_iter().map(|epoch| (key.clone(), epoch)));

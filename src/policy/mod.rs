@@ -65,6 +65,7 @@ pub use self::explain::explain;
 pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
 pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
+pub use self::fixed::{Choice, Chooser, FEATURES, MlfRl};
 pub use self::floor::Repacking;
 pub use self::grounds::Grounds;
 pub use self::hadar::{Bid, Hadar, HadarParameters, HadarRound, Utility, Worth};
@@ -75,7 +76,9 @@ pub use self::hare::{Assign, Hare, Order, order, schedule};
 pub use self::hlas::{Grouping, Groups, Hlas, HlasParameters, Ladder, Predictor, grouping, round_time};
 pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::job_model::{Aims, JobModel, Misfit, Rounds, TypeModel};
-pub use self::mlfs::{GraphRound, MlfsParameters, Placed, Priority, TaskName, round as graph_round};
+pub use self::mlfs::{
+    Adam, GraphRound, MlfsParameters, Net, Placed, Priority, TaskName, discounted, round as graph_round,
+};
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};

@@ -1,5 +1,7 @@
 //! The policies by name: the only place that knows them all.
 
+use std::sync::Arc;
+
 use crate::policy::exhaustive::Exhaustive;
 use crate::policy::fixed;
 use crate::policy::has::Has;
@@ -9,8 +11,8 @@ use crate::policy::optimus::Optimus;
 use crate::policy::resets::Resets;
 use crate::policy::rest::Rest;
 use crate::policy::{
-    Alone, Hadar, HadarParameters, Hare, Hlas, HlasParameters, Horizon, HorizonParameters, Placer, Policy,
-    Repacking, Replan, Replanning, Shared,
+    Alone, Chooser, Hadar, HadarParameters, Hare, Hlas, HlasParameters, Horizon, HorizonParameters, MlfRl,
+    Net, Placer, Policy, Repacking, Replan, Replanning, Shared,
 };
 
 /// What users may tune.
@@ -25,6 +27,8 @@ pub struct Parameters {
     /// Of `hlas` and `hlas-p`.
     pub hlas: HlasParameters,
     pub hadar: HadarParameters,
+    /// The net of `mlf-rl`; without one there is no such policy.
+    pub net: Option<Arc<Net>>,
     /// Of the policies that [`find_over_time`] knows.
     pub carrying: Carrying,
 }
@@ -120,7 +124,9 @@ fn over_time(parameters: &Parameters) -> Vec<Box<dyn Policy>> {
     let hadar = Box::new(Hadar::new(hadar));
     let free: [Box<dyn Policy>; 5] =
         [Box::new(horizon), Box::<Hare>::default(), hlas(false), hlas(true), hadar];
-    let own = free.into_iter().chain(fixed::policies(repacking));
+    let net = parameters.net.clone();
+    let learnt = net.map(|net| Box::new(MlfRl::new(Chooser::Likeliest(net), false)) as Box<dyn Policy>);
+    let own = free.into_iter().chain(fixed::policies(repacking)).chain(learnt);
     let placers = placers(parameters).into_iter();
     let resets = |placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>;
     match carrying {

@@ -83,6 +83,8 @@ pub struct Figures {
     pub moves_per_job: f64,
     /// The part of the jobs with a deadline that were done by it; `None` where no job has one.
     pub deadlines_met: Option<f64>,
+    /// Jobs that ended before their last epoch.
+    pub stopped_early: usize,
     /// The longest time from arrival to completion over the shortest that the job could take alone.
     pub longest_stretch: f64,
 }
@@ -98,6 +100,7 @@ impl Figures {
         for (number, (entry, job)) in trace.jobs.iter().zip(&record.jobs).enumerate() {
             moves += u64::from(job.moves);
             let Some(completed) = job.completed else { continue };
+            figures.stopped_early += usize::from(job.cut_short);
             let jct = completed.since(entry.arrival).0;
             times.push(jct);
             figures.makespan = figures.makespan.max(completed.0);

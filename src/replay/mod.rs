@@ -6,6 +6,7 @@
 
 mod chance;
 mod copies;
+mod early;
 mod event;
 mod figures;
 mod graphs;
@@ -18,6 +19,7 @@ mod trace;
 mod world;
 
 pub use self::copies::replay_copies;
+pub use self::early::Early;
 pub use self::event::{CopyBid, CopyRound, Event, Kind, Queued};
 pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
 pub use self::graphs::{GraphOptions, GraphRecord, replay_graphs};

@@ -24,6 +24,11 @@ pub(super) enum Due {
     NodeBack {
         node: usize,
     },
+    /// A job whose rule lets it stop early has done another epoch.
+    Epoch {
+        job: usize,
+        generation: u32,
+    },
 }
 
 /// A moment that orders.

@@ -196,6 +196,7 @@ impl Run<'_, '_> {
                     self.ended += 1;
                 }
                 Due::Failure { job, .. } => self.world.fail(job, "it failed"),
+                Due::Epoch { job, .. } => self.ended += usize::from(self.world.epoch_done(job)),
                 Due::NodeDown { node } => self.world.node_down(node),
                 Due::NodeBack { node } => {
                     self.world.node_back(node);

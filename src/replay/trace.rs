@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::model::{GpuType, Job, JobName, NodeName, Seconds, Time};
 use crate::policy::{JobModel, Paces, Placement, Problem, Sharing, Slot};
+use crate::replay::Early;
 use crate::trace::TraceFile;
 
 /// Jobs that arrive over time, and what they run on.
@@ -39,6 +40,8 @@ pub struct Entry {
     pub place: usize,
     /// The most copies of it that `hadare` trains; `None` leaves that to the number of nodes.
     pub copies: Option<u32>,
+    /// When it may end before its last epoch.
+    pub early: Option<Early>,
     /// How far it is when the trace begins; `None` where it has never run.
     pub begun: Option<Begun>,
 }
@@ -103,6 +106,7 @@ impl Trace {
             after,
             copies: job.launch.copies.map(|own| own.max),
             place,
+            early: Early::of(job),
             begun,
         };
         let jobs = models.into_iter().zip(&file.jobs).zip(begun).zip(after).enumerate().map(entry).collect();

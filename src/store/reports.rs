@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the reports are state, and this room owns it")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -13,6 +13,9 @@ use serde::Deserialize;
 
 use crate::engine::{EpochReport, RankReport, Timed};
 use crate::model::{JobId, Seconds, Time};
+
+/// Epochs after which a metric that is in no report is missed.
+const EPOCHS_WITHOUT: u64 = 6;
 
 /// A line of a rank about one epoch; keys that are not known here are for others.
 #[derive(Clone, Debug, Deserialize)]
@@ -95,11 +98,12 @@ pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
 }
 
 /// Returns what is odd about rank 0's report of a job with so many epochs: the first line that cannot be read, and the
-/// first of an epoch that the job does not have. Such lines do not count.
+/// first of an epoch that the job does not have. Such lines do not count. Also that the metric that the job is judged by is in
+/// none of them.
 ///
 /// # Errors
 /// When the file is there and cannot be read.
-pub fn odd(folder: &Path, epochs: u64) -> io::Result<Option<String>> {
+pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Option<String>> {
     let path = folder.join("rank-0.jsonl");
     let text = read(&path)?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -122,8 +126,27 @@ pub fn odd(folder: &Path, epochs: u64) -> io::Result<Option<String>> {
             _ => {}
         }
     }
-    let odd: Vec<String> = unread.into_iter().chain(strange).collect();
+    let missing = metric.and_then(|metric| without_metric(&text, epochs, metric));
+    let odd: Vec<String> = unread.into_iter().chain(strange).chain(missing).collect();
     Ok((!odd.is_empty()).then(|| odd.join("; ")))
+}
+
+/// Returns that a metric is in no report, once so many epochs are there that it should be: some measure it not after each.
+fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let reports: Vec<Line> = lines.filter(|line| line.epoch.is_some()).collect();
+    let metrics = reports.iter().flat_map(|line| &line.metrics).filter(|(_, value)| value.is_some());
+    let names: BTreeSet<&str> = metrics.map(|(name, _)| name.as_str()).collect();
+    if (reports.len() as u64) < EPOCHS_WITHOUT.min(epochs) || names.contains(metric) {
+        return None;
+    }
+    let has = if names.is_empty() {
+        "no metrics".to_owned()
+    } else {
+        format!("only {}", names.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    Some(format!("target goes by {metric}, and the reports have {has}"))
 }
 
 /// What a rank says of an epoch.
@@ -281,7 +304,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let said = |text: &str| {
             fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-            let odd = odd(folder.path(), 2).expect("reads");
+            let odd = odd(folder.path(), 2, None).expect("reads");
             odd.map(|odd| odd.replace(&folder.path().display().to_string(), "REPORT"))
         };
         let check = |text: &str, expected: &str| assert_eq!(said(text).as_deref(), Some(expected), "{text}");
@@ -295,6 +318,21 @@ mod tests {
             "{\"epoch\": 2}\n{\"epoch\": 3}\n{\"epoch\": 4}\n",
             "line 2 of REPORT/rank-0.jsonl is about epoch 3, and the job has 2",
         );
+    }
+
+    #[test]
+    fn a_metric_that_is_never_reported_is_named() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let said = |epochs: u64, name: &str| {
+            let line =
+                |epoch: u64| format!("{{\"epoch\": {epoch}, \"metrics\": {{\"loss\": 1, \"acc\": null}}}}\n");
+            let text: String = (1..=epochs).map(line).collect();
+            fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
+            odd(folder.path(), 90, Some(name)).expect("reads")
+        };
+        assert_eq!((said(5, "acc"), said(90, "loss")), (None, None));
+        let expected = "target goes by acc, and the reports have only loss";
+        assert_eq!(said(6, "acc").as_deref(), Some(expected));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::model::{Seconds, hostlist};
 use crate::policy::{
-    Advice, Bound, CheckedPlan, JobModel, Objective, Outcome, Placement, Problem, Quality, Rank, Slot,
-    Verdict, advice,
+    Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
+    Quality, Rank, Slot, Verdict, advice,
 };
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
@@ -22,25 +22,30 @@ pub fn plan_table(
     terminal: Terminal,
 ) -> String {
     let mut text = summary(problem, plan, policy, proven);
-    let mut table = Table::new(&[
+    let has_deadlines = problem.jobs.iter().any(|job| job.aims.deadline.is_some());
+    let mut headings = vec![
         ("JOB", Align::Left),
         ("GPUS", Align::Left),
         ("BATCHES", Align::Left),
         ("EPOCH", Align::Right),
         ("COMM", Align::Right),
         ("DONE IN", Align::Right),
-    ]);
+    ];
+    headings.extend(has_deadlines.then_some(("DEADLINE", Align::Left)));
+    let mut table = Table::new(&headings);
     for (job, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
         if let Some(placement) = verdict.placement() {
             let epoch = placement.epoch;
-            table.row([
+            let cells = [
                 job.name.to_string(),
                 gpu_list(problem, job, &placement.slots),
                 batches(&placement.ranks),
                 duration(Seconds(epoch.total())),
                 format!("{:.0} %", 100.0 * epoch.comm / epoch.total()),
                 duration(placement.jct(job.epochs)),
-            ]);
+            ];
+            let due = has_deadlines.then(|| due(problem, job, placement));
+            table.row(cells.into_iter().chain(due));
         }
     }
     if !table.is_empty() {
@@ -66,6 +71,27 @@ pub fn plan_table(
         let _ = writeln!(text, "{}", wrap(&remark, terminal.width(), "  "));
     }
     text
+}
+
+/// Returns when a job should be done, and whether it is late.
+fn due(problem: &Problem, job: &JobModel, placement: &Placement) -> String {
+    let Some(deadline) = job.aims.deadline else { return "-".to_owned() };
+    let within = Seconds(deadline.0 - problem.now.0);
+    let late = if (Due { within: within.0, late: 0.0 }).is_late(placement.jct(job.epochs).0) {
+        ", late"
+    } else {
+        ""
+    };
+    if within.0 > 0.0 { format!("in {}{late}", duration(within)) } else { format!("passed{late}") }
+}
+
+/// Returns what is proven of late jobs where the gap of the objective is not closed.
+fn least_late(problem: &Problem, placed: usize, bound: &Bound) -> Option<String> {
+    let least = Dues::of(problem).least_late(bound.lower, placed);
+    (least > 0).then(|| {
+        let jobs = if least == 1 { "job is" } else { "jobs are" };
+        format!("at least {least} {jobs} late in any plan")
+    })
 }
 
 /// Says that a job would be done sooner on a part of its GPUs, and how to have it so.
@@ -102,12 +128,19 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
             let quality = Quality::new(bound, &outcome);
             let near = if quality.is_optimal() {
                 format!("{what} is proven optimal")
+            } else if let Some(late) = least_late(problem, placed, bound) {
+                late
+            } else if problem.objective == Objective::Deadlines {
+                format!("{what} is not proven optimal")
             } else {
                 format!("{what} is at most {} above the optimum", percent(quality.gap))
             };
             let whose = if placed == all { "" } else { " for the jobs placed" };
             let _ = writeln!(text, "{near}{whose}");
         }
+    }
+    if let Some(Deadlines { met, all }) = Deadlines::of(problem, plan) {
+        let _ = writeln!(text, "{met} of {all} deadlines met");
     }
     if plan.plan().stopped {
         text.push_str("the search ran out of time; a larger --budget may find a better plan\n");

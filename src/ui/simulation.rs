@@ -115,6 +115,7 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     text.push('\n');
     text.push_str(&table(runs).render(terminal.width(), terminal.colour()));
     let notes = runs.iter().filter_map(unfinished).chain(runs.iter().filter_map(task_by_task));
+    let notes = notes.chain(runs.iter().filter_map(stopped_early));
     for note in notes {
         text.push('\n');
         text.push_str(&wrap(&note, terminal.width(), ""));
@@ -131,7 +132,8 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
 fn table(runs: &[Simulated]) -> Table {
     let bounded = runs.iter().any(|run| run.lower_bound().is_some());
     let compared = if bounded { "RATIO" } else { "VS BEST" };
-    let headings = [
+    let has_deadlines = runs.iter().any(|run| run.figures.is_some_and(|own| own.deadlines_met.is_some()));
+    let mut headings = vec![
         ("POLICY", Align::Left),
         ("MEAN JCT", Align::Right),
         (compared, Align::Right),
@@ -142,6 +144,7 @@ fn table(runs: &[Simulated]) -> Table {
         ("GPUS USED", Align::Right),
         ("MOVES/JOB", Align::Right),
     ];
+    headings.extend(has_deadlines.then_some(("DEADLINES", Align::Right)));
     let mut table = Table::new(&headings);
     let means = runs.iter().filter(|run| run.has_all_ended()).filter_map(|run| Some(run.figures?.mean_jct));
     let best = means.fold(f64::INFINITY, f64::min);
@@ -159,7 +162,8 @@ fn table(runs: &[Simulated]) -> Table {
         } else {
             run.has_all_ended().then(|| format!("+{:.1} %", 100.0 * (own.mean_jct / best - 1.0)))
         };
-        table.row([
+        let met = has_deadlines.then(|| own.deadlines_met.map_or_else(dash, percent));
+        let cells = [
             run.policy.clone(),
             time(own.mean_jct),
             compared.unwrap_or_else(dash),
@@ -169,7 +173,8 @@ fn table(runs: &[Simulated]) -> Table {
             format!("{:.1}", own.longest_stretch),
             percent(own.utilisation),
             format!("{:.2}", own.moves_per_job),
-        ]);
+        ];
+        table.row(cells.into_iter().chain(met));
     }
     table
 }
@@ -190,6 +195,13 @@ fn unfinished(run: &Simulated) -> Option<String> {
         1 => format!("{}: job {name} has not ended: {why}{rest}\n", run.policy),
         _ => format!("{}: {count} of {all} jobs have not ended{rest}; {name}: {why}\n", run.policy),
     })
+}
+
+/// Returns how many jobs ended by their own rules.
+fn stopped_early(run: &Simulated) -> Option<String> {
+    let count = run.figures?.stopped_early;
+    let jobs = if count == 1 { "job" } else { "jobs" };
+    (count > 0).then(|| format!("{}: {count} {jobs} stopped before the last epoch\n", run.policy))
 }
 
 /// Returns that jobs were replayed task by task, and how near the best possible that comes.

@@ -10,7 +10,7 @@ use crate::ui::simulation::{Cell, Simulated};
 pub(super) type Figure = fn(&Simulated) -> Option<f64>;
 
 /// The figures of a run by their names, in the order of the CSV.
-const FIGURES: [(&str, Figure); 15] = [
+const FIGURES: [(&str, Figure); 16] = [
     ("mean_jct_s", |run| Some(run.figures?.mean_jct)),
     ("lower_bound_s", Simulated::lower_bound),
     ("ratio", Simulated::ratio),
@@ -24,13 +24,15 @@ const FIGURES: [(&str, Figure); 15] = [
     ("goodput", |run| Some(run.figures?.goodput)),
     ("moves_per_job", |run| Some(run.figures?.moves_per_job)),
     ("longest_stretch", |run| Some(run.figures?.longest_stretch)),
-    ("ended", |run| {
-        #[expect(clippy::cast_precision_loss, reason = "a count of jobs")]
-        let ended = run.figures?.ended as f64;
-        Some(ended)
-    }),
+    ("ended", |run| Some(count(run.figures?.ended))),
     ("deadlines_met", |run| run.figures?.deadlines_met),
+    ("stopped_early", |run| Some(count(run.figures?.stopped_early))),
 ];
+
+#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
+fn count(jobs: usize) -> f64 {
+    jobs as f64
+}
 
 /// Quantiles of Student's distribution at 97.5 %, by degrees of freedom from 1; beyond them the normal one's.
 const STUDENT: [f64; 30] = [
@@ -114,6 +116,9 @@ fn policy(run: &Simulated) -> Value {
                 "jct_s": job.completed.map(|at| at.since(entry.arrival).0),
                 "moves": job.moves,
             });
+            if job.cut_short {
+                value["epochs_done"] = json!(job.done);
+            }
             if job.failures > 0 {
                 value["failures"] = json!(job.failures);
             }

@@ -348,3 +348,56 @@ fn jobs_of_different_partitions_are_planned_together_each_on_its_own_nodes() {
     assert!(text.contains("a: the speed of v100 is used for V100: same model\n"), "{text}");
     assert!(text.contains("1 of 3 nodes are not in partition x and are not used\n"), "{text}");
 }
+
+#[test]
+fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
+    let jobs = |first: &str| {
+        let own =
+            crate::sandbox::JOBS.replacen("command: train", &format!("deadline: {first}, command: train"), 1);
+        own.replace("t4: 884}, command", "t4: 884}, deadline: 12000s, command")
+    };
+    let plan = |first: &str, options: &str| {
+        let sandbox = Sandbox::new().file("jobs.yaml", jobs(first));
+        sandbox.run(&format!("{PLAN} {options} --format json")).exits(0).json()
+    };
+    // The least mean is late with one of them; with both in time ResNet-18 has three GPUs.
+    let mean = plan("13000s", "");
+    near(&mean["deadlines_met"], 0.5);
+    let own = plan("13000s", "--objective deadlines");
+    near(&own["deadlines_met"], 1.0);
+    near(&own["mean_jct_s"], f64::midpoint(200.0 * 100_000.0 / 1563.0, 200.0 * 50_000.0 / 884.0));
+    near(&own["objective_value"], own["mean_jct_s"].as_f64().expect("a mean"));
+    assert_eq!((&own["proven_optimal"], &own["jobs"][0]["deadline_s"]), (&json!(true), &json!(13000.0)));
+    // Nothing helps the first then, and the mean decides again.
+    let own = plan("1h", "--objective deadlines");
+    near(&own["deadlines_met"], 0.5);
+    near(&own["mean_jct_s"], mean["mean_jct_s"].as_f64().expect("a mean"));
+    let late = own["certificate"]["late_cost_s"].as_f64().expect("a cost");
+    near(&own["objective_value"], own["mean_jct_s"].as_f64().expect("a mean") + late / 2.0);
+    assert_eq!(own["proven_optimal"], true);
+    // A gap in the objective's unit says nothing to people.
+    let sandbox = Sandbox::new().file("jobs.yaml", jobs("1h"));
+    let text = sandbox.run(&format!("{PLAN} --objective deadlines")).succeeds();
+    assert!(text.contains("1 of 2 deadlines met") && text.contains("in 1 h 00 min, late"), "{text}");
+    assert!(
+        text.contains("the number of late jobs, then the mean completion time, is proven optimal"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_deadline_that_has_passed_is_said_and_a_date_alone_is_none() {
+    let plan = |deadline: &str| {
+        let jobs = crate::sandbox::JOBS.replacen(
+            "command: train",
+            &format!("deadline: {deadline}, command: train"),
+            1,
+        );
+        Sandbox::new().file("jobs.yaml", jobs).run(PLAN)
+    };
+    let text = plan("2020-01-01T00:00:00Z").succeeds();
+    assert!(text.contains("resnet18: its deadline has passed") && text.contains("passed, late"), "{text}");
+    let text = plan("2020-01-01").fails(78);
+    let expected = "must be a date and time or a duration, got \"2020-01-01\"; write it like 12h, 2030-01-31T18:00:00 (local)";
+    assert!(text.contains(expected), "{text}");
+}

@@ -39,6 +39,7 @@ fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
         saves: true,
         retries: 0,
         after: Vec::new(),
+        early: None,
         begun: None,
         copies: None,
         place,

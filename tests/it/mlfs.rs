@@ -192,3 +192,120 @@ fn whole_jobs_start_in_the_order_of_their_priorities() {
     assert_eq!(names, ["first", "urgent", "due", "short", "long"]);
     near(&own["deadlines_met"], 0.0);
 }
+
+/// A trace of two jobs on one GPU: the first has levelled out when a third of its epochs are done.
+fn levelling(stop: &str) -> String {
+    let losses: Vec<String> = (1..=60).map(|epoch| (0.2 + 0.8 * 0.6_f64.powi(epoch)).to_string()).collect();
+    let job = |name: &str, more: &str| {
+        format!(
+            "- {{name: {name}, samples_per_epoch: 1000, epochs: 60, global_batch: 10, model_size: 0, max_gpus: 1, \
+             throughput: {{v100: 10}}, {more}}}\n"
+        )
+    };
+    let goes_by = format!("losses: [{}], target: {{metric: loss, mode: min}}", losses.join(", "));
+    format!(
+        "jobs:\n{}{}",
+        job("first", &format!("{goes_by}, {stop}")),
+        job("second", "deadline: 3h, arrival: 1s")
+    )
+}
+
+#[test]
+fn a_simulated_job_stops_by_its_rule_and_no_other() {
+    let play = |stop: &str| {
+        let sandbox = Sandbox::new()
+            .file("jobs.yaml", levelling(stop))
+            .file("lab.yaml", "nodes: [{name: n, gpus: {v100: 1}}]");
+        let line = "simulate --trace jobs.yaml --cluster lab.yaml --policy fifo --format json --events -";
+        let text = sandbox.run(line).succeeds();
+        let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let own = events.last().expect("a summary")["policies"][0].clone();
+        let why = events.iter().find(|event| event["event"] == "completed" && event["job"] == "first");
+        let why = why.and_then(|event| event["reason"].as_str()).unwrap_or_default().to_owned();
+        (own, why)
+    };
+    let (whole, why) = play("weight: 1");
+    assert_eq!((&whole["stopped_early"], why.as_str()), (&Value::from(0.0), ""));
+    near(&whole["jobs"][0]["jct_s"], 6000.0);
+    // The second is in time only when the first stops.
+    near(&whole["deadlines_met"], 0.0);
+    for stop in ["stop: {rule: best}", "stop: {when_busy: best}"] {
+        let (own, why) = play(stop);
+        let first = &own["jobs"][0];
+        let epochs = first["epochs_done"].as_f64().expect("epochs");
+        assert!((8.0..30.0).contains(&epochs), "{first}");
+        near(&first["jct_s"], 100.0 * epochs);
+        assert!(why.starts_with(&format!("stopped at epoch {epochs} of 60: nothing to gain")), "{why}");
+        near(&own["deadlines_met"], 1.0);
+        assert_eq!((&own["stopped_early"], &own["ratio"]), (&Value::from(1.0), &Value::Null));
+    }
+    let (late, _) = play("stop: {rule: best, not_before: 40}");
+    near(&late["jobs"][0]["epochs_done"], 40.0);
+}
+
+#[test]
+fn the_table_says_how_many_deadlines_are_met() {
+    let sandbox = Sandbox::new()
+        .file("jobs.yaml", levelling("stop: {rule: best}"))
+        .file("lab.yaml", "nodes: [{name: n, gpus: {v100: 1}}]");
+    let text = sandbox.run("simulate --trace jobs.yaml --cluster lab.yaml --policy fifo").succeeds();
+    assert!(text.contains("DEADLINES") && text.contains("100.0 %"), "{text}");
+    assert!(text.contains("fifo: 1 job stopped before the last epoch"), "{text}");
+}
+
+/// A folder of three small traces and one of a cluster.
+fn lessons() -> Sandbox {
+    let trace = |seed: u32| {
+        let job = |number: u32| {
+            let (at, epochs) = (number * 40 * seed % 700, 5 + number * 7 * seed % 40);
+            format!(
+                "- {{name: j{number}, samples_per_epoch: 1000, epochs: {epochs}, global_batch: 10, model_size: 0, gpus: 1, \
+                 throughput: {{v100: 20, t4: 10}}, arrival: {at}s, deadline: {}s}}\n",
+                at + 150 * epochs
+            )
+        };
+        format!("jobs:\n{}", (0..12).map(job).collect::<String>())
+    };
+    let sandbox = Sandbox::new().file("clusters/lab.yaml", "nodes: [{name: n, gpus: {v100: 1, t4: 1}}]");
+    (1..=3).fold(sandbox, |sandbox, seed| sandbox.file(&format!("traces/{seed}.yaml"), trace(seed)))
+}
+
+#[test]
+fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
+    let sandbox = lessons();
+    let train = "train-policy --traces traces --clusters clusters --passes 1 --format json --output";
+    let own = sandbox.run(&format!("{train} a.json --seed 3")).json();
+    sandbox.run(&format!("{train} b.json --seed 3")).succeeds();
+    sandbox.run(&format!("{train} c.json --seed 4")).succeeds();
+    let net = |name: &str| sandbox.text(&sandbox.work(name));
+    assert_eq!(net("a.json"), net("b.json"));
+    assert!(net("a.json") != net("c.json"));
+    assert_eq!((&own["traces"], &own["held_out"]), (&Value::from(2), &Value::from(1)));
+    let names: Vec<&str> = own["policies"]
+        .as_array()
+        .expect("policies")
+        .iter()
+        .filter_map(|own| own["policy"].as_str())
+        .collect();
+    assert_eq!(names, ["mlf-h", "srtf", "imitates mlf-h", "mlf-rl"]);
+
+    let line =
+        "simulate --trace traces/3.yaml --cluster clusters/lab.yaml --policy mlf-rl,mlf-h --format json";
+    let played = sandbox.run(&format!("{line} --network a.json")).json();
+    assert_eq!(played["policies"][0]["ended"], 12.0);
+    // The last trace was held out: the figures are the same.
+    near(&played["policies"][0]["mean_jct_s"], own["policies"][3]["mean_jct_s"].as_f64().expect("a mean"));
+    near(&played["policies"][1]["mean_jct_s"], own["policies"][0]["mean_jct_s"].as_f64().expect("a mean"));
+
+    let text = sandbox.run(line).fails(2);
+    assert!(text.contains("mlf-rl has no net of its own") && text.contains("hsched train-policy"), "{text}");
+    let broken = net("a.json").replace("\"sizes\":[15,32", "\"sizes\":[15,31");
+    let sandbox = sandbox.file("broken.json", broken).file("other.json", "{}");
+    for (file, expected) in [("broken.json", "its weights do not fit its sizes"), ("other.json", "is no net")]
+    {
+        let text = sandbox.run(&format!("{line} --network {file}")).fails(78);
+        assert!(text.contains(expected), "{text}");
+    }
+    let text = sandbox.run("train-policy --traces clusters --clusters clusters --output d.json").fails(78);
+    assert!(text.contains("one trace is not enough"), "{text}");
+}

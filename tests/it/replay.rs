@@ -23,6 +23,7 @@ fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
         saves: true,
         retries: 3,
         after: Vec::new(),
+        early: None,
         begun: None,
         copies: None,
         place,

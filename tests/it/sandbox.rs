@@ -74,7 +74,9 @@ impl Sandbox {
 
     /// Writes a file in the directory where commands run.
     pub fn file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
-        fs::write(self.work(name), text).expect("a file");
+        let path = self.work(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(path, text).expect("a file");
         self
     }
 

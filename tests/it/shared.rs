@@ -196,6 +196,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
         saves: true,
         retries: 0,
         after: Vec::new(),
+        early: None,
         begun: None,
         copies: None,
         place,

@@ -30,6 +30,7 @@ fn play(
         retries: 3,
         after: Vec::new(),
         place,
+        early: None,
         begun: None,
         copies: None,
     };

@@ -26,19 +26,24 @@ impl MlfH {
     /// The time that passes adds as much to every job that waits. So it counts how much later it arrived, and only jobs with a
     /// deadline get another rank as time goes by.
     fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> Rank {
-        let standing = &model.standing;
-        let left = standing.left(now);
-        let done = model.rounds.losses.len().min(whole_epochs(standing.work - left));
-        let own = Own {
-            urgency: model.aims.urgency,
-            losses: &model.rounds.losses[..done],
-            size: 1.0,
-            to_deadline: model.aims.deadline.map(|deadline| deadline.0 - now.0),
-            left: if rates.best > 0.0 { left / rates.best } else { f64::INFINITY },
-            waited: -standing.arrival.0,
-        };
+        let arrival = model.standing.arrival.0;
+        let own = own(model, rates, now, -arrival);
         let priority = whole(own.parts(&self.parameters), &self.parameters).whole;
-        (order(BASE - priority), order(standing.arrival.0))
+        (order(BASE - priority), order(arrival))
+    }
+}
+
+/// Returns what a job's priority depends on, with the seconds that count as waited.
+pub(super) fn own<'a>(model: &'a JobModel, rates: &Rates, now: Time, waited: f64) -> Own<'a> {
+    let left = model.standing.left(now);
+    let done = model.rounds.losses.len().min(whole_epochs(model.standing.work - left));
+    Own {
+        urgency: model.aims.urgency,
+        losses: &model.rounds.losses[..done],
+        size: 1.0,
+        to_deadline: model.aims.deadline.map(|deadline| deadline.0 - now.0),
+        left: if rates.best > 0.0 { left / rates.best } else { f64::INFINITY },
+        waited,
     }
 }
 

@@ -4,12 +4,14 @@ mod allox;
 mod fifo;
 mod gavel;
 mod las;
+mod learnt;
 mod line;
 mod mlf;
 mod shortest;
 
 use std::collections::BTreeMap;
 
+pub use self::learnt::{Choice, Chooser, FEATURES, MlfRl};
 use crate::model::Time;
 use crate::policy::fixed::line::{Line, Rank, order};
 use crate::policy::floor::{Floor, Want};

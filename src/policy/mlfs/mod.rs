@@ -1,12 +1,14 @@
 //! MLF-H of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020): tasks in the order of a priority that knows
 //! what machine learning gains from them, on servers that are not overloaded.
 //!
-//! `mlf-h` orders whole jobs; task graphs and their placement are for `replay::graphs`. Equation numbers are the paper's.
+//! `mlf-h` orders whole jobs, and for `mlf-rl` a net does; task graphs and their placement are for `replay::graphs`. Equation numbers are the paper's.
 
+mod net;
 mod place;
 mod priority;
 mod servers;
 
+pub use self::net::{Adam, Net, discounted};
 pub use self::place::{GraphRound, Placed, TaskName, round};
 pub use self::priority::Priority;
 pub(super) use self::priority::{Own, whole};

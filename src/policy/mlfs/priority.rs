@@ -31,6 +31,11 @@ pub(in crate::policy) struct Own<'a> {
 }
 
 impl Own<'_> {
+    /// Returns the part of the whole fall of the loss that the last epoch brought, from 0 to 1.
+    pub(in crate::policy) fn fall(self) -> f64 {
+        fall(self.losses)
+    }
+
     /// Returns the task's own parts (eq. 2 and 4).
     pub(in crate::policy) fn parts(self, parameters: &MlfsParameters) -> (f64, f64) {
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]

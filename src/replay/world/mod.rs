@@ -1,6 +1,7 @@
 //! The jobs that are there and where they stand: one problem, kept up to date, whose every change is named.
 
 mod behind;
+mod early;
 mod incidents;
 
 use std::cmp::Reverse;
@@ -44,6 +45,8 @@ pub(super) struct World<'a> {
     generations: u32,
     /// How many outages each node is in.
     outages: Vec<u32>,
+    /// Reports so far of each job of the trace that may stop early.
+    seen: Vec<usize>,
 }
 
 /// What changed since the policy was asked last.
@@ -90,6 +93,7 @@ impl<'a> World<'a> {
             count: 0,
             generations: 0,
             outages: vec![0; problem.nodes.len()],
+            seen: vec![0; trace.jobs.len()],
             problem,
         };
         for outage in &options.incidents.outages {
@@ -118,7 +122,9 @@ impl<'a> World<'a> {
     pub(super) fn next_due(&mut self) -> Option<(Time, Due)> {
         let present = &self.present;
         self.queue.next(|due| match due {
-            Due::End { job, generation } | Due::Failure { job, generation } => {
+            Due::End { job, generation }
+            | Due::Failure { job, generation }
+            | Due::Epoch { job, generation } => {
                 present[job].as_ref().is_some_and(|own| own.generation == generation)
             }
             Due::NodeDown { .. } | Due::NodeBack { .. } => true,
@@ -292,6 +298,8 @@ impl<'a> World<'a> {
         own.generation = self.generations;
         let due = Due::End { job: number, generation: own.generation };
         self.queue.push(from.after(Seconds((own.work - own.done) * epoch)), due);
+        self.foresee_epoch(number, epoch, from);
+        let Some(own) = &self.present[number] else { return };
         if let Some(mean) = self.options.incidents.job_failures {
             let place = self.trace.jobs[own.job].place;
             let moves = self.problem.jobs[number].standing.moves;

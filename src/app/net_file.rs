@@ -1,0 +1,56 @@
+//! Files of nets for `mlf-rl` (schema `hsched.policy-net/1`).
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::app::input;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::policy::{FEATURES, Net};
+
+/// The schema that this version writes and reads.
+const SCHEMA: &str = "hsched.policy-net/1";
+
+/// A net and what its inputs are.
+#[derive(Serialize, Deserialize)]
+struct NetFile {
+    schema: String,
+    features: Vec<String>,
+    #[serde(flatten)]
+    net: Net,
+}
+
+/// Returns a net's file.
+///
+/// # Errors
+/// When a weight is not finite.
+pub(crate) fn text(net: &Net) -> Result<String, Failure> {
+    let features = FEATURES.map(str::to_owned).to_vec();
+    let file = NetFile { schema: SCHEMA.to_owned(), features, net: net.clone() };
+    let json = serde_json::to_string(&file).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
+    Ok(json + "\n")
+}
+
+/// Reads a net.
+///
+/// # Errors
+/// When the file cannot be read, or is no net for these features.
+pub(crate) fn read(path: &Path) -> Result<Net, Failure> {
+    let wrong = |what: &str| {
+        let failure = Failure::new(Exit::BadInput, format!("{}: {what}", input::name(path)));
+        failure.hint("hsched train-policy writes such files")
+    };
+    let file: NetFile =
+        serde_json::from_str(&input::text(path)?).map_err(|error| wrong(&format!("is no net: {error}")))?;
+    if file.schema != SCHEMA {
+        return Err(wrong(&format!("has the schema {:?}, not {SCHEMA:?}", file.schema)));
+    }
+    if file.features != FEATURES {
+        return Err(wrong("was trained on other features than this version has"));
+    }
+    if !file.net.takes(FEATURES.len()) {
+        return Err(wrong("its weights do not fit its sizes, or are no numbers"));
+    }
+    Ok(file.net)
+}

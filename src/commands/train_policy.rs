@@ -1,0 +1,178 @@
+//! `hsched train-policy`: a net for the policy `mlf-rl`, trained on replays.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::app::context::{Context, Format};
+use crate::app::input::{self, ClusterArgs};
+use crate::app::net_file;
+use crate::app::speeds::SpeedArgs;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::simulate::on_cluster;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::learning::{Score, Trained, Training, of_policy, train};
+use crate::model::Seconds;
+use crate::replay::{ReplayError, Trace};
+use crate::settings::Flag;
+use crate::trace;
+use crate::ui::{Align, Progress, Table, duration, write_output};
+
+/// Train a net that chooses who gets GPUs next, for the policy mlf-rl of `hsched simulate`
+///
+/// The net first learns the choices of mlf-h, then from what its own choices lead to: completion times and deadlines met. Every
+/// fifth trace is held out; what is written is what does best there, and it is compared there with mlf-h and with the shortest
+/// job first (srtf). The same files and seed give the same net, bit by bit.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Folder of traces: all files .yaml, .yml, .json and .csv in it.
+    #[arg(long, value_name = "DIR")]
+    traces: PathBuf,
+    /// Folder of cluster files, .yaml or .yml; the traces are played on them in turn.
+    #[arg(long, value_name = "DIR")]
+    clusters: PathBuf,
+    /// Where the net goes; a file that is there is replaced as a whole.
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// How often the net plays each trace in eight runs of its own; 0 only imitates mlf-h.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    passes: u32,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    speeds: SpeedArgs,
+}
+
+/// One trace of so many is held out.
+const HELD_OUT: usize = 5;
+
+/// The policies that a net has to beat.
+const RIVALS: [&str; 2] = ["mlf-h", "srtf"];
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn flags(&self) -> Vec<Flag> {
+        self.speeds.flags()
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let (traces, held_out) = self.traces(context)?;
+        let training = Training { seed: self.seed, passes: self.passes, ..Training::default() };
+        let progress = Progress::start(format!("learning from {} traces", traces.len()));
+        let mut said = |pass: u32, own: Score| {
+            progress.say(format!(
+                "pass {pass} of {}: mean JCT {} where held out",
+                self.passes,
+                duration(Seconds(own.mean_jct))
+            ));
+        };
+        let trained = train(&traces, &held_out, &training, &mut said).map_err(|error| failed(&error))?;
+        drop(progress);
+        let mut rows: Vec<(String, Score)> = Vec::new();
+        for name in RIVALS {
+            let own = of_policy(&held_out, name).map_err(|error| failed(&error))?;
+            let own =
+                own.ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
+            rows.push((name.to_owned(), own));
+        }
+        rows.push(("imitates mlf-h".to_owned(), trained.imitated));
+        rows.push(("mlf-rl".to_owned(), trained.best));
+        write_output(&self.output, net_file::text(&trained.net)?).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.output.display()))
+        })?;
+        let counts = (traces.len(), held_out.len());
+        let text = match self.format {
+            Format::Json => json_text(&self.json(&rows, &trained, counts))?,
+            Format::Table => self.table(context, &rows, &trained, counts),
+        };
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Args {
+    /// Returns the traces to learn from and those that are held out.
+    fn traces(&self, context: &Context) -> Result<(Vec<Trace>, Vec<Trace>), Failure> {
+        let files = input::folder(&self.traces, &["yaml", "yml", "json", "csv"])?;
+        let clusters = input::folder(&self.clusters, &["yaml", "yml"])?;
+        if files.len() < 2 {
+            let failure =
+                Failure::new(Exit::BadInput, format!("{}: one trace is not enough", self.traces.display()));
+            return Err(failure.hint("a net is judged on traces that it has not seen"));
+        }
+        let (mut own, mut held_out) = (Vec::new(), Vec::new());
+        for (number, path) in files.iter().enumerate() {
+            let file = trace::parse(&input::text(path)?)
+                .map_err(|error| Failure::new(Exit::BadInput, format!("{}: {error}", path.display())))?;
+            let cluster = ClusterArgs::of_file(clusters[number % clusters.len()].clone());
+            let trace = on_cluster(context, &file, &cluster, &self.speeds)?;
+            let is_out = (number + 1) % HELD_OUT == 0 || number + 1 == files.len() && held_out.is_empty();
+            if is_out { held_out.push(trace) } else { own.push(trace) }
+        }
+        Ok((own, held_out))
+    }
+
+    fn json(&self, rows: &[(String, Score)], trained: &Trained, (learnt, held_out): (usize, usize)) -> Value {
+        let row = |(name, own): &(String, Score)| json!({ "policy": name, "mean_jct_s": own.mean_jct, "deadlines_met": own.met, "reward": own.reward });
+        json!({
+            "schema": "hsched.training/1",
+            "seed": self.seed,
+            "traces": learnt,
+            "held_out": held_out,
+            "pass": trained.pass,
+            "beats_all": beats(rows),
+            "policies": rows.iter().map(row).collect::<Vec<_>>(),
+        })
+    }
+
+    fn table(
+        &self,
+        context: &Context,
+        rows: &[(String, Score)],
+        trained: &Trained,
+        counts: (usize, usize),
+    ) -> String {
+        let mut table = Table::new(&[
+            ("POLICY", Align::Left),
+            ("MEAN JCT", Align::Right),
+            ("DEADLINES", Align::Right),
+            ("REWARD", Align::Right),
+        ]);
+        for (name, own) in rows {
+            let met = format!("{:.1} %", 100.0 * own.met);
+            table.row([name.clone(), duration(Seconds(own.mean_jct)), met, format!("{:.4}", own.reward)]);
+        }
+        let terminal = context.terminal;
+        let (learnt, held_out) = counts;
+        let verdict = if beats(rows) {
+            "the net is better than mlf-h and than the shortest job first"
+        } else {
+            "the net is not better than both mlf-h and the shortest job first: use the better of these"
+        };
+        format!(
+            "learnt from {learnt} traces; on {held_out} others (best after pass {} of {}):\n\n{}\n{verdict}\nwrote {}\n",
+            trained.pass,
+            self.passes,
+            table.render(terminal.width(), terminal.colour()),
+            self.output.display()
+        )
+    }
+}
+
+/// Returns whether the last has a lesser mean and no fewer deadlines met than the rivals.
+fn beats(rows: &[(String, Score)]) -> bool {
+    let Some((_, own)) = rows.last() else { return false };
+    rows.iter().take(RIVALS.len()).all(|(_, other)| own.mean_jct < other.mean_jct && own.met >= other.met)
+}
+
+fn failed(error: &ReplayError) -> Failure {
+    Failure::from_error(Exit::Failed, error)
+}

@@ -1,0 +1,77 @@
+//! What a schedule is worth (eq. 7): how near completion times are to those of jobs alone, and deadlines met.
+
+use crate::replay::{Record, Trace};
+
+/// How much times and deadlines count, β.
+const TIMES: f64 = 0.5;
+const DEADLINES: f64 = 0.55;
+
+/// Figures of schedules, means over traces.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Score {
+    /// In seconds.
+    pub mean_jct: f64,
+    /// The share of deadlines met; 1 where there are none.
+    pub met: f64,
+    pub reward: f64,
+}
+
+/// What came of one trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Played {
+    /// Seconds that all jobs would take alone, together.
+    pub alone: f64,
+    pub score: Score,
+}
+
+impl Played {
+    /// Returns what came of a trace of which all jobs ended; others count with the end of the last one.
+    #[must_use]
+    pub fn of(trace: &Trace, record: &Record) -> Self {
+        let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
+        let (mut alone, mut times, mut due, mut met) = (0.0, 0.0, 0.0, 0.0);
+        for (number, (entry, job)) in trace.jobs.iter().zip(&record.jobs).enumerate() {
+            let end = job.completed.map_or(last, |end| end.0);
+            times += (end - entry.arrival.0).max(0.0);
+            alone += trace.paces.of(number).fastest.map_or(0.0, |epoch| entry.model.standing.work * epoch);
+            if let Some(deadline) = entry.model.aims.deadline {
+                due += 1.0;
+                met += f64::from(u8::from(job.completed.is_some_and(|end| end.0 <= deadline.0)));
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
+        let count = trace.jobs.len().max(1) as f64;
+        let met = if due > 0.0 { met / due } else { 1.0 };
+        let near = if times > 0.0 { (alone / times).min(1.0) } else { 1.0 };
+        Self { alone, score: Score { mean_jct: times / count, met, reward: TIMES * near + DEADLINES * met } }
+    }
+}
+
+/// Returns what the time between each moment and the next (the last one has no end) is worth: the jobs that are there cost,
+/// a deadline that is met pays. Moments are in order.
+pub(super) fn rewards(trace: &Trace, record: &Record, moments: &[f64]) -> Vec<f64> {
+    let alone = Played::of(trace, record).alone;
+    let due = trace.jobs.iter().filter(|entry| entry.model.aims.deadline.is_some()).count();
+    #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
+    let due = due.max(1) as f64;
+    let mut rewards = vec![0.0; moments.len()];
+    for (entry, job) in trace.jobs.iter().zip(&record.jobs) {
+        let Some(end) = job.completed else { continue };
+        let (from, to) = (entry.arrival.0, end.0);
+        let first = moments.partition_point(|at| *at <= from).saturating_sub(1);
+        for (place, reward) in rewards.iter_mut().enumerate().skip(first) {
+            let until = moments.get(place + 1).copied().unwrap_or(f64::INFINITY);
+            if moments[place] > to {
+                break;
+            }
+            let there = (until.min(to) - moments[place].max(from)).max(0.0);
+            *reward -= TIMES * there / alone.max(1.0);
+        }
+        let is_met = entry.model.aims.deadline.is_some_and(|deadline| to <= deadline.0);
+        let last = moments.partition_point(|at| *at < to).saturating_sub(1);
+        if let Some(reward) = rewards.get_mut(last).filter(|_| is_met) {
+            *reward += DEADLINES / due;
+        }
+    }
+    rewards
+}

@@ -1,0 +1,251 @@
+//! The net of MLF-RL: scores candidates one by one; a softmax over the scores is the choice. Forward, backward and Adam by hand.
+//!
+//! One thread, sums in a fixed order, `tanh` and `exp` of `libm`: the same bits everywhere.
+
+use libm::{exp, log, sqrt, tanh};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+/// A net of full layers with `tanh` between them and one number at its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Net {
+    /// Numbers of each layer, inputs first; the last is 1.
+    sizes: Vec<usize>,
+    /// Layer by layer: for each output the factors of its inputs; then the outputs' constants.
+    weights: Vec<f64>,
+}
+
+/// Adam's moments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adam {
+    rate: f64,
+    steps: i32,
+    first: Vec<f64>,
+    second: Vec<f64>,
+}
+
+/// How fast Adam forgets, and what keeps it from dividing by nothing.
+const FIRST: f64 = 0.9;
+const SECOND: f64 = 0.999;
+const LEAST: f64 = 1e-8;
+
+impl Net {
+    /// Returns a net whose weights are drawn from `±√(6 / (inputs + outputs))` of each layer.
+    #[must_use]
+    pub fn random(sizes: &[usize], seed: u64) -> Self {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut weights = Vec::new();
+        for pair in sizes.windows(2) {
+            #[expect(clippy::cast_precision_loss, reason = "layers are small")]
+            let reach = sqrt(6.0 / (pair[0] + pair[1]) as f64);
+            weights.extend((0..pair[0] * pair[1]).map(|_| reach * (2.0 * random.random::<f64>() - 1.0)));
+            weights.extend(std::iter::repeat_n(0.0, pair[1]));
+        }
+        Self { sizes: sizes.to_vec(), weights }
+    }
+
+    /// Returns whether it has as many weights as its layers need, all finite, and takes so many inputs.
+    #[must_use]
+    pub fn takes(&self, inputs: usize) -> bool {
+        let count = |pair: &[usize]| pair[0].saturating_add(1).saturating_mul(pair[1]);
+        let needed = self.sizes.windows(2).map(count).fold(0, usize::saturating_add);
+        self.sizes.first() == Some(&inputs)
+            && self.sizes.len() > 1
+            && self.sizes.last() == Some(&1)
+            && self.weights.len() == needed
+            && self.weights.iter().all(|weight| weight.is_finite())
+    }
+
+    /// Returns the probability of each candidate.
+    #[must_use]
+    pub fn probabilities(&self, candidates: &[Vec<f64>]) -> Vec<f64> {
+        let scores: Vec<f64> = candidates.iter().map(|own| self.score(own)).collect();
+        let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let parts: Vec<f64> = scores.iter().map(|score| exp(score - most)).collect();
+        let sum: f64 = parts.iter().sum();
+        parts.into_iter().map(|part| part / sum).collect()
+    }
+
+    fn score(&self, candidate: &[f64]) -> f64 {
+        self.layers(candidate).last().and_then(|last| last.first()).copied().unwrap_or(0.0)
+    }
+
+    /// Returns the numbers of all layers, the candidate first.
+    fn layers(&self, candidate: &[f64]) -> Vec<Vec<f64>> {
+        let mut layers = vec![candidate.to_vec()];
+        let mut at = 0;
+        for (depth, pair) in self.sizes.windows(2).enumerate() {
+            let (inputs, outputs) = (pair[0], pair[1]);
+            let (factors, rest) = self.weights[at..].split_at(inputs * outputs);
+            let before = &layers[depth];
+            let sum = |row: &[f64]| row.iter().zip(before).map(|(factor, input)| factor * input).sum::<f64>();
+            let sums = factors.chunks_exact(inputs).zip(rest).map(|(row, constant)| sum(row) + constant);
+            let is_last = depth + 2 == self.sizes.len();
+            let own: Vec<f64> = sums.map(|sum| if is_last { sum } else { tanh(sum) }).collect();
+            layers.push(own);
+            at += (inputs + 1) * outputs;
+        }
+        layers
+    }
+
+    /// Adds to a gradient that of `-advantage · ln p(chosen) - bonus · entropy`.
+    pub fn add_gradient(
+        &self,
+        candidates: &[Vec<f64>],
+        chosen: usize,
+        (advantage, bonus): (f64, f64),
+        gradient: &mut [f64],
+    ) {
+        let parts = self.probabilities(candidates);
+        let logs: Vec<f64> = parts.iter().map(|part| log(part.max(f64::MIN_POSITIVE))).collect();
+        let entropy = -parts.iter().zip(&logs).map(|(part, log)| part * log).sum::<f64>();
+        for (place, candidate) in candidates.iter().enumerate() {
+            let own = f64::from(u8::from(place == chosen));
+            let slope = advantage * (parts[place] - own) + bonus * parts[place] * (logs[place] + entropy);
+            self.add_slope(candidate, slope, gradient);
+        }
+    }
+
+    /// Adds the gradient of `slope` times one candidate's score.
+    fn add_slope(&self, candidate: &[f64], slope: f64, gradient: &mut [f64]) {
+        let layers = self.layers(candidate);
+        let mut slopes = vec![slope];
+        let mut end = self.weights.len();
+        for depth in (0..self.sizes.len() - 1).rev() {
+            let (inputs, outputs) = (self.sizes[depth], self.sizes[depth + 1]);
+            let begin = end - (inputs + 1) * outputs;
+            let mut below = vec![0.0; inputs];
+            for (output, slope) in slopes.iter().enumerate() {
+                for (input, below) in below.iter_mut().enumerate() {
+                    let place = begin + output * inputs + input;
+                    gradient[place] += slope * layers[depth][input];
+                    *below += slope * self.weights[place];
+                }
+                gradient[begin + inputs * outputs + output] += slope;
+            }
+            // The slope of tanh, by its value.
+            slopes = below.iter().zip(&layers[depth]).map(|(below, own)| below * (1.0 - own * own)).collect();
+            end = begin;
+        }
+    }
+
+    /// Returns a gradient of nothing.
+    #[must_use]
+    pub fn no_gradient(&self) -> Vec<f64> {
+        vec![0.0; self.weights.len()]
+    }
+}
+
+impl Adam {
+    /// Returns the moments for a net.
+    #[must_use]
+    pub fn new(net: &Net, rate: f64) -> Self {
+        let none = net.no_gradient();
+        Self { rate, steps: 0, first: none.clone(), second: none }
+    }
+
+    /// Takes a step down a gradient.
+    pub fn step(&mut self, net: &mut Net, gradient: &[f64]) {
+        self.steps += 1;
+        let (first, second) =
+            (1.0 - libm::pow(FIRST, self.steps.into()), 1.0 - libm::pow(SECOND, self.steps.into()));
+        for (place, slope) in gradient.iter().enumerate() {
+            let (own, square) = (&mut self.first[place], &mut self.second[place]);
+            *own = FIRST * *own + (1.0 - FIRST) * slope;
+            *square = SECOND * *square + (1.0 - SECOND) * slope * slope;
+            net.weights[place] -= self.rate * (*own / first) / (sqrt(*square / second) + LEAST);
+        }
+    }
+}
+
+/// Returns what each reward and those after it are worth, each later one by a factor less.
+#[must_use]
+pub fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
+    let mut worth = rewards.to_vec();
+    for place in (1..worth.len()).rev() {
+        worth[place - 1] += factor * worth[place];
+    }
+    worth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(own: &[f64], expected: &[f64], within: f64) {
+        assert_eq!(own.len(), expected.len());
+        for (own, expected) in own.iter().zip(expected) {
+            assert!((own - expected).abs() < within, "{own} is not {expected}");
+        }
+    }
+
+    fn three_two_one() -> (Net, Vec<Vec<f64>>) {
+        let weights = vec![0.5, -0.3, 0.1, -0.2, 0.4, 0.3, 0.1, -0.1, 0.7, -0.6, 0.05];
+        let candidates = vec![vec![1.0, 0.5, 0.0], vec![0.2, 1.0, 1.0], vec![0.0, 0.0, 0.4]];
+        (Net { sizes: vec![3, 2, 1], weights }, candidates)
+    }
+
+    #[test]
+    fn a_net_gives_the_numbers_of_the_page() {
+        let (net, candidates) = three_two_one();
+        let expected = [0.438_509_116_8, 0.226_662_934_1, 0.334_827_949_1];
+        near(&net.probabilities(&candidates), &expected, 1e-9);
+        let mut gradient = net.no_gradient();
+        net.add_gradient(&candidates, 1, (2.0, 0.0), &mut gradient);
+        let expected = [
+            0.288_102_667_8,
+            -0.830_353_369_1,
+            -0.898_795_819_3,
+            -0.383_275_472_1,
+            0.428_049_351_3,
+            0.527_888_062_4,
+            -0.118_344_663_7,
+            -0.234_075_369_9,
+            0.463_157_198_4,
+            -0.859_694_871_1,
+            0.0,
+        ];
+        near(&gradient, &expected, 1e-8);
+        near(&discounted(&[0.0, 1.0, 0.5], 0.95), &[1.401_25, 1.475, 0.5], 1e-12);
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_small_steps() {
+        let net = Net::random(&[4, 5, 3, 1], 7);
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let candidates: Vec<Vec<f64>> =
+            (0..6).map(|_| (0..4).map(|_| random.random::<f64>() * 2.0 - 1.0).collect()).collect();
+        let (advantage, bonus) = (-1.7, 0.3);
+        let value = |net: &Net| {
+            let parts = net.probabilities(&candidates);
+            let entropy = -parts.iter().map(|part| part * part.ln()).sum::<f64>();
+            -advantage * parts[2].ln() - bonus * entropy
+        };
+        let mut gradient = net.no_gradient();
+        net.add_gradient(&candidates, 2, (advantage, bonus), &mut gradient);
+        for (place, slope) in gradient.iter().enumerate() {
+            let about = |step: f64| {
+                let mut other = net.clone();
+                other.weights[place] += step;
+                value(&other)
+            };
+            let expected = (about(1e-5) - about(-1e-5)) / 2e-5;
+            assert!((slope - expected).abs() < 1e-8, "weight {place}: {slope} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn adam_learns_a_choice() {
+        let mut net = Net::random(&[2, 4, 1], 3);
+        let mut adam = Adam::new(&net, 0.05);
+        let candidates = [vec![0.0, 1.0], vec![1.0, 0.0]];
+        for _ in 0..200 {
+            let mut gradient = net.no_gradient();
+            net.add_gradient(&candidates, 1, (1.0, 0.0), &mut gradient);
+            adam.step(&mut net, &gradient);
+        }
+        assert!(net.probabilities(&candidates)[1] > 0.99);
+        assert!(net.takes(2) && !net.takes(3));
+    }
+}

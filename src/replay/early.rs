@@ -1,0 +1,43 @@
+//! What a trace says of when a job may end before its last epoch.
+
+use crate::curve::{Goal, Report};
+use crate::model::{GoalMode, Job, Stop, StopRule};
+
+/// By which rule a job may stop, and by what it goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Early {
+    pub stop: Stop,
+    pub mode: GoalMode,
+    /// The value that is enough.
+    pub target: Option<f64>,
+    /// What its target's metric is after each epoch, also after those to come.
+    pub values: Vec<f64>,
+}
+
+impl Early {
+    /// Returns when a job may stop; `None` where it never does, or the trace does not say how its training goes.
+    #[must_use]
+    pub fn of(job: &Job) -> Option<Self> {
+        let target = job.target.as_ref()?;
+        let may_stop = job.stop.rule.max(job.stop.when_busy) > StopRule::Epochs;
+        (may_stop && !job.losses.is_empty()).then(|| Self {
+            stop: job.stop.clone(),
+            mode: target.mode,
+            target: target.value,
+            values: job.losses.clone(),
+        })
+    }
+
+    /// Returns what is known after so many epochs.
+    #[must_use]
+    pub fn reports(&self, epochs: usize) -> Vec<Report> {
+        (1..).zip(self.values.iter().take(epochs)).map(|(epoch, &value)| Report { epoch, value }).collect()
+    }
+
+    /// Returns what a job of so many epochs is to reach.
+    #[must_use]
+    pub fn goal(&self, epochs: u64) -> Goal {
+        let min_reports = Goal::MIN_REPORTS;
+        Goal { mode: self.mode, epochs, target: self.target, tolerance: None, min_reports }
+    }
+}

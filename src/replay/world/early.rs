@@ -1,0 +1,84 @@
+//! Jobs that end before their last epoch, by the rules of their owners (MLF-C).
+
+use crate::curve::{Report, behind, judge_running};
+use crate::model::{StopRule, Time};
+use crate::replay::Early;
+use crate::replay::queue::Due;
+use crate::replay::world::{SAME_EPOCH, World};
+
+/// The part of the GPUs in use from which the cluster is busy, `h_s`.
+const BUSY: f64 = 0.9;
+
+impl World<'_> {
+    /// Puts into the queue when the epoch under way is done, where a job may stop then; its last epoch ends it anyway.
+    pub(super) fn foresee_epoch(&mut self, number: usize, epoch: f64, from: Time) {
+        let Some(own) = &self.present[number] else { return };
+        let next = whole(own.done) + 1.0;
+        let Some(early) = &self.trace.jobs[own.job].early else { return };
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let known = early.values.len() as f64;
+        if next < own.work - SAME_EPOCH && next <= known {
+            let due = Due::Epoch { job: number, generation: own.generation };
+            self.queue.push(Time(from.0 + (next - own.done) * epoch), due);
+        }
+    }
+
+    /// A job has done another epoch; returns whether its rule ended it.
+    pub(in crate::replay) fn epoch_done(&mut self, number: usize) -> bool {
+        self.settle(number);
+        let Some(own) = &self.present[number] else { return false };
+        let (job, done) = (own.job, whole(own.done));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of epochs")]
+        let done = done as usize;
+        self.seen[job] = self.seen[job].max(done);
+        if let Some(why) = self.may_stop(job, done) {
+            let epochs = self.trace.jobs[job].model.epochs;
+            self.complete(number, true, format!("stopped at epoch {done} of {epochs}: {why}"));
+            return true;
+        }
+        if let Some(hold) = self.problem.jobs[number].standing.holds.first() {
+            let epoch = hold.epoch;
+            self.foresee_epoch(number, epoch, self.now);
+        }
+        false
+    }
+
+    /// Returns why a job of the trace may stop after so many epochs, if it may.
+    fn may_stop(&self, job: usize, done: usize) -> Option<String> {
+        let entry = &self.trace.jobs[job];
+        let early = entry.early.as_ref()?;
+        let reports = early.reports(done);
+        if early.stop.rule == StopRule::Halving {
+            let others = self.others_of_sweep(job, early);
+            let others: Vec<&[Report]> = others.iter().map(Vec::as_slice).collect();
+            let limits = (entry.model.epochs, early.stop.not_before);
+            let own = behind(&reports, &others, early.mode, limits)?;
+            return Some(format!("halving (place {} of {} at epoch {})", own.place, own.of, own.rung));
+        }
+        let goal = early.goal(entry.model.epochs);
+        judge_running(&reports, &goal, &early.stop, self.is_busy()).filter(|own| own.stop)?.why()
+    }
+
+    /// Returns the curves so far of the other jobs of a sweep: those of one model that go by halving.
+    fn others_of_sweep(&self, job: usize, early: &Early) -> Vec<Vec<Report>> {
+        let model = &self.trace.jobs[job].model.rounds.model;
+        let others = self.trace.jobs.iter().zip(&self.seen).enumerate().filter(|(other, _)| *other != job);
+        let curve = |(entry, &seen): (&crate::replay::Entry, &usize)| {
+            let own = entry.early.as_ref()?;
+            let alike = own.stop.rule == StopRule::Halving && own.mode == early.mode;
+            (alike && entry.model.rounds.model == *model).then(|| own.reports(seen))
+        };
+        others.filter_map(|(_, other)| curve(other)).collect()
+    }
+
+    /// Returns whether a job waits, or the GPUs are used to their limits.
+    fn is_busy(&self) -> bool {
+        let up: u32 = self.problem.nodes.iter().flat_map(|node| &node.up).sum();
+        self.count > self.running || f64::from(self.in_use) > BUSY * f64::from(up)
+    }
+}
+
+/// Returns the whole epochs of a number of them; sums of floats may be a hair less.
+fn whole(epochs: f64) -> f64 {
+    (epochs + SAME_EPOCH).floor()
+}
