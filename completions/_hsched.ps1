@@ -49,6 +49,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('demo', 'demo', [CompletionResultType]::ParameterValue, 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan')
             [CompletionResult]::new('simulate', 'simulate', [CompletionResultType]::ParameterValue, 'Simulate policies on a trace of jobs that come and go: what they would do to your week')
             [CompletionResult]::new('trace', 'trace', [CompletionResultType]::ParameterValue, 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`')
+            [CompletionResult]::new('train-policy', 'train-policy', [CompletionResultType]::ParameterValue, 'Train a net that chooses who gets GPUs next, for the policy mlf-rl of `hsched simulate`')
             [CompletionResult]::new('check-ddp', 'check-ddp', [CompletionResultType]::ParameterValue, 'Check that your version of torch computes correct gradients with unequal local batches')
             [CompletionResult]::new('consolidate', 'consolidate', [CompletionResultType]::ParameterValue, 'Merge the weights of copies that trained apart into one model')
             break
@@ -453,6 +454,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--worth', '--worth', [CompletionResultType]::ParameterName, 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round''s wait costs (delay). The best mean completion times are with --utility normalised --worth delay')
             [CompletionResult]::new('--overhead', '--overhead', [CompletionResultType]::ParameterName, 'hadare: what of every round goes by in reading and merging copies, such as 5s')
             [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'hadare: whether jobs that are near to their end take the nodes that they need for it (mean-jct), or the job that ends last gets the next node (makespan)')
+            [CompletionResult]::new('--network', '--network', [CompletionResultType]::ParameterName, 'The net of mlf-rl, as hsched train-policy writes it')
             [CompletionResult]::new('--migrate-part', '--migrate-part', [CompletionResultType]::ParameterName, 'The part of the tasks of overloaded GPUs that may be moved away')
             [CompletionResult]::new('--time-unit', '--time-unit', [CompletionResultType]::ParameterName, 'The unit of times in priorities')
             [CompletionResult]::new('--round', '--round', [CompletionResultType]::ParameterName, 'Decide only at multiples of this [default: at every change; hadar and hadare: 6m]')
@@ -538,6 +540,21 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'hsched;train-policy' {
+            [CompletionResult]::new('--traces', '--traces', [CompletionResultType]::ParameterName, 'Folder of traces: all files .yaml, .yml, .json and .csv in it')
+            [CompletionResult]::new('--clusters', '--clusters', [CompletionResultType]::ParameterName, 'Folder of cluster files, .yaml or .yml; the traces are played on them in turn')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Where the net goes; a file that is there is replaced as a whole')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Where the net goes; a file that is there is replaced as a whole')
+            [CompletionResult]::new('--passes', '--passes', [CompletionResultType]::ParameterName, 'How often the net plays each trace in eight runs of its own; 0 only imitates mlf-h')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of all random choices')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
+            [CompletionResult]::new('--estimate', '--estimate', [CompletionResultType]::ParameterName, 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
+            [CompletionResult]::new('--no-cache', '--no-cache', [CompletionResultType]::ParameterName, 'Use only the speeds of the job file, not measured speeds')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
         'hsched;check-ddp' {

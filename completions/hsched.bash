@@ -85,6 +85,9 @@ _hsched() {
             hsched,trace)
                 cmd="hsched__subcmd__trace"
                 ;;
+            hsched,train-policy)
+                cmd="hsched__subcmd__train__subcmd__policy"
+                ;;
             hsched,watch)
                 cmd="hsched__subcmd__watch"
                 ;;
@@ -134,7 +137,7 @@ _hsched() {
 
     case "${cmd}" in
         hsched)
-            opts="-h -V --set --help --version inventory plan when run submit add watch probe status logs cancel report curve gpus cache config doctor init import generate demo simulate trace check-ddp consolidate"
+            opts="-h -V --set --help --version inventory plan when run submit add watch probe status logs cancel report curve gpus cache config doctor init import generate demo simulate trace train-policy check-ddp consolidate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -179,7 +182,7 @@ _hsched() {
                     return 0
                     ;;
                 --objective)
-                    COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
                 --alpha)
@@ -895,7 +898,7 @@ _hsched() {
                     return 0
                     ;;
                 --objective)
-                    COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
                 --alpha)
@@ -1041,7 +1044,7 @@ _hsched() {
                     return 0
                     ;;
                 --objective)
-                    COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
                 --alpha)
@@ -1088,7 +1091,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --sharing --utility --worth --overhead --objective --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --sharing --utility --worth --overhead --objective --network --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1111,7 +1114,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive hadare" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive hadare mlf-rl" -- "${cur}"))
                     return 0
                     ;;
                 --execution)
@@ -1152,6 +1155,10 @@ _hsched() {
                     ;;
                 --objective)
                     COMPREPLY=($(compgen -W "mean-jct makespan" -- "${cur}"))
+                    return 0
+                    ;;
+                --network)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --migrate-part)
@@ -1327,7 +1334,7 @@ _hsched() {
                     return 0
                     ;;
                 --objective)
-                    COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
                 --alpha)
@@ -1545,6 +1552,56 @@ _hsched() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        hsched__subcmd__train__subcmd__policy)
+            opts="-o -h --traces --clusters --output --passes --seed --format --no-cache --estimate --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --traces)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --clusters)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --passes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --estimate)
+                    COMPREPLY=($(compgen -W "off learnt all" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         hsched__subcmd__watch)
             opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --sharing --utility --worth --estimate --format --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1569,7 +1626,7 @@ _hsched() {
                     return 0
                     ;;
                 --objective)
-                    COMPREPLY=($(compgen -W "mean-jct weighted makespan" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
                 --alpha)

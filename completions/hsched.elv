@@ -46,6 +46,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand demo 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
             cand simulate 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
             cand trace 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`'
+            cand train-policy 'Train a net that chooses who gets GPUs next, for the policy mlf-rl of `hsched simulate`'
             cand check-ddp 'Check that your version of torch computes correct gradients with unequal local batches'
             cand consolidate 'Merge the weights of copies that trained apart into one model'
         }
@@ -421,6 +422,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --worth 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round''s wait costs (delay). The best mean completion times are with --utility normalised --worth delay'
             cand --overhead 'hadare: what of every round goes by in reading and merging copies, such as 5s'
             cand --objective 'hadare: whether jobs that are near to their end take the nodes that they need for it (mean-jct), or the job that ends last gets the next node (makespan)'
+            cand --network 'The net of mlf-rl, as hsched train-policy writes it'
             cand --migrate-part 'The part of the tasks of overloaded GPUs that may be moved away'
             cand --time-unit 'The unit of times in priorities'
             cand --round 'Decide only at multiples of this [default: at every change; hadar and hadare: 6m]'
@@ -500,6 +502,20 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand -h 'Print help'
             cand --help 'Print help'
+        }
+        &'hsched;train-policy'= {
+            cand --traces 'Folder of traces: all files .yaml, .yml, .json and .csv in it'
+            cand --clusters 'Folder of cluster files, .yaml or .yml; the traces are played on them in turn'
+            cand -o 'Where the net goes; a file that is there is replaced as a whole'
+            cand --output 'Where the net goes; a file that is there is replaced as a whole'
+            cand --passes 'How often the net plays each trace in eight runs of its own; 0 only imitates mlf-h'
+            cand --seed 'Seed of all random choices'
+            cand --format 'Output format'
+            cand --estimate 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence'
+            cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --no-cache 'Use only the speeds of the job file, not measured speeds'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;check-ddp'= {
             cand --python 'Python interpreter that has your torch'

@@ -50,6 +50,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Generat
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "simulate" -d 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "trace" -d 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "train-policy" -d 'Train a net that chooses who gets GPUs next, for the policy mlf-rl of `hsched simulate`'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your version of torch computes correct gradients with unequal local batches'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "consolidate" -d 'Merge the weights of copies that trained apart into one model'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
@@ -86,7 +87,8 @@ optimus-lb\t''
 exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
-makespan\t''"
+makespan\t''
+deadlines\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: number of categories to sample' -r
@@ -153,7 +155,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand run" -l worth -d 'hadar: w
 delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
-makespan\t''"
+makespan\t''
+deadlines\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l samples -d 'jps: number of categories to sample' -r
@@ -188,7 +191,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l from -d 'Read s
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l columns -d 'Format of a table without a header line given to --from' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
-makespan\t''"
+makespan\t''
+deadlines\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: number of categories to sample' -r
@@ -248,7 +252,8 @@ optimus-lb\t''
 exhaustive\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
-makespan\t''"
+makespan\t''
+deadlines\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l samples -d 'jps: number of categories to sample' -r
@@ -267,7 +272,8 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto:
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l notify -d 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
-makespan\t''"
+makespan\t''
+deadlines\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l alpha -d 'jps: where the sampled range of categories begins, as a fraction of all' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l beta -d 'jps: weight of speed versus fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l samples -d 'jps: number of categories to sample' -r
@@ -480,7 +486,8 @@ has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''
-hadare\t''"
+hadare\t''
+mlf-rl\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l execution -d 'Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster' -r -f -a "tasks\t'A GPU for one task'
 gangs\t'All GPUs of the job, for whole epochs'"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l assign -d 'hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into time between earlier tasks (insert)' -r -f -a "available\t''
@@ -498,6 +505,7 @@ delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l overhead -d 'hadare: what of every round goes by in reading and merging copies, such as 5s' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l objective -d 'hadare: whether jobs that are near to their end take the nodes that they need for it (mean-jct), or the job that ends last gets the next node (makespan)' -r -f -a "mean-jct\t''
 makespan\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l network -d 'The net of mlf-rl, as hsched train-policy writes it' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l migrate-part -d 'The part of the tasks of overloaded GPUs that may be moved away' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l time-unit -d 'The unit of times in priorities' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this [default: at every change; hadar and hadare: 6m]' -r
@@ -560,6 +568,19 @@ complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_sub
 complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -s o -l output -d 'Write the trace to this file [default: standard output]' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand trace; and __fish_seen_subcommand_from from-sia" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l traces -d 'Folder of traces: all files .yaml, .yml, .json and .csv in it' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l clusters -d 'Folder of cluster files, .yaml or .yml; the traces are played on them in turn' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -s o -l output -d 'Where the net goes; a file that is there is replaced as a whole' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l passes -d 'How often the net plays each trace in eight runs of its own; 0 only imitates mlf-h' -r
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
+learnt\t''
+all\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'Python interpreter that has your torch' -r
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l device -d 'Device of the ranks; with fewer than four GPUs the ranks share them and use gloo' -r -f -a "cpu\t''
 cuda\t''"

@@ -105,7 +105,9 @@ impl Subcommand for Args {
             // Slurm may be what keeps the other one waiting.
             note_troubles(context, &jobs);
         }
-        goals::remarks(&jobs, asking::time(&context.clock)).iter().for_each(|what| context.note(what));
+        for what in goals::remarks(&jobs, asking::time(&context.clock)) {
+            context.note(&what);
+        }
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         match self.format {

@@ -1,5 +1,5 @@
-//! Predictions and early stops on learning curves of small models, trained on data that scikit-learn ships
-//! (`tests/curves/make_curves.py`).
+//! Predictions and early stops on learning curves of small models (`tests/curves/make_curves.py`), and on others that came
+//! after all was chosen (`make_fresh.py`).
 
 use std::collections::BTreeSet;
 
@@ -57,9 +57,18 @@ impl Curve {
     }
 }
 
+/// The curves on which the band and the numbers of reports in a row were chosen.
 fn curves() -> Vec<Curve> {
-    let lines = include_str!("../curves/real.jsonl").lines();
-    lines.map(|line| serde_json::from_str(line).expect("a curve")).collect()
+    read(include_str!("../curves/real.jsonl"))
+}
+
+/// Those of other models on other data, which nothing was chosen on.
+fn fresh() -> Vec<Curve> {
+    read(include_str!("../curves/fresh.jsonl"))
+}
+
+fn read(text: &str) -> Vec<Curve> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a curve")).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
@@ -78,9 +87,8 @@ fn the_curves_are_of_many_kinds() {
     assert!(diverged >= 10 && stepped >= 10, "{diverged} diverged, {stepped} with steps");
 }
 
-#[test]
-fn nine_metrics_of_ten_are_within_the_band() {
-    let curves = curves();
+/// Returns the share of last metrics within the band: of all, by half of the families, and by how much of the curve was seen.
+fn held(curves: &[Curve]) -> (f64, [f64; 2], [f64; 3]) {
     let families: Vec<&String> =
         curves.iter().map(|own| &own.family).collect::<BTreeSet<_>>().into_iter().collect();
     // By half of the families, and by how much of the curve was seen.
@@ -108,17 +116,22 @@ fn nine_metrics_of_ten_are_within_the_band() {
     let halves = [0, 1].map(|half| sum(&mut held[half].iter()));
     let quarters = [0, 1, 2].map(|quarter| sum(&mut held.iter().map(|half| &half[quarter])));
     println!("held {whole:.3}, by halves of the families {halves:.3?}, by quarters seen {quarters:.3?}");
+    (whole, halves, quarters)
+}
+
+#[test]
+fn nine_metrics_of_ten_are_within_the_band() {
+    let (whole, halves, _) = held(&curves());
     for own in [whole].iter().chain(&halves) {
         assert!((0.85..=0.95).contains(own), "{own}");
     }
 }
 
-#[test]
+/// Returns how many stop by the rule `best`, how many of these are wrong, and the part of the time that is saved.
 #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
-fn few_stops_are_wrong_and_much_is_saved() {
-    let curves = curves();
+fn stopped(curves: &[Curve]) -> (usize, usize, f64) {
     let (mut stops, mut wrong, mut saved, mut time) = (0, 0, 0.0, 0.0);
-    for curve in &curves {
+    for curve in curves {
         time += curve.epoch_s * curve.epochs as f64;
         let Some(count) = curve.stops(StopRule::Best, None) else { continue };
         stops += 1;
@@ -133,13 +146,19 @@ fn few_stops_are_wrong_and_much_is_saved() {
     }
     let (part, saved) = (share(wrong, stops), saved / time);
     println!("{stops} of {} stop, {wrong} wrong ({part:.3}), {saved:.3} of the time saved", curves.len());
-    assert!(stops >= 100 && part <= 0.05 && saved >= 0.2);
+    (stops, wrong, saved)
 }
 
 #[test]
-fn few_targets_are_given_up_that_would_be_reached() {
+fn few_stops_are_wrong_and_much_is_saved() {
+    let (stops, wrong, saved) = stopped(&curves());
+    assert!(stops >= 100 && share(wrong, stops) <= 0.05 && saved >= 0.2);
+}
+
+/// Returns how many targets are given up, and how many of these would have been reached.
+fn given_up(curves: &[Curve]) -> (usize, usize) {
     let (mut given_up, mut wrong, mut out_of_reach, mut found) = (0, 0, 0, 0);
-    for curve in curves().iter().filter(|own| own.is_whole()) {
+    for curve in curves.iter().filter(|own| own.is_whole()) {
         let last = curve.values[curve.values.len() - 1];
         let (first, way) = (curve.values[0], last - curve.values[0]);
         // From what is reached soon to what never is.
@@ -162,7 +181,26 @@ fn few_targets_are_given_up_that_would_be_reached() {
     }
     let part = share(wrong, given_up);
     println!("{given_up} given up, {wrong} wrong ({part:.3}); {found} of {out_of_reach} out of reach found");
-    assert!(given_up >= 50 && part <= 0.05, "{given_up} {part}");
+    (given_up, wrong)
+}
+
+#[test]
+fn few_targets_are_given_up_that_would_be_reached() {
+    let (given_up, wrong) = given_up(&curves());
+    assert!(given_up >= 50 && share(wrong, given_up) <= 0.05, "{given_up} {wrong}");
+}
+
+#[test]
+fn what_was_chosen_on_some_curves_holds_on_others() {
+    let curves = fresh();
+    let families: BTreeSet<&str> = curves.iter().map(|own| own.family.as_str()).collect();
+    assert!(curves.len() >= 60 && families.len() >= 12);
+    let (whole, _, _) = held(&curves);
+    let (stops, wrong, saved) = stopped(&curves);
+    let (given_up, lost) = given_up(&curves);
+    assert!((0.85..=0.95).contains(&whole), "{whole}");
+    assert!(share(wrong, stops) <= 0.05 && saved >= 0.2, "{wrong} of {stops}, {saved}");
+    assert!(share(lost, given_up) <= 0.05, "{lost} of {given_up}");
 }
 
 /// The curves of a made-up sweep: a loss that falls as a power of the epoch, with noise.

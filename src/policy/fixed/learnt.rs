@@ -174,7 +174,7 @@ impl MlfRl {
         let mut candidates: Vec<Vec<f64>> =
             found.iter().map(|own| self.features(desk, problem, (waiting, &ranks), *own, room)).collect();
         if may_wait {
-            candidates.push(self.of_cluster(desk, waiting.len(), room));
+            candidates.push(Self::of_cluster(desk, waiting.len(), room));
         }
         let chosen = self.chooser.choose(&candidates, of_priority);
         if let Some(choices) = &mut self.choices {
@@ -184,7 +184,7 @@ impl MlfRl {
     }
 
     /// Returns what the net sees of waiting: the cluster, and nothing else.
-    fn of_cluster(&self, desk: &Desk, queue: usize, room: &[u32]) -> Vec<f64> {
+    fn of_cluster(desk: &Desk, queue: usize, room: &[u32]) -> Vec<f64> {
         let mut own = vec![0.0; FEATURES.len()];
         own[12] = queue_length(queue);
         own[14] = 1.0 - part(room.iter().sum(), desk.floor.total.iter().sum());
