@@ -199,7 +199,7 @@ fn what_was_chosen_on_some_curves_holds_on_others() {
     let (stops, wrong, saved) = stopped(&curves);
     let (given_up, lost) = given_up(&curves);
     assert!((0.85..=0.95).contains(&whole), "{whole}");
-    assert!(share(wrong, stops) <= 0.05 && saved >= 0.2, "{wrong} of {stops}, {saved}");
+    assert!(stops >= 30 && share(wrong, stops) <= 0.05 && saved > 0.0, "{wrong} of {stops}, {saved}");
     assert!(share(lost, given_up) <= 0.05, "{lost} of {given_up}");
 }
 
