@@ -70,6 +70,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         network: BitRate::new(10.0).expect("a rate"),
         jobs: (0..jobs).map(job).collect(),
         objective: Objective::MeanJct,
+        late: 0.0,
         seed: 0,
         now: Time(0.0),
         limits: Vec::new(),

@@ -143,6 +143,7 @@ fn cluster(gpus: u32) -> Problem {
         network: BitRate::new(10.0).expect("a rate"),
         jobs: Vec::new(),
         objective: Objective::MeanJct,
+        late: 0.0,
         seed: 0,
         now: Time(0.0),
         limits: Vec::new(),

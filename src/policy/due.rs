@@ -63,7 +63,8 @@ impl Dues {
         if problem.objective != Objective::Deadlines {
             return Self::default();
         }
-        let late = MANY * problem.present().map(|job| longest_time(problem, job)).sum::<f64>();
+        let all = || MANY * problem.present().map(|job| longest_time(problem, job)).sum::<f64>();
+        let late = if problem.late > 0.0 { problem.late } else { all() };
         let due = |job: usize| {
             let deadline = problem.jobs[job].aims.deadline?;
             Some(Due { within: deadline.0 - problem.now.0, late })

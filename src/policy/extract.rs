@@ -2,7 +2,7 @@
 
 use crate::model::GpuType;
 use crate::policy::{
-    Basis, Bound, Changed, JobModel, Misfit, Placement, Problem, Rank, Slot, Standing, WorkerNode,
+    Basis, Bound, Changed, Dues, JobModel, Misfit, Placement, Problem, Rank, Slot, Standing, WorkerNode,
 };
 
 /// Some jobs of a problem as if none held GPUs, with the GPUs that they may use together.
@@ -54,6 +54,7 @@ impl Problem {
             network: self.network,
             jobs: jobs.iter().map(|&job| self.jobs[job].for_types(&types, &offered)).collect(),
             objective: self.objective,
+            late: Dues::of(self).late().unwrap_or(0.0),
             seed: self.seed,
             now: self.now,
             limits: Vec::new(),

@@ -88,6 +88,7 @@ impl Problem {
             network: cluster.network.unwrap_or(network),
             jobs: jobs.iter().enumerate().map(model).collect(),
             objective: Objective::default(),
+            late: 0.0,
             seed: 0,
             gpu_types: parts.list.iter().map(|part| part.gpu_type.clone()).collect(),
             labels: parts.labels(cluster, access),

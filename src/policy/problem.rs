@@ -26,6 +26,8 @@ pub struct Problem {
     /// Jobs in the order of the job file.
     pub jobs: Vec<JobModel>,
     pub objective: Objective,
+    /// What a late job costs where that is known, in seconds, and 0 elsewhere: a part of a problem takes it from the whole.
+    pub late: f64,
     pub seed: u64,
     pub now: Time,
     /// The most GPUs of some types that all jobs may hold together.

@@ -55,6 +55,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
         network: rate(10.0),
         jobs,
         objective: Objective::MeanJct,
+        late: 0.0,
         seed: 0,
         now: Time(0.0),
         limits: Vec::new(),
