@@ -1,7 +1,7 @@
-//! How long a question takes by the size of the queue.
+//! How long a question takes by the size of the queue, and how far requests that are tried together are from each alone.
 
 use hsched::clock::{Clock, SystemClock};
-use hsched::queue::{Outlook, Question, forecast};
+use hsched::queue::{Outlook, Question, Request, Snapshot, forecast};
 
 use crate::made_up;
 
@@ -34,4 +34,36 @@ pub fn main() {
         let most = outlooks.iter().map(futures).max().unwrap_or(0);
         println!("| {nodes} | {waiting} | {at_limits:.2} s | {most} | {time:.2} s |");
     }
+    beside_each_other();
+}
+
+/// Prints how much the starts of requests that are tried together differ from those of each alone, in the same futures.
+fn beside_each_other() {
+    let (snapshot, requests) = (made_up::snapshot(200, 2000, 2), made_up::requests());
+    let together = starts(&snapshot, &requests);
+    let alone: Vec<Vec<f64>> =
+        requests.iter().map(|own| starts(&snapshot, std::slice::from_ref(own)).remove(0)).collect();
+    let (mut difference, mut wait, mut same, mut count) = (0.0, 0.0, 0, 0);
+    for (together, alone) in together.iter().zip(&alone) {
+        for (own, other) in together.iter().zip(alone) {
+            (difference, wait, count) = (difference + (own - other), wait + other, count + 1);
+            same += usize::from((own - other).abs() < 1.0);
+        }
+    }
+    println!(
+        "together and alone, 200 nodes: {} of {count} starts the same; {:+.2} h on {:.1} h on average",
+        same,
+        difference / 3600.0 / f64::from(count),
+        wait / 3600.0 / f64::from(count)
+    );
+}
+
+/// Returns the starts of each request in the same futures.
+fn starts(snapshot: &Snapshot, requests: &[Request]) -> Vec<Vec<f64>> {
+    let question = Question { snapshot, requests, seed: 1, samples: 10, calibration: None };
+    let known = |own: Outlook| match own {
+        Outlook::Estimated(own) => own.starts.iter().map(|start| start.0).collect(),
+        _ => Vec::new(),
+    };
+    forecast(&question, &|| false).into_iter().map(known).collect()
 }

@@ -23,8 +23,8 @@ pub(super) struct Floor<'a> {
     version: Vec<u32>,
     /// Openings of this pass by shape, set of nodes and length.
     openings: BTreeMap<(usize, usize, u64), Openings>,
-    /// Nodes that a pass keeps for those that must wait.
-    kept: Vec<Vec<(f64, f64)>>,
+    /// Nodes that a pass keeps for those that must wait, the first to begin first.
+    kept: Vec<Vec<Kept>>,
     kept_nodes: Vec<u32>,
 }
 
@@ -51,6 +51,23 @@ struct Release {
 struct Ready {
     version: u32,
     at: f64,
+}
+
+/// A time in which a pass keeps a node.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    start: f64,
+    end: f64,
+    whose: Viewer,
+}
+
+/// Who looks for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Viewer {
+    /// A job of the queue, which meets all others.
+    Member = 0,
+    /// One of several requests, each of which is tried as if it were alone: it does not see what is kept for the others.
+    Guest = 1,
 }
 
 /// When and where a job could start.
@@ -150,7 +167,13 @@ impl<'a> Floor<'a> {
     }
 
     /// Returns the first moment from `from` on at which a shape has room on a node for so long.
-    pub(super) fn opening(&mut self, shape: usize, node: u32, from: f64, length: f64) -> f64 {
+    pub(super) fn opening(
+        &mut self,
+        shape: usize,
+        node: u32,
+        (from, length): (f64, f64),
+        viewer: Viewer,
+    ) -> f64 {
         let mut at = self.ready(shape, node).max(from);
         if at == f64::INFINITY {
             return at;
@@ -158,12 +181,13 @@ impl<'a> Floor<'a> {
         let reservation = self.scene.shapes[shape].reservation;
         loop {
             let before = at;
-            // What is kept of a node does not overlap, and is in order.
-            for &(start, end) in &self.kept[node as usize] {
-                if start >= at + length {
+            for kept in &self.kept[node as usize] {
+                if kept.start >= at + length {
                     break;
                 }
-                at = at.max(end);
+                if viewer == Viewer::Member || kept.whose == Viewer::Member {
+                    at = at.max(kept.end);
+                }
             }
             for closure in &self.scene.closures[node as usize] {
                 let is_own = Some(closure.reservation) == reservation;
@@ -221,7 +245,7 @@ impl<'a> Floor<'a> {
                     taken.push(PeekMut::pop(first));
                     continue;
                 }
-                let later = self.opening(shape, node, list.from, length);
+                let later = self.opening(shape, node, (list.from, length), Viewer::Member);
                 *first = Reverse((Moment(later), node, self.changes[node as usize]));
             }
             let last = taken.last().map_or(list.from, |Reverse((at, ..))| at.0);
@@ -235,25 +259,59 @@ impl<'a> Floor<'a> {
         }
     }
 
+    /// Returns the same for a guest, who sees other openings than those in line.
+    pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+        let scene = self.scene;
+        let count = scene.shapes[shape].nodes as usize;
+        let mut best: Option<Slot> = None;
+        for &place in &scene.shapes[shape].places {
+            let mut from = now;
+            let slot = loop {
+                let open = scene.sets[place].iter();
+                let mut open: Vec<(Moment, u32)> = open
+                    .map(|&node| (Moment(self.opening(shape, node, (from, length), Viewer::Guest)), node))
+                    .collect();
+                open.sort_unstable();
+                let last = open[count - 1].0.0;
+                if last <= from {
+                    break Some(Slot {
+                        at: last,
+                        nodes: open[..count].iter().map(|(_, node)| *node).collect(),
+                    });
+                }
+                if last == f64::INFINITY {
+                    break None;
+                }
+                from = last;
+            };
+            if let Some(slot) = slot
+                && best.as_ref().is_none_or(|best| slot.at < best.at)
+            {
+                best = Some(slot);
+            }
+        }
+        best
+    }
+
     fn all_openings(&mut self, shape: usize, place: usize, now: f64, length: f64) -> Openings {
         let scene = self.scene;
         let set = scene.sets[place].iter();
         let open = set.map(|&node| {
-            let at = self.opening(shape, node, now, length);
+            let at = self.opening(shape, node, (now, length), Viewer::Member);
             Reverse((Moment(at), node, self.changes[node as usize]))
         });
         Openings { from: now, nodes: open.collect() }
     }
 
     /// Keeps whole nodes for a job that must wait.
-    pub(super) fn keep(&mut self, slot: &Slot, length: f64) {
+    pub(super) fn keep(&mut self, slot: &Slot, length: f64, whose: Viewer) {
         for &node in &slot.nodes {
             if self.kept[node as usize].is_empty() {
                 self.kept_nodes.push(node);
             }
             let list = &mut self.kept[node as usize];
-            let place = list.partition_point(|(start, _)| *start <= slot.at);
-            list.insert(place, (slot.at, slot.at + length));
+            let place = list.partition_point(|kept| kept.start <= slot.at);
+            list.insert(place, Kept { start: slot.at, end: slot.at + length, whose });
             self.changes[node as usize] += 1;
         }
     }

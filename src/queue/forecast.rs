@@ -7,7 +7,7 @@ use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::future::Future;
 use crate::queue::hidden::by_past_waits;
 use crate::queue::line::Key;
-use crate::queue::play::{Entry, HORIZON, play};
+use crate::queue::play::{Entry, HORIZON, play_alone};
 use crate::queue::scene::Scene;
 use crate::queue::{Place, Request, Snapshot};
 
@@ -113,17 +113,38 @@ impl Table {
         Self { scene, entries }
     }
 
-    /// Returns when a request starts after the snapshot, alone in a future; the horizon where it does not before. `None` when
-    /// stopped.
-    fn start_alone(
+    /// Returns when some requests of a part start after the snapshot, each alone in a future; the horizon where one does not before.
+    /// `None` when stopped.
+    fn starts_alone(
         &self,
         part: usize,
-        entry: Entry,
+        entries: &[Entry],
         future: &mut Future,
         stop: &dyn Fn() -> bool,
-    ) -> Option<f64> {
-        let starts = play(&self.scene, part, future, &[entry], stop)?;
-        Some(starts[0].map_or(HORIZON, |at| (at - self.scene.now).min(HORIZON)))
+    ) -> Option<Vec<f64>> {
+        let starts = play_alone(&self.scene, part, future, entries, stop)?;
+        let after = |at: f64| (at - self.scene.now).min(HORIZON);
+        Some(starts.into_iter().map(|start| start.map_or(HORIZON, after)).collect())
+    }
+
+    /// Returns some requests by part, in groups of those that may be tried in one play: a play for each would be as exact and take
+    /// as much longer as there are.
+    fn groups(&self, meant: &[bool]) -> Vec<(usize, Vec<usize>)> {
+        let mut groups: Vec<(usize, Vec<usize>, u32)> = Vec::new();
+        for (number, own) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
+            let Some((part, entry)) = own else { continue };
+            let nodes = self.scene.shapes[entry.shape].nodes;
+            let most = if self.scene.rules.backfill { self.scene.parts[*part].nodes / FEW_OF } else { 0 };
+            let fitting = |group: &&mut (usize, Vec<usize>, u32)| group.0 == *part && group.2 + nodes <= most;
+            match groups.iter_mut().find(fitting) {
+                Some(group) => {
+                    group.1.push(number);
+                    group.2 += nodes;
+                }
+                None => groups.push((*part, vec![number], nodes)),
+            }
+        }
+        groups.into_iter().map(|(part, list, _)| (part, list)).collect()
     }
 }
 
@@ -144,7 +165,7 @@ pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn(
     }
     let table = Table::placed(question.snapshot, question.requests, places);
     let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
-    let at_limits: Vec<Option<f64>> = table.entries.iter().map(|own| table.at_limits(*own)).collect();
+    let at_limits = table.at_limits();
     let finish = |(at, request): (&Option<f64>, &Request)| at.map(|at| at + request.run.0);
     let foretold: Vec<Option<f64>> = at_limits.iter().zip(question.requests).map(finish).collect();
     let mut hopeful = not_far(&foretold, VERY_FAR);
@@ -194,27 +215,38 @@ impl Table {
         waiting.partition_point(|own| own.key.cmp(&entry.key) != Ordering::Greater)
     }
 
-    fn at_limits(&self, own: Option<(usize, Entry)>) -> Option<f64> {
-        let (part, mut entry) = own?;
-        entry.run = entry.limit;
-        self.start_alone(part, entry, &mut Future::at_limits(), &|| false)
+    fn at_limits(&self) -> Vec<Option<f64>> {
+        let mut list = vec![None; self.entries.len()];
+        for (part, group) in self.groups(&vec![true; list.len()]) {
+            let starts = self.starts_alone(part, &self.own(&group), &mut Future::at_limits(), &|| false);
+            for (number, start) in group.into_iter().zip(starts.into_iter().flatten()) {
+                list[number] = Some(start);
+            }
+        }
+        list
+    }
+
+    /// Returns the entries of some requests.
+    fn own(&self, group: &[usize]) -> Vec<Entry> {
+        group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 
     /// Tries each request that is hopeful in one future; returns whether there was time for all.
     fn sample(&self, seed: u64, hopeful: &[bool], starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
         let mut futures: Vec<Option<Future>> = vec![None; self.scene.parts.len()];
-        for ((entry, own), _) in self.entries.iter().zip(starts).zip(hopeful).filter(|(_, hopeful)| **hopeful)
-        {
-            let Some((part, entry)) = *entry else { continue };
+        for (part, group) in self.groups(hopeful) {
             let future = futures[part].get_or_insert_with(|| Future::of(seed));
-            match self.start_alone(part, entry, future, stop) {
-                Some(start) => own.push(start),
-                None => return false,
+            let Some(found) = self.starts_alone(part, &self.own(&group), future, stop) else { return false };
+            for (number, start) in group.into_iter().zip(found) {
+                starts[number].push(start);
             }
         }
         true
     }
 }
+
+/// Requests that keep no more than this part of the nodes are tried together: one in ten.
+const FEW_OF: u32 = 10;
 
 /// Futures after which requests far behind the best are not looked at any more.
 const FEW: usize = 10;

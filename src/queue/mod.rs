@@ -11,6 +11,7 @@ mod forecast;
 mod future;
 mod hidden;
 mod history;
+mod hopes;
 mod line;
 mod moment;
 mod parts;

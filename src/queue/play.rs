@@ -3,8 +3,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::queue::floor::{Floor, Slot};
+use crate::queue::floor::{Floor, Slot, Viewer};
 use crate::queue::future::Future;
+use crate::queue::hopes::Hopes;
 use crate::queue::line::{Array, Key};
 use crate::queue::moment::Moment;
 use crate::queue::scene::{Part, Scene};
@@ -30,15 +31,16 @@ pub(super) struct Entry {
 
 /// A job in line, whoever it is.
 #[derive(Clone, Debug)]
-struct Line {
+pub(super) struct Line {
     key: Key,
-    shape: usize,
-    limit: f64,
+    pub shape: usize,
+    pub limit: f64,
     tasks: u32,
     /// How many of its tasks have started.
     started: u32,
     array: Option<Array>,
     who: Who,
+    pub viewer: Viewer,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +86,30 @@ pub(super) fn play(
     ours: &[Entry],
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
-    let part = &scene.parts[part];
-    let mut play = Play::new(scene, part, future, ours);
+    let mut play = Play::new(scene, &scene.parts[part], future, (ours, Viewer::Member));
+    play.go(stop).then_some(play.starts)
+}
+
+/// Returns the same where each of our requests is alone with the jobs of others: what it takes or keeps is not seen by the rest
+/// of ours, but it is by the others, so these should be few beside them.
+pub(super) fn play_alone(
+    scene: &Scene,
+    part: usize,
+    future: &mut Future,
+    ours: &[Entry],
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<Option<f64>>> {
+    let mut play = Play::new(scene, &scene.parts[part], future, (ours, Viewer::Guest));
     play.go(stop).then_some(play.starts)
 }
 
 impl<'a> Play<'a> {
-    fn new(scene: &'a Scene, part: &'a Part, future: &'a mut Future, ours: &'a [Entry]) -> Self {
+    fn new(
+        scene: &'a Scene,
+        part: &'a Part,
+        future: &'a mut Future,
+        (ours, viewer): (&'a [Entry], Viewer),
+    ) -> Self {
         let mut array_tasks = vec![0; scene.arrays];
         let mut ends = BinaryHeap::with_capacity(part.running.len());
         let mut live = Vec::with_capacity(part.running.len());
@@ -110,10 +129,13 @@ impl<'a> Play<'a> {
             started: 0,
             array: job.array,
             who: Who::Waiting(number),
+            viewer: Viewer::Member,
         });
         let mut jobs: Vec<usize> = ours.iter().map(|own| own.job).collect();
         jobs.sort_unstable();
-        jobs.dedup();
+        if viewer == Viewer::Member {
+            jobs.dedup();
+        }
         let mut play = Self {
             scene,
             part,
@@ -137,6 +159,7 @@ impl<'a> Play<'a> {
                 started: 0,
                 array: None,
                 who: Who::Ours(number),
+                viewer,
             });
         }
         play
@@ -206,6 +229,7 @@ impl<'a> Play<'a> {
                 started: 0,
                 array: None,
                 who: Who::Arrived(*run),
+                viewer: Viewer::Member,
             };
             self.came += 1;
             self.join(line);
@@ -219,7 +243,7 @@ impl<'a> Play<'a> {
 
     /// Looks at those in line in order: starts who can start, and keeps nodes for who must wait.
     fn pass(&mut self, now: f64) {
-        let mut hopes = self.hopes();
+        let mut hopes = Hopes::new(self.scene, &mut self.floor, &self.line);
         let Some(last) = hopes.last_in_line(&self.line) else { return };
         let (mut looked_at, mut place) = (0, 0);
         while place <= last && looked_at < self.part.depth && self.left > 0 {
@@ -241,7 +265,7 @@ impl<'a> Play<'a> {
         let (mut looked_at, mut kept) = (0, 0);
         loop {
             let own = &self.line[place];
-            let (shape, limit) = (own.shape, own.limit);
+            let (shape, limit, viewer) = (own.shape, own.limit, own.viewer);
             let is_full =
                 own.array.is_some_and(|array| self.array_tasks[array.number] + kept >= array.at_once);
             if own.started >= own.tasks || is_full || kept >= MOST_OF_ARRAY {
@@ -250,8 +274,12 @@ impl<'a> Play<'a> {
             if own.started + kept >= own.tasks {
                 return (looked_at, true);
             }
-            looked_at += 1;
-            let Some(slot) = self.floor.earliest(shape, now, limit) else { return (looked_at, true) };
+            looked_at += usize::from(viewer == Viewer::Member);
+            let slot = match viewer {
+                Viewer::Member => self.floor.earliest(shape, now, limit),
+                Viewer::Guest => self.floor.earliest_for_guest(shape, now, limit),
+            };
+            let Some(slot) = slot else { return (looked_at, true) };
             if slot.at <= now {
                 self.start(place, &slot, now);
                 hopes.update(&mut self.floor, &slot.nodes, now);
@@ -264,7 +292,7 @@ impl<'a> Play<'a> {
                 return (looked_at, true);
             }
             kept += 1;
-            self.floor.keep(&slot, limit);
+            self.floor.keep(&slot, limit, viewer);
             hopes.update(&mut self.floor, &slot.nodes, now);
         }
     }
@@ -274,6 +302,11 @@ impl<'a> Play<'a> {
         let task = own.started;
         own.started += 1;
         let (who, shape, limit, array) = (own.who, own.shape, own.limit, own.array);
+        if let (Who::Ours(number), Viewer::Guest) = (who, own.viewer) {
+            self.starts[number] = Some(now);
+            self.left -= 1;
+            return;
+        }
         let run = match who {
             Who::Waiting(number) => self.future.run_of_waiting(self.scene, self.part, number, task),
             Who::Arrived(run) => run,
@@ -299,75 +332,5 @@ impl<'a> Play<'a> {
                 }
             }
         }
-    }
-
-    /// Returns which shapes in line have room now on enough nodes.
-    fn hopes(&mut self) -> Hopes {
-        let mut limits: Vec<f64> = vec![f64::INFINITY; self.scene.shapes.len()];
-        for own in &self.line {
-            limits[own.shape] = limits[own.shape].min(own.limit);
-        }
-        let mut list = Vec::new();
-        for (shape, limit) in limits.into_iter().enumerate().filter(|(_, limit)| limit.is_finite()) {
-            let wanted = &self.scene.shapes[shape];
-            let mut nodes: Vec<u32> = Vec::new();
-            for &place in &wanted.places {
-                let set = &self.scene.sets[place];
-                nodes.extend(set.iter().filter(|&&node| self.floor.ready(shape, node) == f64::NEG_INFINITY));
-            }
-            nodes.sort_unstable();
-            nodes.dedup();
-            if nodes.len() >= wanted.nodes as usize {
-                list.push(Hope { shape, limit, nodes, needed: wanted.nodes as usize });
-            }
-        }
-        Hopes { list }
-    }
-}
-
-/// The shapes that may start in a pass: it ends when there are none left.
-struct Hopes {
-    list: Vec<Hope>,
-}
-
-/// A shape that has room now.
-struct Hope {
-    shape: usize,
-    /// The shortest limit of those in line, in seconds.
-    limit: f64,
-    /// Where it has room for so long.
-    nodes: Vec<u32>,
-    needed: usize,
-}
-
-impl Hopes {
-    fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// Returns the place of the last in line that has a shape of these.
-    fn last_in_line(&self, line: &[Line]) -> Option<usize> {
-        if self.list.is_empty() {
-            return None;
-        }
-        let most = self.list.iter().map(|hope| hope.shape).max()?;
-        let mut is_hoped = vec![false; most + 1];
-        self.list.iter().for_each(|hope| is_hoped[hope.shape] = true);
-        line.iter().rposition(|own| is_hoped.get(own.shape) == Some(&true))
-    }
-
-    /// Leaves out what has no room any more, now that these nodes were given or kept.
-    fn update(&mut self, floor: &mut Floor, nodes: &[u32], now: f64) {
-        for hope in &mut self.list {
-            for node in nodes {
-                // They are in order.
-                if let Ok(place) = hope.nodes.binary_search(node)
-                    && floor.opening(hope.shape, *node, now, hope.limit) > now
-                {
-                    hope.nodes.remove(place);
-                }
-            }
-        }
-        self.list.retain(|hope| hope.nodes.len() >= hope.needed);
     }
 }

@@ -43,6 +43,7 @@ pub(super) struct Part {
     pub waiting: Vec<Waiting>,
     pub running: Vec<Active>,
     pub arrivals: Arrivals,
+    pub nodes: u32,
     /// Jobs that a pass looks at.
     pub depth: usize,
     /// Time between passes in seconds, as Slurm's own are apart; 0: whenever something happens.
@@ -140,6 +141,7 @@ impl Scene {
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
         for (number, part) in self.parts.iter_mut().enumerate() {
             let nodes = parts.of_node.iter().filter(|own| **own == number).count();
+            part.nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
             part.grain = if nodes > FEW_NODES { GRAIN } else { 0.0 };
             part.waiting.sort_by(|a, b| a.key.cmp(&b.key));
             part.depth = (depth.saturating_mul(part.waiting.len()).div_ceil(all)).max(10);

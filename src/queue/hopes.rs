@@ -1,0 +1,83 @@
+//! Which jobs in line may start in a pass at all: it ends when there are none left.
+
+use crate::queue::floor::{Floor, Viewer};
+use crate::queue::play::Line;
+use crate::queue::scene::Scene;
+
+/// The shapes that may start in a pass.
+pub(super) struct Hopes {
+    list: Vec<Hope>,
+}
+
+/// A shape that has room now, in the eyes of one who waits.
+struct Hope {
+    shape: usize,
+    viewer: Viewer,
+    /// The shortest limit of those in line, in seconds.
+    limit: f64,
+    /// Where it has room for so long.
+    nodes: Vec<u32>,
+    needed: usize,
+}
+
+impl Hopes {
+    /// Returns which shapes in line have room now on enough nodes.
+    pub(super) fn new(scene: &Scene, floor: &mut Floor, line: &[Line]) -> Self {
+        let mut limits = vec![[f64::INFINITY; 2]; scene.shapes.len()];
+        for own in line {
+            let known = &mut limits[own.shape][own.viewer as usize];
+            *known = known.min(own.limit);
+        }
+        let mut list = Vec::new();
+        for (shape, limits) in limits.into_iter().enumerate() {
+            if limits == [f64::INFINITY; 2] {
+                continue;
+            }
+            let wanted = &scene.shapes[shape];
+            let mut nodes: Vec<u32> = Vec::new();
+            for &place in &wanted.places {
+                let set = &scene.sets[place];
+                nodes.extend(set.iter().filter(|&&node| floor.ready(shape, node) == f64::NEG_INFINITY));
+            }
+            nodes.sort_unstable();
+            nodes.dedup();
+            let needed = wanted.nodes as usize;
+            if nodes.len() < needed {
+                continue;
+            }
+            for (viewer, limit) in [Viewer::Member, Viewer::Guest].into_iter().zip(limits) {
+                if limit.is_finite() {
+                    list.push(Hope { shape, viewer, limit, nodes: nodes.clone(), needed });
+                }
+            }
+        }
+        Self { list }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Returns the place of the last in line that has a shape of these.
+    pub(super) fn last_in_line(&self, line: &[Line]) -> Option<usize> {
+        let most = self.list.iter().map(|hope| hope.shape).max()?;
+        let mut is_hoped = vec![[false; 2]; most + 1];
+        self.list.iter().for_each(|hope| is_hoped[hope.shape][hope.viewer as usize] = true);
+        line.iter().rposition(|own| is_hoped.get(own.shape).is_some_and(|known| known[own.viewer as usize]))
+    }
+
+    /// Leaves out what has no room any more, now that these nodes were given or kept.
+    pub(super) fn update(&mut self, floor: &mut Floor, nodes: &[u32], now: f64) {
+        for hope in &mut self.list {
+            for node in nodes {
+                // They are in order.
+                if let Ok(place) = hope.nodes.binary_search(node)
+                    && floor.opening(hope.shape, *node, (now, hope.limit), hope.viewer) > now
+                {
+                    hope.nodes.remove(place);
+                }
+            }
+        }
+        self.list.retain(|hope| hope.nodes.len() >= hope.needed);
+    }
+}
