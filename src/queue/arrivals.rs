@@ -4,8 +4,8 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 use crate::queue::history::Habits;
-use crate::queue::line::Key;
-use crate::queue::scene::Scene;
+use crate::queue::line::{Key, Use};
+use crate::queue::scene::{Ranks, Scene};
 use crate::queue::shape::Shapes;
 use crate::queue::{Ended, Snapshot};
 
@@ -37,8 +37,9 @@ pub(super) struct Past {
     /// The GPU time that it is expected to take, in seconds.
     pub work: f64,
     pub tier: u32,
-    /// Its priority when it was submitted.
+    /// Its priority when it was submitted, as far as that is not of use by now.
     pub priority: Option<f64>,
+    pub counts: Use,
 }
 
 /// What arrives in a part of the queue.
@@ -52,7 +53,7 @@ pub(super) struct Arrivals {
     /// How many submissions this mean is taken from.
     seen: usize,
     gpus: f64,
-    /// Priorities of newcomers whose own is not known.
+    /// Priorities of newcomers whose own is not known, without what their rank adds.
     priorities: Vec<f64>,
 }
 
@@ -78,11 +79,16 @@ pub(super) struct Arrival {
     pub habit: usize,
     /// The part of its limit that it runs, where that is drawn with it.
     pub ratio: Option<f64>,
+    pub counts: Use,
 }
 
 impl Past {
     /// Returns the jobs that were submitted in the last days, whatever became of them.
-    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, habits: &Habits) -> Vec<Self> {
+    pub(super) fn of(
+        snapshot: &Snapshot,
+        shapes: &mut Shapes,
+        (habits, ranks): (&Habits, Option<&Ranks>),
+    ) -> Vec<Self> {
         let begin = snapshot.taken_at.0 - WEEK;
         let per_hour = snapshot.scheduling.priority_per_hour.unwrap_or(0.0);
         let mut list = Vec::new();
@@ -94,24 +100,31 @@ impl Past {
             if submitted < begin {
                 continue;
             }
+            let partition = job.partitions.first().map(String::as_str);
+            let whose = (job.user.as_deref(), job.account.as_deref());
+            // What its rank added to the priority of a job that runs nobody knows: that was another day.
+            let is_current = ranks.is_none() || job.running.is_none();
             list.push(Self {
                 submitted,
                 shape,
-                limit: snapshot
-                    .limit_in(job.limit_s.map(|own| own.0), job.partitions.first().map(String::as_str)),
+                limit: snapshot.limit_in(job.limit_s.map(|own| own.0), partition),
                 tasks: job.tasks.max(1),
                 ratio: None,
                 habit: habits.of(job.user.as_deref()),
                 tier: snapshot.tier(&job.partitions),
                 work: 0.0,
-                priority: job.first_priority(snapshot.taken_at, per_hour),
+                priority: job.first_priority(snapshot.taken_at, per_hour).filter(|_| is_current),
+                counts: snapshot.counted(ranks, whose, (&job.asks, partition)),
             });
         }
         let ended = snapshot.history.as_deref().unwrap_or_default().iter();
         for job in ended.filter(|job| job.submitted.0 >= begin) {
             let partitions: Vec<String> = job.partition.iter().cloned().collect();
             let Some(shape) = shapes.of(&job.asks, &partitions, None) else { continue };
-            list.push(Self::ended(snapshot, job, &partitions, (shape, habits.of(job.user.as_deref()))));
+            let whose = (job.user.as_deref(), job.account.as_deref());
+            let counts = snapshot.counted(ranks, whose, (&job.asks, job.partition.as_deref()));
+            let habit = habits.of(job.user.as_deref());
+            list.push(Self { counts, ..Self::ended(snapshot, job, &partitions, (shape, habit)) });
         }
         list.sort_by(|a, b| a.submitted.total_cmp(&b.submitted));
         list
@@ -136,6 +149,7 @@ impl Past {
             tier: snapshot.tier(partitions),
             work: 0.0,
             priority,
+            counts: Use::default(),
         }
     }
 }
@@ -160,7 +174,8 @@ impl Arrivals {
         let believed = work / all / gpus;
         let time = if is_known { (scene.now - since).max(0.0) } else { 0.0 };
         let mean_gap = (f64::from(BELIEF) * believed + time) / (f64::from(BELIEF) + seen);
-        let priorities = past.iter().filter_map(|own| own.priority).collect();
+        let priorities =
+            past.iter().filter_map(|own| Some(own.priority? - scene.rank_adds(own.counts))).collect();
         let seen = counted.len();
         if seen < ENOUGH {
             return Self { past, gaps: Vec::new(), mean_gap, seen, gpus, priorities };
@@ -201,8 +216,9 @@ impl Arrivals {
             gap *= belief.excess;
         }
         let at = at + gap;
+        let drawn = |random| self.priorities.get(place(random, self.priorities.len())).copied();
         let known =
-            own.priority.or_else(|| self.priorities.get(place(random, self.priorities.len())).copied());
+            own.priority.or_else(|| drawn(random).map(|priority| priority + scene.rank_adds(own.counts)));
         // What waits grows, and newcomers do not: they fall back by as much.
         let priority = known.unwrap_or(0.0) - scene.rules.growth * (at - scene.now);
         Some(Arrival {
@@ -213,6 +229,7 @@ impl Arrivals {
             tasks: own.tasks,
             habit: own.habit,
             ratio: own.ratio,
+            counts: own.counts,
         })
     }
 }
@@ -239,6 +256,12 @@ fn place(random: &mut Pcg64Mcg, count: usize) -> usize {
 }
 
 impl Scene {
+    /// Returns what a job's rank adds to its priority when the snapshot is taken.
+    fn rank_adds(&self, counts: Use) -> f64 {
+        let known = self.ranks.as_ref().zip(counts.branch);
+        known.map_or(0.0, |(ranks, branch)| ranks.adds[branch])
+    }
+
     /// Returns the GPU time that a job is expected to take, in seconds.
     fn gpu_seconds(&self, job: &Past) -> f64 {
         let shape = &self.shapes[job.shape];

@@ -7,6 +7,7 @@ use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::future::Future;
 use crate::queue::hidden::by_past_waits;
 use crate::queue::line::Key;
+use crate::queue::others::Others;
 use crate::queue::play::{Entry, HORIZON, play_alone};
 use crate::queue::scene::Scene;
 use crate::queue::{Place, Request, Snapshot};
@@ -106,6 +107,10 @@ impl Table {
                 limit: request.limit.0,
                 run: request.run.0.min(request.limit.0),
                 job: number as usize,
+                branch: scene
+                    .ranks
+                    .as_ref()
+                    .and_then(|own| own.shares.branch_of(None, request.account.as_deref())),
             };
             Some((part, entry))
         });
@@ -119,7 +124,7 @@ impl Table {
         &self,
         part: usize,
         entries: &[Entry],
-        future: &mut Future,
+        future: (&Future, Option<&mut Others>),
         stop: &dyn Fn() -> bool,
     ) -> Option<Vec<f64>> {
         let starts = play_alone(&self.scene, part, future, entries, stop)?;
@@ -218,7 +223,7 @@ impl Table {
     fn at_limits(&self) -> Vec<Option<f64>> {
         let mut list = vec![None; self.entries.len()];
         for (part, group) in self.groups(&vec![true; list.len()]) {
-            let starts = self.starts_alone(part, &self.own(&group), &mut Future::at_limits(), &|| false);
+            let starts = self.starts_alone(part, &self.own(&group), (&Future::at_limits(), None), &|| false);
             for (number, start) in group.into_iter().zip(starts.into_iter().flatten()) {
                 list[number] = Some(start);
             }
@@ -233,10 +238,11 @@ impl Table {
 
     /// Tries each request that is hopeful in one future; returns whether there was time for all.
     fn sample(&self, seed: u64, hopeful: &[bool], starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
-        let mut futures: Vec<Option<Future>> = vec![None; self.scene.parts.len()];
+        let future = Future::of(seed);
+        let mut others = Others::new(&self.scene, &future);
         for (part, group) in self.groups(hopeful) {
-            let future = futures[part].get_or_insert_with(|| Future::of(seed));
-            let Some(found) = self.starts_alone(part, &self.own(&group), future, stop) else { return false };
+            let known = (&future, others.as_mut());
+            let Some(found) = self.starts_alone(part, &self.own(&group), known, stop) else { return false };
             for (number, start) in group.into_iter().zip(found) {
                 starts[number].push(start);
             }

@@ -25,6 +25,15 @@ impl Key {
     }
 }
 
+/// Whose use a job counts as, while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Use {
+    /// The place of its user among those who share; `None` where that is unknown.
+    pub branch: Option<usize>,
+    /// Billing units of each of its tasks in a second.
+    pub rate: f64,
+}
+
 /// A job that waits, or the waiting tasks of an array.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
@@ -36,6 +45,7 @@ pub(super) struct Waiting {
     pub array: Option<Array>,
     /// The number of its user's estimate of run times.
     pub habit: usize,
+    pub counts: Use,
 }
 
 /// The array that tasks are of.

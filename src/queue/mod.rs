@@ -14,6 +14,7 @@ mod history;
 mod hopes;
 mod line;
 mod moment;
+mod others;
 mod parts;
 mod play;
 mod race;
@@ -21,6 +22,7 @@ mod request;
 mod scene;
 mod score;
 mod shape;
+mod shares;
 mod snapshot;
 mod snapshot_file;
 mod together;
@@ -31,6 +33,7 @@ pub use self::forecast::{Forecast, Outlook, Question, forecast, forecast_at};
 pub use self::race::race;
 pub use self::request::{Place, Request, Standing, StandingSource};
 pub use self::score::{Prediction, Score};
+pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
     AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
     QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,

@@ -6,8 +6,9 @@ use std::collections::BinaryHeap;
 use crate::queue::floor::{Floor, Slot, Viewer};
 use crate::queue::future::Future;
 use crate::queue::hopes::Hopes;
-use crate::queue::line::{Array, Key};
+use crate::queue::line::{Array, Key, Use};
 use crate::queue::moment::Moment;
+use crate::queue::others::Others;
 use crate::queue::scene::{Part, Scene};
 
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
@@ -27,12 +28,16 @@ pub(super) struct Entry {
     pub run: f64,
     /// Entries of one job: the first that starts is the only one.
     pub job: usize,
+    /// Whose it is among those who share.
+    pub branch: Option<usize>,
 }
 
 /// A job in line, whoever it is.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     key: Key,
+    /// Its priority by the ranks of the snapshot.
+    priority: f64,
     pub shape: usize,
     pub limit: f64,
     tasks: u32,
@@ -40,6 +45,7 @@ pub(super) struct Line {
     started: u32,
     array: Option<Array>,
     who: Who,
+    counts: Use,
     pub viewer: Viewer,
 }
 
@@ -56,13 +62,14 @@ enum Who {
 struct Live {
     nodes: Vec<u32>,
     array: Option<usize>,
+    counts: Use,
 }
 
 /// One way that the queue may go.
 pub(super) struct Play<'a> {
     scene: &'a Scene,
     part: &'a Part,
-    future: &'a mut Future,
+    future: Future,
     ours: &'a [Entry],
     floor: Floor<'a>,
     line: Vec<Line>,
@@ -75,6 +82,19 @@ pub(super) struct Play<'a> {
     starts: Vec<Option<f64>>,
     /// Jobs of ours that wait.
     left: usize,
+    /// How priorities have changed with ranks, by branch; empty as long as they have not.
+    shifts: Vec<f64>,
+    /// What has been used by branch, see [`Play::used`].
+    used: Vec<Used>,
+    /// What the play has come to, in seconds since 1970.
+    now: f64,
+}
+
+/// What a branch has used at a time: `rate` times this time, and `rest`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    rate: f64,
+    rest: f64,
 }
 
 /// Returns when each of our requests starts in a future, in seconds since 1970: `None` where another of its job starts first, or
@@ -82,12 +102,12 @@ pub(super) struct Play<'a> {
 pub(super) fn play(
     scene: &Scene,
     part: usize,
-    future: &mut Future,
+    future: &Future,
     ours: &[Entry],
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
     let mut play = Play::new(scene, &scene.parts[part], future, (ours, Viewer::Member));
-    play.go(stop).then_some(play.starts)
+    play.go(None, stop).then_some(play.starts)
 }
 
 /// Returns the same where each of our requests is alone with the jobs of others: what it takes or keeps is not seen by the rest
@@ -95,19 +115,19 @@ pub(super) fn play(
 pub(super) fn play_alone(
     scene: &Scene,
     part: usize,
-    future: &mut Future,
+    (future, others): (&Future, Option<&mut Others>),
     ours: &[Entry],
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
     let mut play = Play::new(scene, &scene.parts[part], future, (ours, Viewer::Guest));
-    play.go(stop).then_some(play.starts)
+    play.go(others, stop).then_some(play.starts)
 }
 
 impl<'a> Play<'a> {
-    fn new(
+    pub(super) fn new(
         scene: &'a Scene,
         part: &'a Part,
-        future: &'a mut Future,
+        future: &Future,
         (ours, viewer): (&'a [Entry], Viewer),
     ) -> Self {
         let mut array_tasks = vec![0; scene.arrays];
@@ -116,13 +136,16 @@ impl<'a> Play<'a> {
         for (number, job) in (0_u32..).zip(&part.running) {
             let end = future.end_of_running(scene, part, number as usize);
             ends.push(Reverse((Moment(end), number)));
-            live.push(Live { nodes: job.holds.iter().map(|(node, _)| *node).collect(), array: job.array });
+            let nodes = job.holds.iter().map(|(node, _)| *node).collect();
+            live.push(Live { nodes, array: job.array, counts: job.counts });
             if let Some(array) = job.array {
                 array_tasks[array] += 1;
             }
         }
         let waiting = part.waiting.iter().enumerate().map(|(number, job)| Line {
             key: job.key,
+            priority: job.key.priority,
+            counts: job.counts,
             shape: job.shape,
             limit: job.limit,
             tasks: job.tasks,
@@ -139,7 +162,7 @@ impl<'a> Play<'a> {
         let mut play = Self {
             scene,
             part,
-            future,
+            future: future.clone(),
             ours,
             floor: Floor::new(scene, part),
             line: waiting.collect(),
@@ -149,10 +172,19 @@ impl<'a> Play<'a> {
             came: 0,
             starts: vec![None; ours.len()],
             left: jobs.len(),
+            shifts: Vec::new(),
+            used: vec![Used::default(); scene.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
+            now: scene.now,
         };
+        for job in &part.running {
+            play.count(job.counts, 1.0);
+        }
         for (number, own) in ours.iter().enumerate() {
+            let counts = Use { branch: own.branch, rate: 0.0 };
             play.join(Line {
                 key: own.key,
+                priority: own.key.priority,
+                counts,
                 shape: own.shape,
                 limit: own.limit,
                 tasks: 1,
@@ -166,22 +198,61 @@ impl<'a> Play<'a> {
     }
 
     /// Plays until all of ours have started or the horizon is reached; returns whether it was not stopped.
-    fn go(&mut self, stop: &dyn Fn() -> bool) -> bool {
-        let mut now = self.scene.now;
+    fn go(&mut self, mut others: Option<&mut Others>, stop: &dyn Fn() -> bool) -> bool {
+        let mut known = 0;
         let mut events: u32 = 0;
-        self.pass(now);
-        while self.left > 0 && now < self.scene.now + HORIZON {
+        self.pass(self.now);
+        while self.left > 0 && self.now < self.scene.now + HORIZON {
             events += 1;
             if events.is_multiple_of(16) && stop() {
                 return false;
             }
-            let Some(next) = self.next_event(now) else { break };
-            now = self.time_of_pass(next);
-            self.end_jobs(now);
-            self.take_arrivals(now);
-            self.pass(now);
+            let Some(next) = self.next_pass() else { break };
+            if let Some(others) = others.as_deref_mut()
+                && let Some(shifts) = others.shifts(next, &mut known)
+            {
+                self.line_up(shifts);
+            }
+            self.step(next);
         }
         true
+    }
+
+    /// Returns when the next pass is; `None` where nothing happens any more.
+    pub(super) fn next_pass(&mut self) -> Option<f64> {
+        let next = self.next_event(self.now)?;
+        Some(self.time_of_pass(next))
+    }
+
+    /// Goes to the next pass.
+    pub(super) fn step(&mut self, now: f64) {
+        self.now = now;
+        self.end_jobs(now);
+        self.take_arrivals(now);
+        self.pass(now);
+    }
+
+    /// Orders the line anew by what ranks have changed priorities by.
+    pub(super) fn line_up(&mut self, shifts: &[f64]) {
+        self.shifts = shifts.to_vec();
+        for own in &mut self.line {
+            own.key.priority = own.priority + shift(&self.shifts, own.counts);
+        }
+        self.line.sort_by(|a, b| a.key.cmp(&b.key));
+    }
+
+    /// Returns what a branch has used between the snapshot and a moment by which no pass is left out.
+    pub(super) fn used(&self, branch: usize, at: f64) -> f64 {
+        let own = self.used[branch];
+        own.rest + own.rate * (at - self.scene.now)
+    }
+
+    /// Counts a job that starts (1) or ends (-1) now.
+    fn count(&mut self, counts: Use, sign: f64) {
+        let Some(branch) = counts.branch else { return };
+        let own = &mut self.used[branch];
+        own.rate += sign * counts.rate;
+        own.rest -= sign * counts.rate * (self.now - self.scene.now);
     }
 
     /// Returns when something happens next: an end, an arrival, the end of a reservation.
@@ -213,6 +284,8 @@ impl<'a> Play<'a> {
             if let Some(array) = ended.array {
                 self.array_tasks[array] -= 1;
             }
+            let counts = ended.counts;
+            self.count(counts, -1.0);
         }
     }
 
@@ -223,6 +296,8 @@ impl<'a> Play<'a> {
             }
             let line = Line {
                 key: arrival.key,
+                priority: arrival.key.priority,
+                counts: arrival.counts,
                 shape: arrival.shape,
                 limit: arrival.limit,
                 tasks: arrival.tasks,
@@ -236,7 +311,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn join(&mut self, line: Line) {
+    fn join(&mut self, mut line: Line) {
+        line.key.priority = line.priority + shift(&self.shifts, line.counts);
         let place = self.line.partition_point(|own| own.key.cmp(&line.key) != Ordering::Greater);
         self.line.insert(place, line);
     }
@@ -246,7 +322,8 @@ impl<'a> Play<'a> {
         let mut hopes = Hopes::new(self.scene, &mut self.floor, &self.line);
         let Some(last) = hopes.last_in_line(&self.line) else { return };
         let (mut looked_at, mut place) = (0, 0);
-        while place <= last && looked_at < self.part.depth && self.left > 0 {
+        let is_for_ours = self.left > 0;
+        while place <= last && looked_at < self.part.depth && (self.left > 0 || !is_for_ours) {
             let (count, goes_on) = self.look_at(place, now, &mut hopes);
             looked_at += count;
             if !goes_on || hopes.is_empty() {
@@ -301,7 +378,7 @@ impl<'a> Play<'a> {
         let own = &mut self.line[place];
         let task = own.started;
         own.started += 1;
-        let (who, shape, limit, array) = (own.who, own.shape, own.limit, own.array);
+        let (who, shape, limit, array, counts) = (own.who, own.shape, own.limit, own.array, own.counts);
         if let (Who::Ours(number), Viewer::Guest) = (who, own.viewer) {
             self.starts[number] = Some(now);
             self.left -= 1;
@@ -317,7 +394,8 @@ impl<'a> Play<'a> {
             let amounts = self.scene.shapes[shape].takes(self.floor.free(node), self.scene.gpu_types);
             self.floor.take(node, amounts, job, now + limit);
         }
-        self.live.push(Live { nodes: slot.nodes.clone(), array: array.map(|array| array.number) });
+        self.live.push(Live { nodes: slot.nodes.clone(), array: array.map(|array| array.number), counts });
+        self.count(counts, 1.0);
         if let Some(array) = array {
             self.array_tasks[array.number] += 1;
         }
@@ -333,4 +411,9 @@ impl<'a> Play<'a> {
             }
         }
     }
+}
+
+/// Returns by how much a job's priority has changed with ranks.
+fn shift(shifts: &[f64], counts: Use) -> f64 {
+    counts.branch.and_then(|branch| shifts.get(branch)).copied().unwrap_or(0.0)
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::model::Seconds;
 use crate::queue::arrivals::{Arrivals, Past};
 use crate::queue::history::{Habits, Ratios};
-use crate::queue::line::{Array, Key, Waiting};
+use crate::queue::line::{Array, Key, Use, Waiting};
 use crate::queue::parts::Parts;
 use crate::queue::shape::{Amounts, Shape, Shapes};
-use crate::queue::{QueueJob, Request, Snapshot};
+use crate::queue::{Asks, QueueJob, Request, Shares, Snapshot};
 
 /// What stands for "no limit", in seconds: a year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
@@ -28,6 +28,8 @@ pub(super) struct Scene {
     pub shapes: Vec<Shape>,
     pub habits: Vec<Ratios>,
     pub rules: Rules,
+    /// Who shares with whom, and what each one's rank adds to his priorities when the snapshot is taken; `None` where unknown.
+    pub ranks: Option<Ranks>,
     /// The number of arrays; their tasks that run at first are counted in `Part`.
     pub arrays: usize,
     /// Parts of the queue that have no node in common.
@@ -58,6 +60,47 @@ pub(super) struct Active {
     pub holds: Vec<(u32, Amounts)>,
     pub habit: usize,
     pub array: Option<usize>,
+    pub counts: Use,
+}
+
+/// Fair share when the snapshot is taken.
+#[derive(Clone, Debug)]
+pub(super) struct Ranks {
+    pub shares: Shares,
+    /// What its rank adds to the priorities of each branch.
+    pub adds: Vec<f64>,
+}
+
+impl Ranks {
+    fn new(shares: &Shares) -> Self {
+        let adds = shares.factors(&shares.usage()).into_iter().map(|factor| shares.weight * factor);
+        Self { adds: adds.collect(), shares: shares.clone() }
+    }
+
+    /// Returns what a job counts as.
+    pub(super) fn count(&self, whose: (Option<&str>, Option<&str>), rate: f64) -> Use {
+        Use { branch: self.shares.branch_of(whose.0, whose.1), rate }
+    }
+}
+
+impl Snapshot {
+    /// Returns what a job of the queue or of the past counts as.
+    pub(super) fn counted(
+        &self,
+        ranks: Option<&Ranks>,
+        (user, account): (Option<&str>, Option<&str>),
+        (asks, partition): (&Asks, Option<&str>),
+    ) -> Use {
+        let known = ranks.filter(|_| user.is_some());
+        known.map_or_else(Use::default, |ranks| {
+            ranks.count((user, account), self.billing_rate(asks, partition))
+        })
+    }
+
+    fn counted_job(&self, ranks: Option<&Ranks>, job: &QueueJob) -> Use {
+        let partition = job.partitions.first().map(String::as_str);
+        self.counted(ranks, (job.user.as_deref(), job.account.as_deref()), (&job.asks, partition))
+    }
 }
 
 /// A time in which a node is kept for a reservation.
@@ -85,9 +128,11 @@ impl Scene {
         let habits = Habits::new(snapshot);
         let mut arrays = BTreeMap::new();
         let growth = snapshot.scheduling.priority_per_hour.unwrap_or(0.0) / 3600.0;
-        let waiting = waiting(snapshot, &mut shapes, &habits, &mut arrays);
-        let running = running(snapshot, &shapes, &habits, &arrays);
-        let past = Past::of(snapshot, &mut shapes, &habits);
+        let ranks = snapshot.shares.as_ref().map(Ranks::new);
+        let known = (&habits, ranks.as_ref());
+        let waiting = waiting(snapshot, &mut shapes, known, &mut arrays);
+        let running = running(snapshot, &shapes, known, &arrays);
+        let past = Past::of(snapshot, &mut shapes, known);
         let asked: Vec<Option<usize>> = requests
             .iter()
             .map(|own| {
@@ -107,6 +152,7 @@ impl Scene {
             shapes: shapes.list,
             habits: habits.list,
             rules: rules(snapshot, growth),
+            ranks,
             arrays: arrays.len(),
             parts: vec![Part::default(); parts.count],
             requests: asked.iter().map(|shape| shape.map(|shape| (parts.of_shape[shape], shape))).collect(),
@@ -173,7 +219,7 @@ fn rules(snapshot: &Snapshot, growth: f64) -> Rules {
 fn waiting(
     snapshot: &Snapshot,
     shapes: &mut Shapes,
-    habits: &Habits,
+    (habits, ranks): (&Habits, Option<&Ranks>),
     arrays: &mut BTreeMap<String, usize>,
 ) -> Vec<Waiting> {
     let unknown = snapshot.middle_priority();
@@ -198,6 +244,7 @@ fn waiting(
             tasks: job.tasks.max(1),
             array,
             habit: habits.of(job.user.as_deref()),
+            counts: snapshot.counted_job(ranks, job),
         });
     }
     list
@@ -206,7 +253,7 @@ fn waiting(
 fn running(
     snapshot: &Snapshot,
     shapes: &Shapes,
-    habits: &Habits,
+    (habits, ranks): (&Habits, Option<&Ranks>),
     arrays: &BTreeMap<String, usize>,
 ) -> Vec<Active> {
     let number: BTreeMap<_, u32> = snapshot.nodes.iter().map(|node| &node.name).zip(0..).collect();
@@ -238,6 +285,7 @@ fn running(
             holds,
             habit: habits.of(job.user.as_deref()),
             array: job.array.as_ref().and_then(|id| arrays.get(id)).copied(),
+            counts: snapshot.counted_job(ranks, job),
         })
     };
     snapshot.jobs.iter().filter_map(active).collect()

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{GpuType, NodeName, Seconds, Time};
+use crate::queue::Shares;
 
 /// The schema that this version writes and reads.
 pub(super) const SCHEMA: &str = "hsched.queue/1";
@@ -36,6 +37,9 @@ pub struct Snapshot {
     /// The accounts that the user may submit with, where Slurm says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts: Vec<AccountStanding>,
+    /// What fair share goes by, where Slurm shows it of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Shares>,
     /// Jobs of the last days that have ended; `None` where the site hides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Ended>>,

@@ -36,6 +36,7 @@ impl Snapshot {
             scheduling: Scheduling::default(),
             others_hidden: false,
             accounts: Vec::new(),
+            shares: None,
             history: None,
             history_since: None,
             notes: Vec::new(),

@@ -1,0 +1,90 @@
+//! How fair share moves priorities in one future: all parts of the queue are played together without ours, and what runs there is used.
+
+use crate::queue::floor::Viewer;
+use crate::queue::future::Future;
+use crate::queue::play::Play;
+use crate::queue::scene::{Ranks, Scene};
+
+/// How often ranks are worked out anew, in seconds.
+const PERIOD: f64 = 900.0;
+
+/// What the others do in one future, as far as somebody has asked.
+pub(super) struct Others<'a> {
+    ranks: &'a Ranks,
+    plays: Vec<Play<'a>>,
+    now: f64,
+    /// What each branch had used when the snapshot was taken, and since then, with old use counting less.
+    usage: Vec<f64>,
+    /// What each user had used in the plays when that was last counted, by play and branch.
+    counted: Vec<Vec<f64>>,
+    /// By how much the priorities of each branch differ from those of the snapshot, from a moment on.
+    changes: Vec<(f64, Vec<f64>)>,
+}
+
+impl<'a> Others<'a> {
+    /// Returns the others in one future; `None` where nobody knows who shares.
+    pub(super) fn new(scene: &'a Scene, future: &Future) -> Option<Self> {
+        let ranks = scene.ranks.as_ref()?;
+        let begin = |part| {
+            let mut play = Play::new(scene, part, future, (&[], Viewer::Member));
+            play.step(scene.now);
+            play
+        };
+        let plays: Vec<Play> = scene.parts.iter().map(begin).collect();
+        Some(Self {
+            counted: vec![vec![0.0; ranks.adds.len()]; plays.len()],
+            usage: ranks.shares.usage(),
+            plays,
+            ranks,
+            now: scene.now,
+            changes: Vec::new(),
+        })
+    }
+
+    /// Returns by how much the priorities of each branch have changed at a moment, where that is not `known`, which is kept up to date.
+    pub(super) fn shifts(&mut self, at: f64, known: &mut usize) -> Option<&[f64]> {
+        while self.now + PERIOD <= at {
+            self.advance();
+        }
+        let number = self.changes.partition_point(|(from, _)| *from <= at);
+        if number == *known {
+            return None;
+        }
+        *known = number;
+        Some(&self.changes[number - 1].1)
+    }
+
+    /// Plays one period, and ranks anew.
+    fn advance(&mut self) {
+        let until = self.now + PERIOD;
+        for play in &mut self.plays {
+            while let Some(next) = play.next_pass().filter(|next| *next <= until) {
+                play.step(next);
+            }
+        }
+        let shares = &self.ranks.shares;
+        if let Some(half_life) = shares.half_life_s {
+            let left = 0.5_f64.powf(PERIOD / half_life.0.max(1.0));
+            self.usage.iter_mut().for_each(|own| *own *= left);
+        }
+        for (play, counted) in self.plays.iter().zip(&mut self.counted) {
+            for (branch, before) in counted.iter_mut().enumerate() {
+                let used = play.used(branch, until);
+                if used > *before {
+                    shares.add(&mut self.usage, branch, used - *before);
+                    *before = used;
+                }
+            }
+        }
+        self.now = until;
+        let adds = shares.factors(&self.usage).into_iter().map(|factor| shares.weight * factor);
+        let shifts: Vec<f64> = adds.zip(&self.ranks.adds).map(|(own, first)| own - first).collect();
+        let last = self.changes.last().map(|(_, last)| last);
+        if last.map_or_else(|| shifts.iter().any(|own| *own != 0.0), |last| *last != shifts) {
+            for play in &mut self.plays {
+                play.line_up(&shifts);
+            }
+            self.changes.push((until, shifts));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Fair share by Slurm's Fair Tree: who has used less of what is due to him ranks higher, accounts first, then users of one account.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Seconds;
+use crate::queue::{Asks, Billing, Snapshot, Weigh};
+
+/// The accounts and users among whom fair share ranks, with what they have used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shares {
+    /// What the highest rank adds to a priority (`PriorityWeightFairShare`).
+    pub weight: f64,
+    /// Time in which past use comes to count half (`PriorityDecayHalfLife`); `None`: it counts for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half_life_s: Option<Seconds>,
+    /// Each after the account that it belongs to.
+    pub branches: Vec<Branch>,
+}
+
+/// An account, or a user of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    pub account: String,
+    /// `None`: the account itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The place of the account that it belongs to; `None` at the top.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<usize>,
+    pub shares: f64,
+    /// What it has used, in billing units times seconds, with old use counting less.
+    pub usage: f64,
+    /// Whether it is the user who asks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ours: bool,
+}
+
+impl Shares {
+    /// Returns the place of a user's branch; of the user who asks where none is named.
+    pub(super) fn branch_of(&self, user: Option<&str>, account: Option<&str>) -> Option<usize> {
+        self.branches.iter().position(|own| {
+            let is_user = match user {
+                Some(_) => own.user.as_deref() == user,
+                None => own.ours,
+            };
+            is_user && account.is_none_or(|name| own.account == name)
+        })
+    }
+
+    /// Returns what has been used, by branch.
+    pub(super) fn usage(&self) -> Vec<f64> {
+        self.branches.iter().map(|own| own.usage).collect()
+    }
+
+    /// Adds what a user used to his branch and to the accounts above.
+    pub(super) fn add(&self, usage: &mut [f64], branch: usize, amount: f64) {
+        let mut next = Some(branch);
+        while let Some(place) = next {
+            usage[place] += amount;
+            // An account comes before what belongs to it.
+            next = self.branches[place].parent.filter(|above| *above < place);
+        }
+    }
+
+    /// Returns the fair-share factor of each user for such use, from 0 to 1; of accounts 0.
+    pub(super) fn factors(&self, usage: &[f64]) -> Vec<f64> {
+        let users = self.branches.iter().filter(|own| own.user.is_some()).count();
+        let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.branches.len()];
+        let mut top = Vec::new();
+        for (place, own) in self.branches.iter().enumerate() {
+            match own.parent {
+                Some(above) if above < place => below[above].push(place),
+                _ => top.push(place),
+            }
+        }
+        let mut ranking =
+            Ranking { shares: self, usage, below, left: users, rank: users, factors: Vec::new() };
+        ranking.factors = vec![0.0; usage.len()];
+        ranking.walk(top, false);
+        #[expect(clippy::cast_precision_loss, reason = "a count of users")]
+        let all = users.max(1) as f64;
+        ranking.factors.iter().map(|rank| rank / all).collect()
+    }
+
+    /// Returns what is due to a branch over what it has used, as far as siblings compare by it.
+    fn level(&self, place: usize, usage: &[f64]) -> f64 {
+        if usage[place] > 0.0 { self.branches[place].shares / usage[place] } else { f64::INFINITY }
+    }
+}
+
+/// A walk over the tree: the best branch first, users ranked in the order in which they are met.
+struct Ranking<'a> {
+    shares: &'a Shares,
+    usage: &'a [f64],
+    below: Vec<Vec<usize>>,
+    /// Users that are not ranked yet.
+    left: usize,
+    /// The rank that was given last; who is level with the one before gets it, too.
+    rank: usize,
+    /// Ranks by branch.
+    factors: Vec<f64>,
+}
+
+impl Ranking<'_> {
+    /// Ranks all below some siblings; the first is level with who was ranked before where they are `tied`.
+    fn walk(&mut self, mut siblings: Vec<usize>, tied: bool) {
+        let level = |place: usize| self.shares.level(place, self.usage);
+        let is_account = |place: usize| self.shares.branches[place].user.is_none();
+        siblings.sort_by(|&a, &b| {
+            level(b).total_cmp(&level(a)).then(is_account(a).cmp(&is_account(b))).then(a.cmp(&b))
+        });
+        let known: Vec<(f64, bool)> = siblings.iter().map(|&own| (level(own), is_account(own))).collect();
+        let mut next = 0;
+        while next < siblings.len() {
+            let is_tied = if next == 0 { tied } else { known[next - 1].0 == known[next].0 };
+            if known[next].1 {
+                // Accounts that are level count as one.
+                let end = next + known[next..].iter().take_while(|own| **own == known[next]).count();
+                let children: Vec<usize> = siblings[next..end]
+                    .iter()
+                    .flat_map(|&own| std::mem::take(&mut self.below[own]))
+                    .collect();
+                self.walk(children, is_tied);
+                next = end;
+                continue;
+            }
+            if !is_tied {
+                self.rank = self.left;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a count of users")]
+            let rank = self.rank as f64;
+            self.factors[siblings[next]] = rank;
+            self.left -= 1;
+            next += 1;
+        }
+    }
+}
+
+impl Snapshot {
+    /// Returns the billing units that a job uses in a second: the CPUs where the site says nothing else.
+    pub(super) fn billing_rate(&self, asks: &Asks, partition: Option<&str>) -> f64 {
+        let is_meant = |own: &&crate::queue::QueuePartition| match partition {
+            Some(name) => own.name == name,
+            None => own.default,
+        };
+        let billing = self.partitions.iter().find(is_meant).and_then(|own| own.billing.as_ref());
+        #[expect(clippy::cast_precision_loss, reason = "counts of CPUs and MiB")]
+        let (cpus, memory) = (asks.cpus.unwrap_or(1) as f64, asks.memory_mib.unwrap_or(0) as f64);
+        let nodes = f64::from(asks.nodes);
+        let Some(Billing { weights, weigh }) = billing else { return nodes * cpus };
+        let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);
+        let gpu = |own: &crate::queue::GpuAsk| {
+            let typed = own.gpu_type.as_ref().and_then(|name| weights.get(&format!("gres/gpu:{name}")));
+            f64::from(own.count) * typed.copied().unwrap_or_else(|| weight("gres/gpu"))
+        };
+        let gpus: f64 = asks.gpus.iter().map(gpu).sum();
+        let terms = [weight("cpu") * cpus, weight("mem") * memory / 1024.0, gpus];
+        nodes
+            * match weigh {
+                Weigh::Sum => terms.iter().sum::<f64>(),
+                Weigh::Max => terms.into_iter().fold(0.0, f64::max),
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a `sshare -a` of a real Slurm showed: place of the account above, user, shares, usage, factor in thirteenths.
+    const SEEN: [(&str, Option<&str>, Option<usize>, f64, f64, f64); 18] = [
+        ("root", None, None, 1.0, 110_173.0, 0.0),
+        ("root", Some("root"), Some(0), 1.0, 0.0, 13.0),
+        ("astro", None, Some(0), 50.0, 43_496.0, 0.0),
+        ("astro", Some("daemon"), Some(2), 1.0, 43_496.0, 5.0),
+        ("astro", Some("man"), Some(2), 1.0, 0.0, 8.0),
+        ("astro", Some("news"), Some(2), 1.0, 0.0, 8.0),
+        ("astro", Some("root"), Some(2), 1.0, 0.0, 8.0),
+        ("bio", None, Some(0), 30.0, 55_408.0, 0.0),
+        ("bio", Some("bin"), Some(7), 1.0, 48_701.0, 1.0),
+        ("bio", Some("lp"), Some(7), 1.0, 2204.0, 3.0),
+        ("bio", Some("root"), Some(7), 1.0, 0.0, 4.0),
+        ("bio", Some("uucp"), Some(7), 1.0, 4501.0, 2.0),
+        ("chem", None, Some(0), 20.0, 11_269.0, 0.0),
+        ("chem", Some("games"), Some(12), 1.0, 2707.0, 10.0),
+        ("chem", Some("mail"), Some(12), 1.0, 8561.0, 9.0),
+        ("chem", Some("root"), Some(12), 1.0, 0.0, 11.0),
+        ("dev", None, Some(0), 1.0, 0.0, 0.0),
+        ("dev", Some("root"), Some(16), 1.0, 0.0, 13.0),
+    ];
+
+    fn seen() -> Shares {
+        let branch = |&(account, user, parent, shares, usage, _): &(
+            &str,
+            Option<&str>,
+            Option<usize>,
+            f64,
+            f64,
+            f64,
+        )| {
+            let user = user.map(str::to_owned);
+            Branch { account: account.to_owned(), user, parent, shares, usage, ours: false }
+        };
+        Shares { weight: 1.0, half_life_s: None, branches: SEEN.iter().map(branch).collect() }
+    }
+
+    #[test]
+    fn users_rank_as_slurm_ranks_them() {
+        let shares = seen();
+        let ranks: Vec<f64> =
+            shares.factors(&shares.usage()).iter().map(|own| (own * 13.0).round()).collect();
+        assert_eq!(ranks, SEEN.map(|own| own.5));
+    }
+
+    #[test]
+    fn an_account_that_uses_more_falls_behind_with_all_its_users() {
+        let shares = seen();
+        let mut usage = shares.usage();
+        let mail = shares.branch_of(Some("mail"), Some("chem")).expect("a branch");
+        shares.add(&mut usage, mail, 200_000.0);
+        let factors = shares.factors(&usage);
+        let games = shares.branch_of(Some("games"), None).expect("a branch");
+        let uucp = shares.branch_of(Some("uucp"), None).expect("a branch");
+        assert!(factors[games] < factors[uucp] && factors[mail] < factors[games], "{factors:?}");
+    }
+}
