@@ -79,9 +79,31 @@ pub fn snapshot(nodes: usize, waiting: usize, seed: u64) -> Snapshot {
         })
         .collect();
     let text = json!({ "schema": "hsched.queue/1", "taken_at": NOW, "nodes": list, "jobs": jobs, "history": history,
-        "partitions": [{ "name": "gpu", "default": true, "max_time_s": 604_800 }],
+        "partitions": [{ "name": "gpu", "default": true, "max_time_s": 604_800 }], "shares": shares(),
         "accounts": [{ "name": "own", "default": true, "priority": 1500 }] });
     Snapshot::parse(&text.to_string()).expect("a snapshot")
+}
+
+/// Returns a hundred users of ten accounts, of whom three submit.
+fn shares() -> Value {
+    let mut branches = Vec::new();
+    for account in 0..10 {
+        let above = branches.len();
+        branches.push(json!({ "account": format!("a{account}"), "shares": 10, "usage": 3e8 }));
+        for user in 0..10 {
+            let name = match (account, user) {
+                (0, 0) => "ann".to_owned(),
+                (1, 0) => "bob".to_owned(),
+                (2, 0) => "eve".to_owned(),
+                _ => format!("u{account}_{user}"),
+            };
+            let usage = 3e7 + 1e5 * f64::from(account) + 1e4 * f64::from(user);
+            branches
+                .push(json!({ "account": format!("a{account}"), "user": name, "parent": above, "shares": 1,
+                "usage": usage, "ours": name == "u3_1" }));
+        }
+    }
+    json!({ "weight": 500, "half_life_s": 604_800, "branches": branches })
 }
 
 fn asks(random: &mut Random) -> (Value, f64) {

@@ -164,7 +164,7 @@ impl Site {
             config: Some(&self.config),
             partitions: Some(&self.partitions),
             reservations: Some(&self.reservations),
-            shares: Some(&self.shares.1),
+            shares: Some((Time(self.shares.0), &self.shares.1)),
             history: Some((Time(self.history.0), &self.history.1)),
             earlier: (self.earlier.0 > 0.0).then_some((Time(self.earlier.0), self.earlier.1.as_str())),
         };

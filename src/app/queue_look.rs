@@ -85,7 +85,7 @@ fn seen(
         config: rest.config.text.as_deref(),
         partitions: rest.partitions.text.as_deref(),
         reservations: rest.reservations.text.as_deref(),
-        shares: rest.shares.text.as_deref(),
+        shares: rest.shares.text.as_deref().map(|text| (rest.shares.at, text)),
         history: rest.history.text.as_deref().map(|text| (rest.history.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
@@ -125,7 +125,7 @@ impl Site<'_> {
         let has_accounting = Config::parse(config.text.as_deref().unwrap_or_default()).has_accounting();
         let (mut shares, mut history) = (Answer::default(), Answer::default());
         if has_accounting {
-            shares = self.ask("shares", HOUR, &queue::standings_command());
+            shares = self.ask("sshare", HOUR, &queue::standings_command());
             let past = history::command(self.clock.now(), &with_gpus(cluster));
             history = self.ask("history", DAY, &past);
         }

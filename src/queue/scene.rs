@@ -8,7 +8,7 @@ use crate::queue::history::{Habits, Ratios};
 use crate::queue::line::{Array, Key, Use, Waiting};
 use crate::queue::parts::Parts;
 use crate::queue::shape::{Amounts, Shape, Shapes};
-use crate::queue::{Asks, QueueJob, Request, Shares, Snapshot};
+use crate::queue::{Asks, Branch, QueueJob, Request, Shares, Snapshot};
 
 /// What stands for "no limit", in seconds: a year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
@@ -69,17 +69,23 @@ pub(super) struct Ranks {
     pub shares: Shares,
     /// What its rank adds to the priorities of each branch.
     pub adds: Vec<f64>,
+    /// Branches by user and account.
+    places: BTreeMap<(String, String), usize>,
 }
 
 impl Ranks {
     fn new(shares: &Shares) -> Self {
-        let adds = shares.factors(&shares.usage()).into_iter().map(|factor| shares.weight * factor);
-        Self { adds: adds.collect(), shares: shares.clone() }
+        let adds = shares.factors_now().into_iter().map(|factor| shares.weight * factor);
+        let users = shares.branches.iter().enumerate();
+        let place = |(place, own): (usize, &Branch)| Some(((own.user.clone()?, own.account.clone()), place));
+        Self { adds: adds.collect(), places: users.filter_map(place).collect(), shares: shares.clone() }
     }
 
-    /// Returns what a job counts as.
-    pub(super) fn count(&self, whose: (Option<&str>, Option<&str>), rate: f64) -> Use {
-        Use { branch: self.shares.branch_of(whose.0, whose.1), rate }
+    fn branch_of(&self, user: &str, account: Option<&str>) -> Option<usize> {
+        match account {
+            Some(account) => self.places.get(&(user.to_owned(), account.to_owned())).copied(),
+            None => self.shares.branch_of(Some(user), None),
+        }
     }
 }
 
@@ -91,10 +97,8 @@ impl Snapshot {
         (user, account): (Option<&str>, Option<&str>),
         (asks, partition): (&Asks, Option<&str>),
     ) -> Use {
-        let known = ranks.filter(|_| user.is_some());
-        known.map_or_else(Use::default, |ranks| {
-            ranks.count((user, account), self.billing_rate(asks, partition))
-        })
+        let Some((ranks, user)) = ranks.zip(user) else { return Use::default() };
+        Use { branch: ranks.branch_of(user, account), rate: self.billing_rate(asks, partition) }
     }
 
     fn counted_job(&self, ranks: Option<&Ranks>, job: &QueueJob) -> Use {

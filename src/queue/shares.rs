@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Seconds;
+use crate::model::{Seconds, Time};
 use crate::queue::{Asks, Billing, Snapshot, Weigh};
 
 /// The accounts and users among whom fair share ranks, with what they have used.
@@ -49,6 +49,12 @@ impl Shares {
         })
     }
 
+    /// Returns the fair-share factor of each user by what has been used, from 0 to 1; of accounts 0.
+    #[must_use]
+    pub fn factors_now(&self) -> Vec<f64> {
+        self.factors(&self.usage())
+    }
+
     /// Returns what has been used, by branch.
     pub(super) fn usage(&self) -> Vec<f64> {
         self.branches.iter().map(|own| own.usage).collect()
@@ -64,7 +70,7 @@ impl Shares {
         }
     }
 
-    /// Returns the fair-share factor of each user for such use, from 0 to 1; of accounts 0.
+    /// Returns the same for such use.
     pub(super) fn factors(&self, usage: &[f64]) -> Vec<f64> {
         let users = self.branches.iter().filter(|own| own.user.is_some()).count();
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.branches.len()];
@@ -139,6 +145,23 @@ impl Ranking<'_> {
 }
 
 impl Snapshot {
+    /// Counts what the running jobs have used since a moment, at which the use was told.
+    pub fn count_use_since(&mut self, told: Time) {
+        let Some(mut shares) = self.shares.take() else { return };
+        let mut usage = shares.usage();
+        for job in &self.jobs {
+            let Some(running) = &job.running else { continue };
+            let time = self.taken_at.since(Time(told.0.max(running.since.0))).0;
+            let branch = shares.branch_of(job.user.as_deref(), job.account.as_deref());
+            if let Some(branch) = branch.filter(|_| job.user.is_some() && time > 0.0) {
+                let rate = self.billing_rate(&job.asks, job.partitions.first().map(String::as_str));
+                shares.add(&mut usage, branch, rate * time);
+            }
+        }
+        shares.branches.iter_mut().zip(usage).for_each(|(own, usage)| own.usage = usage);
+        self.shares = Some(shares);
+    }
+
     /// Returns the billing units that a job uses in a second: the CPUs where the site says nothing else.
     pub(super) fn billing_rate(&self, asks: &Asks, partition: Option<&str>) -> f64 {
         let is_meant = |own: &&crate::queue::QueuePartition| match partition {

@@ -83,6 +83,7 @@ mod queue_fixtures;
 mod queue_look;
 mod queue_oracle;
 mod queue_passes;
+mod queue_shares;
 mod queue_watch;
 mod race;
 mod real_capacity;

@@ -33,7 +33,7 @@ pub fn site(extra: &str, queue: &[String]) -> Sandbox {
         .program("squeue", all)
         .program("scontrol", &SCONTROL.replace("EXTRA", extra))
         .program("sacct", ":")
-        .program("sshare", "echo 'bio|0.5'")
+        .program("sshare", "echo \"bio|$(id -un)|1|0|0.5\"")
 }
 
 const RACE: &str = "submit jobs.yaml --job resnet18 --race 2 --dry-run";

@@ -18,7 +18,8 @@ pub struct Texts<'a> {
     pub config: Option<&'a str>,
     pub partitions: Option<&'a str>,
     pub reservations: Option<&'a str>,
-    pub shares: Option<&'a str>,
+    /// What accounts and users have used, and when that was asked for.
+    pub shares: Option<(Time, &'a str)>,
     /// Ended jobs, and when they were asked for.
     pub history: Option<(Time, &'a str)>,
     /// An earlier `squeue` and its time, to see priorities grow.
@@ -54,6 +55,7 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
             Err(error) => notes.push(error.to_string()),
         }
     }
+    let (shares_at, shares) = texts.shares.unwrap_or((look.at, ""));
     let mut scheduling = scheduling::scheduling(&config);
     scheduling.priority_per_hour = texts.earlier.and_then(|(at, text)| {
         let (earlier, _) = jobs::parse(text, texts.cluster, Look { at, ..look }).ok()?;
@@ -62,12 +64,13 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
             waiting.filter_map(|job| Some((job.id, job.priority?))).collect();
         scheduling::growth(&priorities, at, &found, look.at)
     });
-    Ok(Snapshot {
+    let mut seen = Snapshot {
         cluster: config.get("ClusterName").map(str::to_owned),
         nodes: nodes::nodes(texts.cluster),
         partitions: partitions::partitions(&limits, &config),
         reservations: kept,
-        accounts: standing::standings(texts.shares.unwrap_or_default(), &config, &limits),
+        accounts: standing::standings(shares, look.user, &config, &limits),
+        shares: standing::shares(shares, look.user, &config),
         jobs: found,
         scheduling,
         others_hidden,
@@ -75,7 +78,9 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
         history_since,
         notes,
         ..Snapshot::empty(look.at)
-    })
+    };
+    seen.count_use_since(shares_at);
+    Ok(seen)
 }
 
 #[cfg(test)]

@@ -1,0 +1,72 @@
+//! Fair share in the model of the queue: who uses much falls behind, and others overtake.
+
+use serde_json::{Value, json};
+
+use hsched::model::{GpuType, Seconds};
+use hsched::queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+
+const NOW: f64 = 1_000_000.0;
+const HOUR: f64 = 3600.0;
+
+/// One node, on which a job of ann's has run for an hour and may run for a hundred; four more of hers wait.
+fn snapshot(shares: Option<Value>) -> Snapshot {
+    let gpus = json!([{ "type": "a100", "count": 4 }]);
+    let mut jobs = vec![json!({ "id": "1", "user": "ann", "account": "a", "limit_s": 101.0 * HOUR,
+        "asks": { "gpus": gpus, "cpus": 64 },
+        "running": { "since": NOW - HOUR, "holds": [{ "node": "n1", "gpus": gpus }] } })];
+    for id in 2..6 {
+        jobs.push(json!({ "id": id.to_string(), "user": "ann", "account": "a", "limit_s": 10.0 * HOUR,
+            "asks": { "gpus": gpus, "cpus": 64 }, "priority": 1000, "submitted": NOW - HOUR }));
+    }
+    let mut text = json!({ "schema": "hsched.queue/1", "taken_at": NOW, "jobs": jobs,
+        "nodes": [{ "name": "n1", "gpus": gpus }], "accounts": [{ "name": "b", "priority": 500 }] });
+    if let Some(shares) = shares {
+        text["shares"] = shares;
+    }
+    Snapshot::parse(&text.to_string()).expect("a snapshot")
+}
+
+/// The shares of ann and of the user who asks, with what both have used.
+fn shares(ann: f64, own: f64) -> Value {
+    let branch = |account: &str, user: Option<&str>, parent: Option<usize>, usage: f64| {
+        let ours = user == Some("me");
+        json!({ "account": account, "user": user, "parent": parent, "shares": 1, "usage": usage, "ours": ours })
+    };
+    json!({ "weight": 1000, "half_life_s": 604_800, "branches": [
+        branch("a", None, None, ann), branch("a", Some("ann"), Some(0), ann),
+        branch("b", None, None, own), branch("b", Some("me"), Some(2), own),
+    ] })
+}
+
+/// Returns the starts of a request of ours in the same twenty futures, in hours.
+fn starts(snapshot: &Snapshot) -> Vec<f64> {
+    let request = Request {
+        asks: Asks {
+            nodes: 1,
+            gpus: vec![GpuAsk { gpu_type: GpuType::new("a100"), count: 4 }],
+            ..Asks::default()
+        },
+        partition: None,
+        account: Some("b".to_owned()),
+        limit: Seconds(HOUR),
+        run: Seconds(HOUR),
+    };
+    let question = Question { snapshot, requests: &[request], seed: 1, samples: 20, calibration: None };
+    match forecast(&question, &|| false).remove(0) {
+        Outlook::Estimated(own) => own.starts.iter().map(|start| start.0 / HOUR).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_uses_much_is_overtaken() {
+    let without = starts(&snapshot(None));
+    // Ann has used a little less than we have, and uses 64 CPUs: within an hour she has used more.
+    let with = starts(&snapshot(Some(shares(1e6, 1.1e6))));
+    assert!(with.iter().zip(&without).all(|(with, without)| with <= without), "{with:?} {without:?}");
+    let sooner = with.iter().zip(&without).filter(|(with, without)| **with < **without - 1.0).count();
+    assert!(sooner >= 15, "{sooner} of 20: {with:?} {without:?}");
+    // Far less, and she stays first.
+    let far = starts(&snapshot(Some(shares(1e6, 1e9))));
+    assert_eq!(far, without);
+}
