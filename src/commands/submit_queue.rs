@@ -95,9 +95,14 @@ fn told(job: &Job, own: &Foretold) -> String {
     match (&own.outlook, own.done) {
         (Outlook::Estimated(forecast), Some(done)) => {
             let Estimate { low, median, high, .. } = forecast.start;
-            let [low, median, high] = [low, median, high].map(duration);
+            let start = if high.0 < 60.0 {
+                "now".to_owned()
+            } else {
+                let [low, median, high] = [low, median, high].map(duration);
+                format!("in {median} ({low} to {high})")
+            };
             let done = duration(done.mean);
-            format!("{asked}, starts in {median} ({low} to {high}), done in {done} on average (estimated)")
+            format!("{asked}, starts {start}, done in {done} on average (estimated)")
         }
         _ => format!("{asked}, nobody can tell when it starts"),
     }

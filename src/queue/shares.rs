@@ -192,8 +192,11 @@ impl Snapshot {
 mod tests {
     use super::*;
 
-    /// What a `sshare -a` of a real Slurm showed: place of the account above, user, shares, usage, factor in thirteenths.
-    const SEEN: [(&str, Option<&str>, Option<usize>, f64, f64, f64); 18] = [
+    /// A line: account, user, place of the account above, shares, usage, factor in thirteenths.
+    type Line = (&'static str, Option<&'static str>, Option<usize>, f64, f64, f64);
+
+    /// What a `sshare -a` of a real Slurm showed.
+    const SEEN: [Line; 18] = [
         ("root", None, None, 1.0, 110_173.0, 0.0),
         ("root", Some("root"), Some(0), 1.0, 0.0, 13.0),
         ("astro", None, Some(0), 50.0, 43_496.0, 0.0),

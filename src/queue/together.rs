@@ -107,8 +107,8 @@ impl<'a> Desk<'a> {
         let entries: Vec<Entry> = there.iter().map(|(_, _, entry)| *entry).collect();
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.jobs.samples {
-            let mut future = Future::of(self.jobs.seed.wrapping_add(sample as u64));
-            let starts = play(&self.table.scene, part, &mut future, &entries, stop)?;
+            let future = Future::of(self.jobs.seed.wrapping_add(sample as u64));
+            let starts = play(&self.table.scene, part, &future, &entries, stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
                 let start = start.map_or(HORIZON, |at| at - self.table.scene.now);
                 list.1.push(start + entry.run + self.extra(*job, *option));
