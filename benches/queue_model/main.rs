@@ -1,5 +1,5 @@
 //! The model of the queue: how fast it is, how right on real submissions, and what choosing by it is worth, as tables:
-//! `cargo bench --bench queue_model -- speed|calibration|choice`.
+//! `cargo bench --bench queue_model -- speed|calibration|choice [SEED]`.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a bench that cannot be set up should fail")]
 #![expect(clippy::print_stdout, reason = "prints its tables")]
@@ -17,6 +17,7 @@ mod world;
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|own| !own.starts_with('-')).collect();
+    let seed = named.iter().find_map(|own| own.parse::<u64>().ok());
     let is_wanted = |name: &str| named.is_empty() || named.iter().any(|own| own == name);
     if is_wanted("speed") {
         speed::main();
@@ -25,6 +26,6 @@ fn main() {
         calibration::main();
     }
     if is_wanted("choice") {
-        choice::main();
+        choice::main(seed.unwrap_or(0));
     }
 }
