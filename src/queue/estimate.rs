@@ -7,8 +7,8 @@ use crate::model::Seconds;
 /// Forecasts that must have come true or not before they correct others.
 const ENOUGH: usize = 30;
 
-/// Where nothing was learnt yet. Futures differ less than what comes: nobody draws how fair share changes the order, or who cancels.
-/// Chosen on 335 real starts, of which four fifths lay between these points: no measure of other starts.
+/// Where nothing was learnt yet. Futures differ less than what comes: nobody draws who cancels, or what one's own later jobs do to one's
+/// rank. Chosen on 335 real starts; of 383 others, made afterwards, 85 % lay between these points.
 const USUAL: Calibration = Calibration { low: 0.05, high: 0.95 };
 
 /// What is known of a time, in seconds.
