@@ -102,7 +102,11 @@ fn what_is_submitted_asks_for_what_was_chosen() {
         has("#SBATCH --time=45") && options.iter().any(|own| own.starts_with("#SBATCH --account=")),
         "{options:#?}"
     );
-    assert!(ran.stderr.contains("note: train: 4 v100 for 45 min 00 s, starts now, done in "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("note: train: 4 v100 for 45 min 00 s, starts now, done in "),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
