@@ -17,6 +17,8 @@ pub(super) struct Cells {
     /// Bytes per second inside each node, and between nodes.
     inside: Vec<f64>,
     network: f64,
+    /// Whether a node has GPUs of several types.
+    pub is_mixed: bool,
 }
 
 /// GPUs of some cells: the cell's number and how many, by cell.
@@ -35,12 +37,9 @@ impl Cells {
             let own = gpus.iter().enumerate().filter(|(_, count)| **count > 0);
             own.map(|(gpu_type, &count)| Cell { node, gpu_type, count }).collect::<Vec<_>>()
         };
-        Self { list: sizes.iter().enumerate().flat_map(of_node).collect(), inside, network }
-    }
-
-    /// Returns the rate of the links inside a node, in bytes per second.
-    pub(super) fn rate_inside(&self, node: usize) -> f64 {
-        self.inside[node]
+        let list: Vec<Cell> = sizes.iter().enumerate().flat_map(of_node).collect();
+        let is_mixed = list.windows(2).any(|own| own[0].node == own[1].node);
+        Self { list, inside, network, is_mixed }
     }
 
     /// Returns all GPUs.
@@ -49,7 +48,7 @@ impl Cells {
     }
 
     /// Returns the number of nodes of some GPUs.
-    pub(super) fn nodes(&self, parts: &Parts) -> usize {
+    pub(super) fn nodes(&self, parts: &[(usize, u32)]) -> usize {
         let nodes = parts.iter().map(|(cell, _)| self.list[*cell].node);
         let (mut count, mut last) = (0, usize::MAX);
         for node in nodes {
@@ -60,9 +59,9 @@ impl Cells {
     }
 
     /// Returns the slowest link of a ring over some GPUs, in bytes per second.
-    pub(super) fn ring(&self, parts: &Parts) -> f64 {
+    pub(super) fn ring(&self, parts: &[(usize, u32)]) -> f64 {
         let mut rate = if self.nodes(parts) > 1 { self.network } else { f64::INFINITY };
-        let mut rest = parts.as_slice();
+        let mut rest = parts;
         while let Some(&(first, _)) = rest.first() {
             let node = self.list[first].node;
             let own = rest.iter().take_while(|(cell, _)| self.list[*cell].node == node).count();

@@ -1,10 +1,10 @@
-//! The allocation of most payoff for one job, where some GPUs are taken.
+//! The allocations that may be best for a job, where some GPUs are taken, and what they bring.
 
 use std::cmp::Ordering;
 
-use crate::policy::Sharing;
 use crate::policy::hadar::cells::{Cells, Parts};
 use crate::policy::hadar::job::{HadarJob, HadarParameters};
+use crate::policy::hadar::menu::{Listed, Menu, NOWHERE, Taste};
 use crate::policy::hadar::prices::{BidTerms, Prices};
 
 /// A round as all jobs see it.
@@ -13,6 +13,8 @@ pub(super) struct Market<'a> {
     pub prices: &'a Prices,
     pub parameters: &'a HadarParameters,
     pub now: f64,
+    /// Costs that differ by more than this make payoffs that are not the same in twelve digits.
+    pub slack: f64,
 }
 
 /// GPUs for a job, and what it gains.
@@ -20,242 +22,177 @@ pub(super) struct Market<'a> {
 pub(super) struct Allocation {
     pub parts: Parts,
     pub terms: BidTerms,
-    nodes: usize,
-    /// Σ X of the GPUs.
-    power: f64,
 }
+
+/// The relative difference beyond which numbers are never the same in twelve digits.
+const NEAR: f64 = 1e-10;
 
 /// Compares numbers by twelve digits: sums of floats that differ by less are the same.
 pub(in crate::policy) fn by_digits(a: f64, b: f64) -> Ordering {
     // Rounding takes long, and cannot change the order of numbers that are this far apart.
-    if (a - b).abs() > 1e-10 * a.abs().max(b.abs()) {
+    if a == b || !is_near(a, b) {
         return a.total_cmp(&b);
     }
-    digits(a).total_cmp(&digits(b))
+    let scale = scale(a);
+    let rounded = |number: f64| {
+        let own = (number * scale).abs();
+        // Next to a power of ten the two numbers may have different scales.
+        if (1e11..1e12).contains(&own) { (number * scale).round() / scale } else { digits(number) }
+    };
+    rounded(a).total_cmp(&rounded(b))
+}
+
+fn is_near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= NEAR * a.abs().max(b.abs())
 }
 
 fn digits(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return number;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
-    let scale = 10_f64.powi(11 - number.abs().log10().floor() as i32);
+    let scale = scale(number);
     (number * scale).round() / scale
 }
 
-/// A job that looks for GPUs in many states of one round.
-pub(super) struct Seeker<'a> {
-    market: &'a Market<'a>,
-    job: &'a HadarJob,
-    /// By type, what one GPU of it brings a job that wants no more, before its price.
-    alone: Vec<Option<BidTerms>>,
-    /// The same for the GPU that it holds, with its cell.
-    held: Option<(usize, BidTerms)>,
+/// Returns the power of ten that makes an integer of twelve digits of a number.
+fn scale(number: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
+    let exponent = number.abs().log10().floor() as i32;
+    10_f64.powi(11 - exponent)
 }
 
-impl Market<'_> {
+impl<'a> Market<'a> {
+    /// Returns the market of a round in which these jobs take part.
+    pub(super) fn new(
+        (cells, prices): (&'a Cells, &'a Prices),
+        jobs: &[HadarJob],
+        now: f64,
+        parameters: &'a HadarParameters,
+    ) -> Self {
+        let worth = |job: &HadarJob| job.urgency(now, parameters) * f64::from(job.gpus);
+        let most = jobs.iter().map(worth).fold(0.0, f64::max);
+        Self { cells, prices, parameters, now, slack: 2.0 * NEAR * most }
+    }
+
     /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
     pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
-        self.seeker(job).find(taken)
-    }
-
-    /// Returns the job as one that looks for GPUs.
-    pub(super) fn seeker<'a>(&'a self, job: &'a HadarJob) -> Seeker<'a> {
-        if job.gpus != 1 {
-            return Seeker { market: self, job, alone: Vec::new(), held: None };
-        }
-        let terms = |rate: f64, restart: f64| {
-            let jct = self.now + restart + job.left / rate - job.arrival;
-            let utility = job.worth(jct, self.parameters);
-            BidTerms { speed: rate, jct, utility, cost: 0.0, payoff: utility }
-        };
-        let alone = job.rates.iter().map(|rate| rate.map(|rate| terms(rate, job.restart))).collect();
-        let held = match job.held[..] {
-            [(cell, 1)] => job.rates[self.cells.list[cell].gpu_type].map(|rate| (cell, terms(rate, 0.0))),
-            _ => None,
-        };
-        Seeker { market: self, job, alone, held }
-    }
-}
-
-impl Seeker<'_> {
-    /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
-    pub(super) fn find(&self, taken: &[u32]) -> Option<Allocation> {
-        if self.job.gpus == 1 { self.one(taken) } else { self.market.several(self.job, taken) }
-    }
-
-    /// Returns the best GPU of all cells: most payoff, the slowest, the earliest.
-    fn one(&self, taken: &[u32]) -> Option<Allocation> {
-        let mut best: Option<(usize, BidTerms)> = None;
-        for (cell, (own, &taken)) in self.market.cells.list.iter().zip(taken).enumerate() {
-            let Some(mut terms) = self.alone[own.gpu_type].filter(|_| taken < own.count) else { continue };
-            if let Some((_, kept)) = self.held.filter(|(held, _)| *held == cell) {
-                terms = kept;
-            }
-            terms.cost = self.market.prices.of(cell, taken);
-            terms.payoff = terms.utility - terms.cost;
-            let beats = |(_, best): &(usize, BidTerms)| {
-                by_digits(terms.payoff, best.payoff).then_with(|| by_digits(best.speed, terms.speed)).is_gt()
-            };
-            if best.as_ref().is_none_or(beats) {
-                best = Some((cell, terms));
-            }
-        }
-        best.map(|(cell, terms)| Allocation { parts: vec![(cell, 1)], power: terms.speed, terms, nodes: 1 })
-    }
-}
-
-impl Market<'_> {
-    /// Returns the best GPUs for a job that wants several.
-    ///
-    /// The finish depends on the slowest GPU alone where the batch is split equally: so for every speed, the allocations
-    /// that cost least are looked at, on one node, on few nodes and anywhere.
-    fn several(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
-        let free = (0..taken.len()).filter_map(|cell| {
-            let own = &self.cells.list[cell];
-            let rate = job.rates[own.gpu_type]?;
-            (own.count > taken[cell]).then(|| (cell, own.count - taken[cell], rate))
-        });
-        if free.clone().map(|(_, count, _)| count).sum::<u32>() < job.gpus {
-            return None;
-        }
-        let free: Vec<(usize, u32, f64)> = free.collect();
-        let twins = self.twins(&free);
-        let mut best: Option<Allocation> = None;
-        let mut offer = |parts: Parts| {
-            let own = self.terms(job, taken, parts);
-            if best.as_ref().is_none_or(|best| own.beats(best)) {
-                best = Some(own);
-            }
-        };
-        let mut speeds: Vec<f64> = free.iter().map(|(_, _, rate)| *rate).collect();
-        speeds.sort_by(|a, b| b.total_cmp(a));
-        speeds.dedup();
-        for speed in speeds {
-            let at_least: Vec<_> = free.iter().copied().filter(|(_, _, rate)| *rate >= speed).collect();
-            let exactly: Vec<_> = free.iter().copied().filter(|(_, _, rate)| *rate == speed).collect();
-            let same = at_least.len() == exactly.len();
-            self.within(job, (taken, &twins), at_least, &mut offer);
-            if !same {
-                self.within(job, (taken, &twins), exactly, &mut offer);
-            }
-        }
-        let is_free = |&(cell, count): &(usize, u32)| self.cells.list[cell].count - taken[cell] >= count;
-        if job.held.iter().map(|(_, count)| count).sum::<u32>() == job.gpus
-            && job
-                .held
-                .iter()
-                .all(|part| is_free(part) && job.rates[self.cells.list[part.0].gpu_type].is_some())
-        {
-            offer(job.held.clone());
-        }
-        best
-    }
-
-    /// Returns the nodes that have the same to offer as an earlier one, which wins every tie.
-    fn twins(&self, free: &[(usize, u32, f64)]) -> Vec<usize> {
-        let node = |cell: usize| self.cells.list[cell].node;
-        let nodes: Vec<&[(usize, u32, f64)]> = free.chunk_by(|a, b| node(a.0) == node(b.0)).collect();
-        let same = |a: &[(usize, u32, f64)], b: &[(usize, u32, f64)]| {
-            let offers = |own: &(usize, u32, f64)| {
-                let cell = self.cells.list[own.0];
-                (cell.gpu_type, cell.count, own.1)
-            };
-            let links = self.cells.rate_inside(node(a[0].0)) == self.cells.rate_inside(node(b[0].0));
-            links && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| offers(a) == offers(b))
-        };
-        let has_earlier = |at: &usize| nodes[..*at].iter().any(|earlier| same(earlier, nodes[*at]));
-        (0..nodes.len()).filter(has_earlier).map(|at| node(nodes[at][0].0)).collect()
-    }
-
-    /// Offers GPUs of some cells: of each node alone, of the fewest nodes, and the first of all.
-    fn within(
-        &self,
-        job: &HadarJob,
-        (taken, twins): (&[u32], &[usize]),
-        mut cells: Vec<(usize, u32, f64)>,
-        offer: &mut dyn FnMut(Parts),
-    ) {
-        let price = |cell: usize| self.prices.of(cell, taken[cell]);
-        cells.sort_by(|a, b| {
-            let by_price = price(a.0).total_cmp(&price(b.0));
-            let by_type = a.2.total_cmp(&b.2);
-            let first = match self.parameters.sharing {
-                Sharing::Equal => by_price.then(by_type),
-                Sharing::Balanced => by_type.reverse().then(by_price),
-            };
-            first.then(a.0.cmp(&b.0))
-        });
-        if cells.iter().map(|(_, count, _)| count).sum::<u32>() < job.gpus {
-            return;
-        }
-        offer(first(cells.iter(), job.gpus));
-        let node = |cell: usize| self.cells.list[cell].node;
-        let mut nodes: Vec<(u32, usize)> = Vec::new();
-        for &(cell, count, _) in &cells {
-            match nodes.iter_mut().find(|(_, own)| *own == node(cell)) {
-                Some((room, _)) => *room += count,
-                None => nodes.push((count, node(cell))),
-            }
-        }
-        nodes.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        let of = |own: usize| cells.iter().filter(move |(cell, _, _)| self.cells.list[*cell].node == own);
-        let alone = nodes.iter().take_while(|(room, _)| *room >= job.gpus);
-        for &(_, own) in alone.filter(|(_, own)| !twins.contains(own)) {
-            offer(first(of(own), job.gpus));
-        }
-        if nodes[0].0 < job.gpus {
-            offer(first(nodes.iter().flat_map(|&(_, own)| of(own)), job.gpus));
-        }
+        let mut menu = Menu::new(Taste::of(job));
+        let choices = menu.list(self, taken);
+        let guest = Guest::new(self, job, &menu);
+        let (choice, _) = guest.best(&menu, choices, || taken)?;
+        Some(self.terms(job, taken, guest.parts(&menu, choice).to_vec()))
     }
 
     /// Returns what an allocation brings.
-    fn terms(&self, job: &HadarJob, taken: &[u32], parts: Parts) -> Allocation {
+    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: Parts) -> Allocation {
         let speed = job.speed(self.cells, &parts, self.parameters.sharing);
         let restart = if parts == job.held { 0.0 } else { job.restart };
+        let (jct, utility) = self.worth(job, speed, restart);
+        let cost = self.cost(taken, &parts);
+        Allocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
+    }
+
+    /// Returns when a job of some speed would be done, counted from its arrival, and what that is worth.
+    fn worth(&self, job: &HadarJob, speed: f64, restart: f64) -> (f64, f64) {
         let jct = self.now + restart + job.left / speed - job.arrival;
-        let utility = job.worth(jct, self.parameters);
-        let cost: f64 =
-            parts.iter().map(|&(cell, count)| self.prices.of(cell, taken[cell]) * f64::from(count)).sum();
-        let rate = |cell: usize| job.rates[self.cells.list[cell].gpu_type].unwrap_or(0.0);
-        let power = parts.iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum();
-        let nodes = self.cells.nodes(&parts);
-        Allocation {
-            parts,
-            terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost },
-            nodes,
-            power,
-        }
+        (jct, job.worth(jct, self.parameters))
+    }
+
+    /// Returns the price of some GPUs.
+    pub(super) fn cost(&self, taken: &[u32], parts: &[(usize, u32)]) -> f64 {
+        parts.iter().map(|&(cell, count)| self.prices.of(cell, taken[cell]) * f64::from(count)).sum()
     }
 }
 
-/// Returns the first GPUs of some cells.
-fn first<'a>(cells: impl Iterator<Item = &'a (usize, u32, f64)>, mut gpus: u32) -> Parts {
-    let mut parts = Parts::new();
-    for &(cell, count, _) in cells {
-        let own = count.min(gpus);
-        gpus -= own;
-        parts.push((cell, own));
-        if gpus == 0 {
-            break;
-        }
-    }
-    parts.sort_unstable();
-    parts
+/// A job that chooses from the menu of its taste.
+pub(super) struct Guest<'a> {
+    market: &'a Market<'a>,
+    job: &'a HadarJob,
+    /// What each pace of the menu is worth to it.
+    worth: Vec<f64>,
+    /// The same for the GPUs that it holds, if it can go on with these.
+    held: Option<f64>,
 }
 
-impl Allocation {
-    /// Most payoff, fewer nodes, the slowest GPUs, most GPUs in the earliest cell.
-    pub(super) fn beats(&self, other: &Self) -> bool {
-        let order = by_digits(self.terms.payoff, other.terms.payoff)
-            .then(other.nodes.cmp(&self.nodes))
-            .then_with(|| by_digits(other.power, self.power));
-        order.then_with(|| earliest(&self.parts, &other.parts)) == Ordering::Greater
+/// The place of a choice in the menu; `None` is to keep what the job holds.
+pub(super) type Chosen = Option<u32>;
+
+impl<'a> Guest<'a> {
+    /// Returns a job that chooses from a menu, which has all states that it will be asked about.
+    pub(super) fn new(market: &'a Market<'a>, job: &'a HadarJob, menu: &Menu) -> Self {
+        let speeds = menu.paces.iter().map(|pace| pace.speed(job, &menu.taste));
+        let worth = speeds.map(|speed| market.worth(job, speed, job.restart).1).collect();
+        let usable = |&(cell, _): &(usize, u32)| job.rates[market.cells.list[cell].gpu_type].is_some();
+        let count: u32 = job.held.iter().map(|(_, count)| count).sum();
+        let held = (count == job.gpus && job.held.iter().all(usable)).then(|| {
+            let speed = job.speed(market.cells, &job.held, market.parameters.sharing);
+            market.worth(job, speed, 0.0).1
+        });
+        Self { market, job, worth, held }
+    }
+
+    /// Returns the GPUs of a choice.
+    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: Chosen) -> &'b [(usize, u32)]
+    where
+        'a: 'b,
+    {
+        choice.map_or(&self.job.held, |choice| menu.parts(choice))
+    }
+
+    /// Returns the choice of most payoff, though it may be a loss, and the payoff; `taken` is asked for where a look at the
+    /// payoffs does not do.
+    pub(super) fn best<'b>(
+        &self,
+        menu: &Menu,
+        listed: Listed,
+        taken: impl FnOnce() -> &'b [u32],
+    ) -> Option<(Chosen, f64)> {
+        let (mut best, mut second) = ((NOWHERE, f64::NEG_INFINITY), f64::NEG_INFINITY);
+        for (place, own) in (listed.0..).zip(&menu.choices[listed.0 as usize..listed.1 as usize]) {
+            let payoff = self.worth[own.pace as usize] - own.cost;
+            if payoff > best.1 {
+                (best, second) = ((place, payoff), best.1);
+            } else if payoff > second {
+                second = payoff;
+            }
+        }
+        if self.held.is_some() || second.is_finite() && is_near(best.1, second) {
+            return self.best_of_near(menu, listed, taken());
+        }
+        (best.0 != NOWHERE).then_some((Some(best.0), best.1))
+    }
+
+    /// Returns the same, of payoffs that may be equal in twelve digits: the choice of fewer nodes, of the slowest GPUs, of most
+    /// GPUs in the earliest cell.
+    fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(Chosen, f64)> {
+        let worth = |choice: u32| {
+            let own = menu.choices[choice as usize];
+            self.worth[own.pace as usize] - own.cost
+        };
+        let listed = (listed.0..listed.1).map(|choice| (Some(choice), worth(choice)));
+        let cells = &self.market.cells.list;
+        let is_free = |&(cell, count): &(usize, u32)| cells[cell].count - taken[cell] >= count;
+        let held = self.held.filter(|_| self.job.held.iter().all(is_free));
+        let held = held.map(|worth| (None, worth - self.market.cost(taken, &self.job.held)));
+        listed.chain(held).reduce(|best, own| if self.prefers(menu, own, best) { own } else { best })
+    }
+
+    fn prefers(&self, menu: &Menu, own: (Chosen, f64), other: (Chosen, f64)) -> bool {
+        let cells = self.market.cells;
+        let parts = |own: Chosen| self.parts(menu, own);
+        let power = |own: Chosen| -> f64 {
+            let rate = |cell: usize| self.job.rates[cells.list[cell].gpu_type].unwrap_or(0.0);
+            parts(own).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
+        };
+        let order = by_digits(own.1, other.1)
+            .then_with(|| cells.nodes(parts(other.0)).cmp(&cells.nodes(parts(own.0))))
+            .then_with(|| by_digits(power(other.0), power(own.0)));
+        order.then_with(|| earliest(parts(own.0), parts(other.0))).is_gt()
     }
 }
 
 /// Compares GPUs cell by cell: greater is what has more in the first cell in which they differ.
-fn earliest(a: &Parts, b: &Parts) -> Ordering {
+pub(super) fn earliest(a: &[(usize, u32)], b: &[(usize, u32)]) -> Ordering {
     for (a, b) in a.iter().zip(b) {
         let order = b.0.cmp(&a.0).then(a.1.cmp(&b.1));
         if order != Ordering::Equal {

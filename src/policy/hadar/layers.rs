@@ -1,9 +1,12 @@
 //! The recursion over jobs: which of them to serve, by what GPUs are taken so far.
 
-use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use crate::policy::hadar::find::{Allocation, Market, by_digits};
 use crate::policy::hadar::job::HadarJob;
+use crate::policy::hadar::menu::Taste;
+use crate::policy::hadar::offers::{Desk, Offer};
+use crate::policy::hadar::states::States;
 
 /// The jobs to serve, by their place in the queue, with their GPUs.
 pub(super) struct Answer {
@@ -17,142 +20,68 @@ pub(super) struct Answer {
 const MOST_STATES: usize = 20_000;
 const BEAM: usize = 64;
 
-#[derive(Clone, Copy)]
-struct Entry {
-    payoff: f64,
-    /// The last job served, in the list of all that were.
-    last: Option<usize>,
-}
-
-/// Every job served on the way to some state, with the one before.
-type Served = Vec<(Option<usize>, usize, Allocation)>;
-
-/// States, each the GPUs taken by cell, one after another in one vector: there are tens of thousands.
-struct Layer {
-    cells: usize,
-    taken: Vec<u32>,
-    entries: Vec<Entry>,
-}
-
-impl Layer {
-    fn new(cells: usize, states: usize) -> Self {
-        Self { cells, taken: Vec::with_capacity(cells * states), entries: Vec::with_capacity(states) }
-    }
-
-    fn state(&self, place: usize) -> &[u32] {
-        &self.taken[place * self.cells..(place + 1) * self.cells]
-    }
-
-    fn push(&mut self, state: &[u32], entry: Entry) {
-        self.taken.extend_from_slice(state);
-        self.entries.push(entry);
-    }
-
-    /// Returns the places of all states, the least first.
-    fn in_order(&self) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.entries.len()).collect();
-        places.sort_by(|a, b| self.state(*a).cmp(self.state(*b)));
-        places
-    }
-
-    /// Returns the states at some places.
-    fn only(&self, places: &[usize]) -> Self {
-        let mut layer = Self::new(self.cells, places.len());
-        for &place in places {
-            layer.push(self.state(place), self.entries[place]);
-        }
-        layer
-    }
-}
-
 /// Returns the jobs that bring most payoff together, each on its own best allocation in its turn.
 pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
-    let mut served = Served::new();
-    let cells = market.cells.list.len();
-    // In the order of the states, each of which is there once.
-    let mut layer = Layer::new(cells, 1);
-    layer.push(&vec![0; cells], Entry { payoff: 0.0, last: None });
-    let mut beam = false;
+    let mut states = States::new(market.cells.list.len());
+    let mut desks: HashMap<Taste, Desk> = HashMap::new();
+    let mut offers: Vec<Offer> = Vec::new();
+    // The states that are kept, once these are not all.
+    let mut kept: Option<Vec<u32>> = None;
     for (place, job) in queue.iter().enumerate() {
-        let seeker = market.seeker(job);
-        let mut after = Layer::new(cells, 0);
-        for at in 0..layer.entries.len() {
-            let found = seeker.find(layer.state(at)).filter(|own| own.terms.payoff > 0.0);
-            let Some(allocation) = found else { continue };
-            let entry = layer.entries[at];
-            let begin = after.taken.len();
-            let payoff = entry.payoff + allocation.terms.payoff;
-            after.push(layer.state(at), Entry { payoff, last: Some(served.len()) });
-            allocation.parts.iter().for_each(|&(cell, count)| after.taken[begin + cell] += count);
-            served.push((entry.last, place, allocation));
+        let desk = desks.entry(Taste::of(job)).or_insert_with_key(|taste| Desk::new(taste.clone()));
+        let every = all(&states);
+        match &kept {
+            None => desk.ask((market, job), &mut states, every, &mut offers),
+            Some(kept) => desk.ask((market, job), &mut states, kept.iter().copied(), &mut offers),
         }
-        if after.entries.is_empty() {
-            continue;
-        }
-        layer = merged(&served, &layer, &after);
-        beam |= layer.entries.len() > MOST_STATES;
-        if beam {
-            layer = most_payoff(&layer);
-        }
-    }
-    let entries = layer.entries.into_iter();
-    let best = entries.reduce(|best, own| if better(&served, own, best) { own } else { best });
-    let Entry { payoff, last } = best.unwrap_or(Entry { payoff: 0.0, last: None });
-    let places = way(&served, last).into_iter().map(|step| (served[step].1, served[step].2.clone()));
-    Answer { served: places.collect(), payoff, beam }
-}
-
-/// Returns the states of two layers in order; of equal ones the better.
-fn merged(served: &Served, layer: &Layer, after: &Layer) -> Layer {
-    let mut next = Layer::new(layer.cells, layer.entries.len() + after.entries.len());
-    let mut own = 0;
-    let mut offer = |state: &[u32], entry: Entry| match next.entries.last().copied() {
-        Some(last) if next.state(next.entries.len() - 1) == state => {
-            if better(served, entry, last) {
-                next.entries.pop();
-                next.entries.push(entry);
+        for own in offers.drain(..) {
+            if let Some(kept) = kept.as_mut().filter(|_| !states.is_reached(own.state)) {
+                kept.push(own.state);
             }
+            states.offer(own.state, own.payoff, own.before, place);
         }
-        _ => next.push(state, entry),
-    };
-    for place in after.in_order() {
-        while own < layer.entries.len() && layer.state(own) <= after.state(place) {
-            offer(layer.state(own), layer.entries[own]);
-            own += 1;
+        if kept.is_none() && states.count() > MOST_STATES {
+            kept = Some(all(&states).collect());
         }
-        offer(after.state(place), after.entries[place]);
+        if let Some(kept) = &mut kept {
+            cut(kept, &mut states);
+        }
     }
-    (own..layer.entries.len()).for_each(|own| offer(layer.state(own), layer.entries[own]));
-    next
+    let beam = kept.is_some();
+    let last = kept.unwrap_or_else(|| all(&states).collect());
+    let best = last.into_iter().reduce(|best, own| if states.is_better(own, best) { own } else { best });
+    let best = best.unwrap_or(0);
+    Answer { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
 }
 
-/// Returns whether one way brings more than another; of equal ones, the one that took the earlier job.
-fn better(served: &Served, own: Entry, other: Entry) -> bool {
-    let order = by_digits(own.payoff, other.payoff);
-    let jobs = |entry: Entry| way(served, entry.last).into_iter().map(|step| served[step].1);
-    order.then_with(|| jobs(other).cmp(jobs(own))) == Ordering::Greater
+/// Returns all states; none of them has been given up.
+fn all(states: &States) -> std::ops::Range<u32> {
+    #[expect(clippy::cast_possible_truncation, reason = "tens of thousands")]
+    let count = states.count() as u32;
+    0..count
 }
 
-/// Returns the jobs served on the way to a state, in order.
-fn way(served: &Served, mut last: Option<usize>) -> Vec<usize> {
-    let mut steps = Vec::new();
-    while let Some(step) = last {
-        steps.push(step);
-        last = served[step].0;
+/// Keeps the states of most payoff, of equal ones those that use most GPUs, then the least.
+fn cut(kept: &mut Vec<u32>, states: &mut States) {
+    if kept.len() <= BEAM {
+        return;
     }
-    steps.reverse();
-    steps
-}
-
-/// Returns the states of most payoff, of equal ones those that use most GPUs, then the least.
-fn most_payoff(layer: &Layer) -> Layer {
-    let mut places: Vec<usize> = (0..layer.entries.len()).collect();
-    places.sort_by(|a, b| {
-        let used = |place: usize| layer.state(place).iter().sum::<u32>();
-        let by_payoff = by_digits(layer.entries[*b].payoff, layer.entries[*a].payoff);
-        by_payoff.then_with(|| used(*b).cmp(&used(*a))).then_with(|| a.cmp(b))
+    kept.sort_by(|&a, &b| {
+        let used = |state: u32| states.taken(state).iter().sum::<u32>();
+        let by_payoff = by_digits(states.payoff(b), states.payoff(a));
+        let order = by_payoff.then_with(|| used(b).cmp(&used(a)));
+        order.then_with(|| states.taken(a).cmp(states.taken(b)))
     });
-    places.truncate(BEAM);
-    places.sort_unstable();
-    layer.only(&places)
+    kept.drain(BEAM..).for_each(|state| states.forget(state));
+}
+
+/// Returns some jobs, each with what it takes after those before it.
+fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, Allocation)> {
+    let mut taken = vec![0; market.cells.list.len()];
+    let take = |&place: &usize| {
+        let own = market.find(&queue[place], &taken)?;
+        own.parts.iter().for_each(|&(cell, count)| taken[cell] += count);
+        Some((place, own))
+    };
+    way.iter().filter_map(take).collect()
 }

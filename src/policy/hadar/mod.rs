@@ -6,10 +6,13 @@ mod cells;
 mod find;
 mod job;
 mod layers;
+mod menu;
+mod offers;
 #[cfg(test)]
 mod oracle_tests;
 mod policy;
 mod prices;
+mod states;
 
 pub(super) use self::find::by_digits;
 pub(super) use self::job::rate;

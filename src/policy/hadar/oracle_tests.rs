@@ -111,7 +111,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
         let parameters =
             HadarParameters { utility, worth, round: Seconds(ROUND), ..HadarParameters::default() };
         let prices = Prices::new(&cells, &jobs, NOW, &parameters);
-        let market = Market { cells: &cells, prices: &prices, parameters: &parameters, now: NOW };
+        let market = Market::new((&cells, &prices), &jobs, NOW, &parameters);
         let taken: Vec<u32> = cells.list.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
         if pick(&mut random, 3) == 0
             && let Some(found) = market.find(&own, &vec![0; taken.len()])

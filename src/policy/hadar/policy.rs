@@ -68,7 +68,7 @@ impl Policy for Hadar {
             order.then(a.arrival.total_cmp(&b.arrival)).then(a.number.cmp(&b.number))
         });
         let prices = Prices::new(&cells, &queue, now, &self.parameters);
-        let market = Market { cells: &cells, prices: &prices, parameters: &self.parameters, now };
+        let market = Market::new((&cells, &prices), &queue, now, &self.parameters);
         let answer = best(&market, &queue);
         self.carry_out(problem, (&market, &queue), &answer, &mut plan);
         plan.round = Some(Box::new(told(&market, &queue, &answer)));
