@@ -102,6 +102,7 @@ class Copies:
         self._expected: Dict[str, int] = {}  # where each of them was before the step
         self._first: List[Any] = []
         self._last: Any = deque(maxlen=_LOSSES)
+        self._waits = False  # whether it can do nothing until somebody else has written a checkpoint
         self._after: Optional[List[float]] = None  # how good the merged model was, and the error of that
         os.makedirs(self.folder, exist_ok=True)
         self._beat()
@@ -113,7 +114,12 @@ class Copies:
     # Who lives
 
     def _beat(self, gone: bool = False) -> None:
-        write_file(self._alive(self.number), [json.dumps({"token": self.token, "gone": gone}).encode()])
+        write_file(self._alive(self.number), [json.dumps({"token": self.token, "gone": gone, "waits": self._waits}).encode()])
+
+    def _wait(self, waits: bool) -> None:
+        if waits != self._waits:
+            self._waits = waits
+            self._beat()
 
     def _live(self) -> None:
         pause = min(5.0, self.silence_s / 4)
@@ -125,14 +131,14 @@ class Copies:
     def _alive(self, number: int) -> str:
         return os.path.join(self.folder, "alive-%d.json" % number)
 
-    def _living(self) -> Dict[int, str]:
-        """Returns the tokens of all copies that live, by the clock of the file system, which all of them share."""
+    def _living(self, waiting: bool = True) -> Dict[int, str]:
+        """Returns the tokens of all copies that live, by the clock of the file system, which all of them share; without those that wait if these do not count."""
         os.utime(self._alive(self.number))
         now, living = os.stat(self._alive(self.number)).st_mtime, {}
         for number in range(1, self.most + 1):
             with contextlib.suppress(OSError):
                 own = read_json(self._alive(number))
-                if own and not own["gone"] and now - os.stat(self._alive(number)).st_mtime < self.silence_s:
+                if own and not own["gone"] and (waiting or not own["waits"]) and now - os.stat(self._alive(number)).st_mtime < self.silence_s:
                     living[number] = str(own["token"])
         return living
 
@@ -158,14 +164,16 @@ class Copies:
             own = latest["members"].get(str(self.number))
             mine = own is not None and own["token"] == self.token
             over = latest["epoch"] >= self.training.me.epochs
-            others = [k for k, member in latest["members"].items() if int(k) != self.number and self._lives(int(k), member["token"])]
+            busy = self._living(waiting=False)
+            others = [k for k, member in latest["members"].items() if int(k) != self.number and busy.get(int(k)) == member["token"]]
             if self._writes and (mine or over):
                 self._begin(latest, base)
                 return self.save()
             if (mine or over) and self._checkpointed() >= number:
                 self.training.restore()
                 return self._begin(latest, base)
-            if not others:  # all who were in it are gone: from the last checkpoint
+            self._wait(bool(others))
+            if not others:  # all who were in it are gone, or wait as this one does: from the last checkpoint
                 self._propose(number, latest, {})
             else:
                 self.training.pause(0.05)
@@ -422,6 +430,7 @@ class Copies:
 
     def _begin(self, latest: Dict[str, Any], base: str) -> None:
         """Begins a round, and its clock."""
+        self._wait(False)
         self.round, self._base = latest, base
         self.training.left = join([list(own) for member in latest["members"].values() for own in member["ranges"]] + [list(own) for own in latest["left"]])
         self._before = {"schedulers": {name: copy.deepcopy(own.state_dict()) for name, own in self._schedulers().items()},

@@ -5,6 +5,7 @@ pub(crate) mod answered;
 pub(crate) mod asking;
 pub(crate) mod cancelling;
 pub(crate) mod context;
+pub(crate) mod copies;
 pub(crate) mod entries;
 pub(crate) mod folders;
 pub(crate) mod foreseeing;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::app::after::refuse_unknown;
 use crate::app::answered::{Answer, Answered};
 use crate::app::context::Context;
+use crate::app::copies::refuse_others;
 use crate::app::planning::Planned;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::state::{self, Opened, Seen};
@@ -130,6 +131,7 @@ pub(crate) fn submit(
     }
 
     refuse_unknown(&run.jobs, &state).map_err(nothing)?;
+    refuse_others(&run.jobs, &state).map_err(nothing)?;
     let before = state.clone();
     let added = added(context, &run, planned, wish);
     let beginnings = beginnings(&added, &state);

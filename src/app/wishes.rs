@@ -2,6 +2,7 @@
 
 use crate::app::after::refuse_unknown;
 use crate::app::context::Context;
+use crate::app::copies::refuse_others;
 use crate::app::state::{self, Seen};
 use crate::app::submission::in_queue;
 use crate::engine::{Event, Phase, Rules, State, apply};
@@ -119,7 +120,7 @@ fn play(
 ) -> (Vec<Event>, Option<String>) {
     let impossible = match &wish.wanted {
         Wanted::Add { jobs, .. } => {
-            if let Err(failure) = refuse_unknown(jobs, state) {
+            if let Err(failure) = refuse_unknown(jobs, state).and_then(|()| refuse_others(jobs, state)) {
                 return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
             }
             let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();

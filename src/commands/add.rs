@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::app::after::refuse_unknown;
 use crate::app::asking;
 use crate::app::context::{Context, Format};
+use crate::app::copies::refuse_others;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::goals;
 use crate::app::input;
@@ -177,6 +178,7 @@ impl Args {
     /// When Slurm has one of them, or one comes after a job that nobody knows.
     fn additions(&self, jobs: &[Job], queue: &[QueuedJob], state: &State) -> Result<Vec<Addition>, Failure> {
         refuse_unknown(jobs, state)?;
+        refuse_others(jobs, state)?;
         let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
         match in_queue(&names, queue, state) {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),

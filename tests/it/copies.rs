@@ -179,6 +179,59 @@ with tempfile.TemporaryDirectory() as folder:
     python::run(&python, &["-"], input);
 }
 
+/// The copy that decided on a round died before it wrote that round's checkpoint: two others wait for it, and must not wait
+/// for each other.
+#[test]
+fn copies_that_all_wait_go_on_from_the_last_checkpoint() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import json, os, subprocess, sys, tempfile
+
+PROGRAM = """
+import os, secrets, sys
+sys.path.insert(0, "templates")
+secrets.token_hex = lambda _: "token-" + os.environ["HSCHED_COPY"]
+import torch
+import hsched_ddp
+me = hsched_ddp.init(4, 2)
+data = [(torch.tensor([float(k)]), torch.tensor([2.0 * k])) for k in range(40)]
+sampler = hsched_ddp.BatchSampler(len(data), me)
+loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+training = hsched_ddp.Training(me, sampler, model, optimizer=optimizer)
+for epoch in training.epochs():
+    for step in training.steps(loader):
+        for inputs, wanted in step:
+            step.scale(((model(inputs) - wanted) ** 2).mean()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+print("epochs", training.epoch)
+"""
+with tempfile.TemporaryDirectory() as folder:
+    os.mkdir(folder + "/rounds")
+    member = lambda number, ranges: {"token": "token-%d" % number, "ranges": ranges}
+    decided = {"round": 1, "epoch": 0, "by": [3, "token-3"], "members": {"1": member(1, []), "2": member(2, []), "3": member(3, [[0, 10]])}, "speeds": {},
+               "length_s": 1, "alone": None, "why": "", "worse": 0, "calls": {}, "left": [], "merged": {}}
+    with open(folder + "/rounds/round-1.json", "w") as file:
+        json.dump(decided, file)
+    for number in (1, 2):  # both live before either looks
+        with open(folder + "/rounds/alive-%d.json" % number, "w") as file:
+            json.dump({"token": "token-%d" % number, "gone": False, "waits": False}, file)
+    def start(number):
+        own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="3", HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_CHECKPOINT_DIR=folder, OMP_NUM_THREADS="1")
+        return subprocess.Popen([sys.executable, "-c", PROGRAM], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    copies = [start(1), start(2)]
+    try:
+        said = [process.communicate(timeout=100)[0].decode() for process in copies]
+    finally:
+        for process in copies:
+            process.kill()
+    assert all("epochs 2" in text for text in said), said
+"#;
+    python::run(&python, &["-"], input);
+}
+
 /// Three copies of unequal speed; one is killed in mid-round, one is asked to stop, one comes later.
 #[test]
 fn copies_come_and_go_and_every_step_is_done_once() {

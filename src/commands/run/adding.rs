@@ -1,6 +1,7 @@
 //! The jobs of a job file that `hsched run` adds, and what is said of those that it knows.
 
 use crate::app::after::refuse_unknown;
+use crate::app::copies::refuse_others;
 use crate::app::folders::{checkpoints, named};
 use crate::app::state;
 use crate::commands::run::turns::{Hands, Session};
@@ -17,6 +18,7 @@ impl Session<'_> {
         mut events: Vec<Event>,
     ) -> Result<(), Failure> {
         refuse_unknown(jobs, &hands.state)?;
+        refuse_others(jobs, &hands.state)?;
         let at = hands.world.now();
         let mut done = Vec::new();
         for job in jobs {

@@ -1,0 +1,61 @@
+//! Whether the names of copies are free.
+
+use crate::engine::State;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::model::Job;
+
+/// Refuses a copy of a training by whose name the state has another job, and a job by whose name it has a copy.
+///
+/// # Errors
+/// Names the first such job.
+pub(crate) fn refuse_others(jobs: &[Job], state: &State) -> Result<(), Failure> {
+    for job in jobs {
+        let same = state.jobs.iter().find(|tracked| tracked.job.name == job.name);
+        let Some(other) = same.filter(|tracked| tracked.job.training() != job.training()) else { continue };
+        let name = &job.name;
+        let message = match (job.training(), other.job.training()) {
+            (Some(training), _) => {
+                format!("{name} is a copy of {training}, and the state has another job of that name")
+            }
+            (None, of) => {
+                format!("the state has a copy of {} that is named {name}", of.unwrap_or("a training"))
+            }
+        };
+        let hint = format!("give {} another name in the job file", job.training().unwrap_or(name.as_str()));
+        return Err(Failure::new(Exit::BadInput, message).hint(hint));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Tracked;
+    use crate::formats::jobs::parse;
+    use crate::model::Time;
+
+    fn jobs(keys: &str) -> Vec<Job> {
+        let text = format!(
+            "jobs: [{{{keys}, samples_per_epoch: 9, epochs: 1, global_batch: 4, model_size: 0, command: run}}]"
+        );
+        parse(&text).expect("jobs")
+    }
+
+    #[test]
+    fn a_copy_takes_the_name_of_nothing_but_a_copy() {
+        let (x, plain) = (jobs("name: x, copies: {max: 2}"), jobs("name: x.c2"));
+        let state = |jobs: &[Job]| State {
+            jobs: jobs.iter().map(|job| Tracked::new(job.clone(), Time(0.0))).collect(),
+            ..State::default()
+        };
+        let said = |jobs: &[Job], there: &[Job]| {
+            refuse_others(jobs, &state(there)).map_err(|failure| (failure.exit, failure.message))
+        };
+        let copy = "x.c2 is a copy of x, and the state has another job of that name".to_owned();
+        assert_eq!(said(&x, &plain), Err((Exit::BadInput, copy)));
+        let other = "the state has a copy of x that is named x.c2".to_owned();
+        assert_eq!(said(&plain, &x), Err((Exit::BadInput, other)));
+        assert_eq!((said(&x, &x), said(&plain, &plain)), (Ok(()), Ok(())));
+    }
+}
