@@ -46,6 +46,7 @@ mod cli_when;
 mod cli_wishes;
 mod cold_start;
 mod copies;
+mod copies_run;
 mod cuts;
 mod damage;
 mod docs;

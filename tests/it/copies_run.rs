@@ -1,0 +1,69 @@
+//! Copies of a training under `hsched run`: plain jobs on devices, started by its guards.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::python;
+use crate::sandbox::Sandbox;
+
+/// Ten steps an epoch.
+const TRAIN: &str = r#"
+import os
+import torch
+import hsched_ddp
+me = hsched_ddp.init(4, 4)
+data = [(torch.tensor([float(k)]), torch.tensor([2.0 * k])) for k in range(40)]
+sampler = hsched_ddp.BatchSampler(len(data), me)
+loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+training = hsched_ddp.Training(me, sampler, model, optimizer=optimizer)
+training.resume()
+for epoch in training.epochs():
+    for step in training.steps(loader):
+        for inputs, wanted in step:
+            step.scale(((model(inputs) - wanted) ** 2).mean()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+print("copy", os.environ["HSCHED_COPY"], "of", os.environ["HSCHED_COPIES"], "has", training.epoch)
+"#;
+
+#[test]
+fn copies_train_on_devices_and_every_step_is_merged_once() {
+    let Some(python) = python::with_torch() else { return };
+    let keys =
+        "samples_per_epoch: 40, epochs: 4, global_batch: 4, model_size: 1KB, throughput: {a: 90, b: 30}";
+    let jobs = format!(
+        "jobs:\n- {{name: x, {keys}, copies: {{max: 2, round: 5s}}, command: [{python}, train.py]}}\n"
+    );
+    let sandbox = Sandbox::new()
+        .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .variable("OMP_NUM_THREADS", "1")
+        .file("train.py", TRAIN)
+        .file("jobs.yaml", jobs);
+    let said = sandbox.run("run jobs.yaml --devices a:1,b:1").exits(0);
+    for copy in ["x.c1", "x.c2"] {
+        assert!(said.stderr.contains(&format!("{copy}: completed")), "{}", said.stderr);
+    }
+    let text = |name: &str| fs::read_to_string(sandbox.work(name)).unwrap_or_default();
+    assert!((text("x.c1.out") + &text("x.c2.out")).contains("of 2 has 4"), "{}", text("x.c1.out"));
+    let rounds: Vec<Value> = (1..)
+        .map_while(|number| {
+            let path = sandbox.work(&format!("checkpoints/x/rounds/round-{number}.json"));
+            fs::read_to_string(path).ok().map(|text| serde_json::from_str(&text).expect("JSON"))
+        })
+        .collect();
+    let mut done: BTreeMap<(u64, u64), u32> = BTreeMap::new();
+    for round in rounds.windows(2) {
+        let merged = round[1]["merged"].as_object().expect("copies").values();
+        for range in merged.flat_map(|own| own["ranges"].as_array().expect("ranges")) {
+            let steps = range[0].as_u64().expect("a step")..range[1].as_u64().expect("a step");
+            for step in steps {
+                *done.entry((round[0]["epoch"].as_u64().expect("an epoch"), step)).or_default() += 1;
+            }
+        }
+    }
+    assert_eq!((done.len(), done.values().max()), (40, Some(&1)), "{done:?}");
+}
