@@ -79,7 +79,9 @@ impl States {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
         wanted.extend_from_slice(self.taken(state));
-        parts.iter().for_each(|&(cell, count)| wanted[cell] += count);
+        for &(cell, count) in parts {
+            wanted[cell] += count;
+        }
         let slot = self.slot(&wanted);
         let known = self.slots[slot];
         let number = known.unwrap_or_else(|| self.add(slot, &wanted));
@@ -109,7 +111,6 @@ impl States {
         let mix = |hash: u64, count: &u32| {
             (hash.rotate_left(5) ^ u64::from(*count)).wrapping_mul(0x517c_c1b7_2722_0a95)
         };
-        #[expect(clippy::cast_possible_truncation, reason = "any bits do")]
         let hash = (taken.iter().fold(0, mix) >> 20) as usize;
         let mut slot = hash & (self.slots.len() - 1);
         while self.slots[slot].is_some_and(|state| self.taken(state) != taken) {
