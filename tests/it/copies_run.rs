@@ -45,7 +45,7 @@ fn copies_train_on_devices_and_every_step_is_merged_once() {
         .file("jobs.yaml", jobs);
     let said = sandbox.run("run jobs.yaml --devices a:1,b:1").exits(0);
     for copy in ["x.c1", "x.c2"] {
-        assert!(said.stderr.contains(&format!("{copy}: completed")), "{}", said.stderr);
+        assert!(said.stdout.contains(&format!("{copy}: completed")), "{}", said.stdout);
     }
     let text = |name: &str| fs::read_to_string(sandbox.work(name)).unwrap_or_default();
     assert!((text("x.c1.out") + &text("x.c2.out")).contains("of 2 has 4"), "{}", text("x.c1.out"));
