@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use hsched::engine::{
-    self, Action, Answer, End, Event, Inquiry, Intent, Keeper, Observation, Outcome, Phase, Run, Standing,
-    State, SubmissionKey, Tracked, World, apply,
+    self, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
+    SubmissionKey, Tracked, World, apply,
 };
 use hsched::model::{Job, JobId, Seconds, Time};
 use hsched::policy::Outlook;
 use hsched::simulate::{self, Incident};
 
+use crate::deaths::{Died, Disk};
 use crate::engine_states::{job, name, planner, rules};
 use crate::queue_watch::{answer, queueing};
 use crate::simulate as sites;
@@ -27,16 +28,6 @@ struct Seer {
     overlapped: bool,
     /// Who was seen to end how.
     ended: BTreeMap<SubmissionKey, End>,
-}
-
-/// The process has died.
-#[derive(Debug)]
-struct Died;
-
-impl From<Infallible> for Died {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
 }
 
 impl World for Seer {
@@ -82,36 +73,6 @@ impl World for Seer {
 
     fn forecast(&mut self, _: &Run) -> Option<Seconds> {
         None
-    }
-}
-
-/// The state on disk, of a process that dies at a write, before it or after it.
-struct Disk<'a> {
-    state: State,
-    left: &'a Cell<u32>,
-    before: bool,
-}
-
-impl Disk<'_> {
-    fn write(&mut self, change: impl FnOnce(&mut State)) -> Result<(), Died> {
-        let dies = self.left.get() == 1;
-        self.left.set(self.left.get().saturating_sub(1));
-        if !(dies && self.before) {
-            change(&mut self.state);
-        }
-        if dies { Err(Died) } else { Ok(()) }
-    }
-}
-
-impl Keeper for Disk<'_> {
-    type Error = Died;
-
-    fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Died> {
-        self.write(|own| own.clone_from(state))
-    }
-
-    fn add(&mut self, at: Time, event: &Event) -> Result<(), Died> {
-        self.write(|own| drop(apply(own, at, event, &rules())))
     }
 }
 

@@ -49,6 +49,7 @@ mod copies;
 mod copies_run;
 mod cuts;
 mod damage;
+mod deaths;
 mod docs;
 mod early;
 mod engine_copies;

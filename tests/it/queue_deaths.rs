@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use hsched::engine::{
-    self, Action, Amendment, Answer, Event, Inquiry, Intent, Keeper, Kind, Observation, Outcome, Phase, Run,
-    State, SubmissionKey, Tracked, World, apply,
+    self, Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
+    Tracked, World,
 };
 use hsched::model::{JobId, Seconds, Time};
 use hsched::policy::Outlook;
 use hsched::simulate;
 
+use crate::deaths::{Died, Disk};
 use crate::engine_states::{gpu, job, planner, rules};
 use crate::queue_watch::{answer, queueing};
 use crate::simulate as sites;
@@ -25,16 +26,6 @@ struct Seer {
     /// How often each submission was made, and how often one was changed.
     submitted: BTreeMap<String, u32>,
     changed: u32,
-}
-
-/// The process has died.
-#[derive(Debug)]
-struct Died;
-
-impl From<Infallible> for Died {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
 }
 
 impl World for Seer {
@@ -82,37 +73,6 @@ impl World for Seer {
 
     fn forecast(&mut self, _: &Run) -> Option<Seconds> {
         None
-    }
-}
-
-/// The state on disk, of a process that dies at a write.
-struct Disk<'a> {
-    state: State,
-    left: &'a Cell<u32>,
-    /// Whether it dies before that is written, or after it.
-    before: bool,
-}
-
-impl Disk<'_> {
-    fn write(&mut self, change: impl FnOnce(&mut State)) -> Result<(), Died> {
-        let dies = self.left.get() == 1;
-        self.left.set(self.left.get().saturating_sub(1));
-        if !(dies && self.before) {
-            change(&mut self.state);
-        }
-        if dies { Err(Died) } else { Ok(()) }
-    }
-}
-
-impl Keeper for Disk<'_> {
-    type Error = Died;
-
-    fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Died> {
-        self.write(|own| own.clone_from(state))
-    }
-
-    fn add(&mut self, at: Time, event: &Event) -> Result<(), Died> {
-        self.write(|own| drop(apply(own, at, event, &rules())))
     }
 }
 
