@@ -9,11 +9,11 @@ use crate::app::context::{Context, Format};
 use crate::app::foretelling::{Foretold, Queue, QueueViewArgs, without_beaten};
 use crate::app::{input, planning, through_queue};
 use crate::commands::cli::{json_text, print};
-use crate::commands::when::{gpus, marks, option_json};
+use crate::commands::when::{option_json, row};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Job;
-use crate::ui::{When, WhenRow, duration, when_legend, when_table, wrap, write_output};
+use crate::ui::{When, duration, when_legend, when_table, wrap, write_output};
 
 /// How long the search takes unless told otherwise.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
@@ -64,22 +64,6 @@ fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
     let is_known = name.is_empty() || jobs.iter().any(|job| job.name.as_str() == name);
     let unknown = || Failure::new(Exit::Usage, format!("--explain {name}: no such job in the file"));
     is_known.then_some(()).ok_or_else(unknown)
-}
-
-/// Returns a request as a row of a table.
-fn row(own: &Foretold) -> WhenRow<'_> {
-    WhenRow {
-        gpus: gpus(own),
-        cluster: None,
-        partition: own.own.request.partition.as_deref(),
-        account: own.own.request.account.as_deref(),
-        limit: own.own.request.limit,
-        outlook: &own.outlook,
-        run: own.own.run,
-        done: own.done,
-        cost: own.own.cost.map(|cost| cost.hours),
-        mark: marks(own).join(", "),
-    }
 }
 
 /// What was made of a file.

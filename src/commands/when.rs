@@ -148,17 +148,14 @@ fn when<'a>(told: &'a Told, queues: &'a [Queue]) -> When<'a> {
         |own: &dyn Fn(&Foretold) -> Option<String>| list.windows(2).any(|two| own(&two[0]) != own(&two[1]));
     let several_partitions = differs(&|own| own.own.request.partition.clone());
     let several_accounts = differs(&|own| own.own.request.account.clone());
-    let row = |own: &'a Foretold| WhenRow {
-        gpus: gpus(own),
-        cluster: (queues.len() > 1).then(|| queues[own.queue].name.as_str()),
-        partition: own.own.request.partition.as_deref().filter(|_| several_partitions),
-        account: own.own.request.account.as_deref().filter(|_| several_accounts),
-        limit: own.own.request.limit,
-        outlook: &own.outlook,
-        run: own.own.run,
-        done: own.done,
-        cost: own.own.cost.map(|cost| cost.hours),
-        mark: marks(own).join(", "),
+    let row = |own: &'a Foretold| {
+        let row = row(own);
+        WhenRow {
+            cluster: (queues.len() > 1).then(|| queues[own.queue].name.as_str()),
+            partition: row.partition.filter(|_| several_partitions),
+            account: row.account.filter(|_| several_accounts),
+            ..row
+        }
     };
     let mut notes = told.notes.clone();
     let chosen = told.choice.map(|choice| &list[choice.number]).or(list.first());
@@ -177,6 +174,22 @@ fn when<'a>(told: &'a Told, queues: &'a [Queue]) -> When<'a> {
     }
 }
 
+/// Returns a request as a row of the table of one cluster.
+pub(super) fn row(own: &Foretold) -> WhenRow<'_> {
+    WhenRow {
+        gpus: gpus(own),
+        cluster: None,
+        partition: own.own.request.partition.as_deref(),
+        account: own.own.request.account.as_deref(),
+        limit: own.own.request.limit,
+        outlook: &own.outlook,
+        run: own.own.run,
+        done: own.done,
+        cost: own.own.cost.map(|cost| cost.hours),
+        mark: marks(own).join(", "),
+    }
+}
+
 /// Returns the GPUs of a request in words.
 pub(super) fn gpus(own: &Foretold) -> String {
     let nodes = own.own.request.asks.nodes;
@@ -184,7 +197,7 @@ pub(super) fn gpus(own: &Foretold) -> String {
     format!("{} {}{on}", own.own.gpus, own.own.gpu_type)
 }
 
-pub(super) fn marks(own: &Foretold) -> Vec<String> {
+fn marks(own: &Foretold) -> Vec<String> {
     let mut marks = Vec::new();
     let walltime = own.own.walltime;
     if walltime.pieces > 1 {
