@@ -1,86 +1,28 @@
 """Copies of one training that train apart for a round and are merged after it: what `hsched_ddp.Training` does under HSCHED_COPY.
 
-All that copies know of each other are files in HSCHED_ROUND_DIR; docs/copies.md has the protocol. Nobody leads: whoever
+All that copies know of each other are files (`hsched_rounds`); docs/copies.md has the protocol. Nobody leads: whoever
 first links the next `round-N.json` has decided what is merged and who does which steps, and all others follow.
 """
 from __future__ import annotations
 
-import contextlib
 import copy
-import hashlib
 import json
 import math
 import os
 import pickle
-import secrets
-import shutil
 import sys
-import threading
 import time
 import warnings
 from collections import deque
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
-from hsched_merge import Refused, digest, merge_states, merge_weights, read_json, read_safetensors, write_file, write_safetensors
-
-Ranges = List[List[int]]  # steps of an epoch, each [first, end)
+from hsched_merge import Refused, digest, merge_states, merge_weights, read_safetensors, write_file, write_safetensors
+from hsched_rounds import Folder, Ranges, count, join, numbers, split, take
 
 _LOSSES = 20  # steps at a round's begin and end whose losses say how good a copy is
 _WORSE = 2  # merges in a row after which a training goes on as one copy
-
-
-def count(ranges: Ranges) -> int:
-    return sum(end - begin for begin, end in ranges)
-
-
-def numbers(ranges: Ranges) -> Iterator[int]:
-    for begin, end in ranges:
-        yield from range(begin, end)
-
-
-def take(ranges: Ranges, most: int) -> Tuple[Ranges, Ranges]:
-    """Returns the first steps of some, and the rest."""
-    taken, rest = [], []
-    for begin, end in ranges:
-        own = min(end - begin, most)
-        most -= own
-        taken += [[begin, begin + own]] if own else []
-        rest += [[begin + own, end]] if begin + own < end else []
-    return taken, rest
-
-
-def join(ranges: Ranges) -> Ranges:
-    """Returns the same steps in order, in as few ranges as possible; no step may be in two."""
-    joined: Ranges = []
-    for begin, end in sorted(ranges):
-        if joined and begin < joined[-1][1]:
-            raise Refused("step %d is in two ranges" % begin)
-        if joined and begin == joined[-1][1]:
-            joined[-1][1] = end
-        elif begin < end:
-            joined.append([begin, end])
-    return joined
-
-
-def split(left: int, speeds: Sequence[Optional[float]], time_s: float) -> Tuple[List[int], bool]:
-    """Returns the steps of each copy, and whether any speed is known: without, all do as many.
-
-    As in `hsched simulate --policy hadare`: as many as each can do in the time, or, where that is more than there are, in
-    proportion to speed. A copy whose speed is not known is taken to be as fast as the others on average.
-    """
-    known = [speed for speed in speeds if speed]
-    own = [speed or (sum(known) / len(known) if known else 1.0) for speed in speeds]
-    most = [max(1, math.floor(speed * time_s + 1e-9)) for speed in own]
-    if known and sum(most) <= left:
-        return most, True
-    exact = [left * speed / sum(own) for speed in own]
-    parts = [math.floor(part + 1e-9) for part in exact]
-    order = sorted(range(len(parts)), key=lambda k: (-round(exact[k] - parts[k], 9), k))
-    for k in order[:left - sum(parts)]:
-        parts[k] += 1
-    return parts, bool(known)
 
 
 class Copies:
@@ -88,11 +30,10 @@ class Copies:
 
     def __init__(self, training: Any, env: Mapping[str, str]) -> None:
         self.training = training
-        self.number, self.most, self.folder = int(env["HSCHED_COPY"]), int(env["HSCHED_COPIES"]), env["HSCHED_ROUND_DIR"]
+        self.number = int(env["HSCHED_COPY"])
+        self.folder = Folder(env["HSCHED_ROUND_DIR"], self.number, int(env["HSCHED_COPIES"]), float(env.get("HSCHED_COPY_SILENCE_S", 60)))
         self.length_s = float(env.get("HSCHED_COPY_ROUND_S", 360))
         self.keeps = env.get("HSCHED_COPY_OPTIMIZER", "keep") != "reset"
-        self.silence_s = float(env.get("HSCHED_COPY_SILENCE_S", 60))  # without a sign of life for so long, a copy is dead
-        self.token = secrets.token_hex(8)  # of this process: a copy that was started again is another one
         self.round: Dict[str, Any] = {}  # the round that it trains in
         self._base = ""  # the hash of the file that says so
         self._is_ahead = False  # whether it had to go on from the checkpoint of a later epoch than the program is in
@@ -102,53 +43,14 @@ class Copies:
         self._expected: Dict[str, int] = {}  # where each of them was before the step
         self._first: List[Any] = []
         self._last: Any = deque(maxlen=_LOSSES)
-        self._waits = False  # whether it can do nothing until somebody else has written a checkpoint
         self._after: Optional[List[float]] = None  # how good the merged model was, and the error of that
-        os.makedirs(self.folder, exist_ok=True)
-        self._beat()
-        threading.Thread(target=self._live, daemon=True).start()
 
     def _say(self, text: str) -> None:
         print("hsched: copy %d: %s" % (self.number, text), file=sys.stderr, flush=True)
 
-    # Who lives
-
-    def _beat(self, gone: bool = False) -> None:
-        write_file(self._alive(self.number), [json.dumps({"token": self.token, "gone": gone, "waits": self._waits}).encode()])
-
-    def _wait(self, waits: bool) -> None:
-        if waits != self._waits:
-            self._waits = waits
-            self._beat()
-
-    def _live(self) -> None:
-        pause = min(5.0, self.silence_s / 4)
-        while self.silence_s < math.inf:
-            time.sleep(pause)
-            with contextlib.suppress(OSError):
-                os.utime(self._alive(self.number))
-
-    def _alive(self, number: int) -> str:
-        return os.path.join(self.folder, "alive-%d.json" % number)
-
-    def _living(self, waiting: bool = True) -> Dict[int, str]:
-        """Returns the tokens of all copies that live, by the clock of the file system, which all of them share; without those that wait if these do not count."""
-        os.utime(self._alive(self.number))
-        now, living = os.stat(self._alive(self.number)).st_mtime, {}
-        for number in range(1, self.most + 1):
-            with contextlib.suppress(OSError):
-                own = read_json(self._alive(number))
-                if own and not own["gone"] and (waiting or not own["waits"]) and now - os.stat(self._alive(number)).st_mtime < self.silence_s:
-                    living[number] = str(own["token"])
-        return living
-
-    def _lives(self, number: int, token: str) -> bool:
-        return self._living().get(number) == token
-
     def leave(self) -> None:
         """Tells the others not to wait for this copy."""
-        self.silence_s = math.inf
-        self._beat(gone=True)
+        self.folder.leave()
 
     # The rounds of an epoch
 
@@ -156,15 +58,15 @@ class Copies:
         """Waits until this copy is in a round, and has the state with which that begins."""
         self._writes = False
         while True:
-            number, latest, base = self._latest()
+            number, latest, base = self.folder.latest()
             if latest is None:
                 self._propose(0, None, {})
                 continue
             self._end_if_another_goes_on(latest)
             own = latest["members"].get(str(self.number))
-            mine = own is not None and own["token"] == self.token
+            mine = own is not None and own["token"] == self.folder.token
             over = latest["epoch"] >= self.training.me.epochs
-            busy = self._living(waiting=False)
+            busy = self.folder.living(waiting=False)
             others = [k for k, member in latest["members"].items() if int(k) != self.number and busy.get(int(k)) == member["token"]]
             if self._writes and (mine or over):
                 self._begin(latest, base)
@@ -172,7 +74,7 @@ class Copies:
             if (mine or over) and self._checkpointed() >= number:
                 self.training.restore()
                 return self._begin(latest, base)
-            self._wait(bool(others))
+            self.folder.wait(bool(others))
             if not others:  # all who were in it are gone, or wait as this one does: from the last checkpoint
                 self._propose(number, latest, {})
             else:
@@ -217,10 +119,10 @@ class Copies:
         """Writes what this copy has trained, for the merge."""
         done = join(done)
         self._observe(count(done))
-        folder = self._results(self.round["round"])
+        folder = self.folder.results(self.round["round"])
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, "copy-%d" % self.number)
-        line: Dict[str, Any] = {"round": self.round["round"], "base": self._base, "token": self.token, "steps": count(done), "ranges": done,
+        line: Dict[str, Any] = {"round": self.round["round"], "base": self._base, "token": self.folder.token, "steps": count(done), "ranges": done,
                                 "busy_s": time.monotonic() - self._start, "calls": self._calls, "states": None, "weights": None,
                                 "loss": self._measured() or _mean_loss(self._last), "after": self._after or _mean_loss(self._first)}
         if count(done):
@@ -238,20 +140,20 @@ class Copies:
         """Waits for the others, decides or learns what is merged, and goes on with that."""
         number, grace = self.round["round"], max(1.0, 0.1 * self.round["length_s"])
         self._writes = False
-        while not os.path.exists(self._path(number + 1)):
-            results = self._handed_in(number)
-            missing = [int(k) for k, own in self.round["members"].items() if int(k) not in results and self._lives(int(k), own["token"])]
+        while not self.folder.is_decided(number + 1):
+            results = self.folder.handed_in(self.round, self._base)
+            missing = [int(k) for k, own in self.round["members"].items() if int(k) not in results and self.folder.lives(int(k), own["token"])]
             if missing and time.monotonic() < self._end + grace:
                 self.training.pause(0.02)
                 continue
             for k in missing:
                 self._say("copy %d has written nothing for round %d in time; its steps are done again" % (k, number))
             self._propose(number, self.round, results)
-        latest, base = self._read(number + 1)
+        latest, base = self.folder.read(number + 1)
         own = latest["members"].get(str(self.number))
         merged = self._merge_into(latest)
         self._end_if_another_goes_on(latest)
-        if not merged or latest["epoch"] < self.training.me.epochs and (own is None or own["token"] != self.token):
+        if not merged or latest["epoch"] < self.training.me.epochs and (own is None or own["token"] != self.folder.token):
             epoch = self.training.epoch
             self.enter()
             self._is_ahead = self.training.epoch != epoch
@@ -270,57 +172,24 @@ class Copies:
         """Writes the checkpoint of the round that begins, where it was this copy that decided on it."""
         if self._writes:
             self.training.save()
-            write_file(self._mark(), [json.dumps({"round": self.round["round"]}).encode()])
+            self.folder.mark(self.round["round"])
             self._writes = False
-            with contextlib.suppress(OSError):
-                shutil.rmtree(self._results(self.round["round"] - 2))
+            self.folder.forget(self.round["round"] - 2)
+
+    def _checkpointed(self) -> int:
+        """Returns the round with whose begin the checkpoint goes on; 0 where there is none."""
+        return self.folder.marked() if os.path.exists(self.training.path) else 0
 
     def finish(self) -> None:
         """Sees to it that the last checkpoint is there, whoever was to write it."""
         writer, token = self.round["by"]
         while self._checkpointed() < self.round["round"]:
-            if self._lives(writer, token):
+            if self.folder.lives(writer, token):
                 self.training.pause(0.05)
             else:
                 self._writes = True
                 self.save()
         self.leave()
-
-    # What all copies read
-
-    def _path(self, number: int) -> str:
-        return os.path.join(self.folder, "round-%d.json" % number)
-
-    def _results(self, number: int) -> str:
-        return os.path.join(self.folder, "round-%d" % number)
-
-    def _mark(self) -> str:
-        return os.path.join(self.folder, "checkpoint.json")
-
-    def _checkpointed(self) -> int:
-        """Returns the round with whose begin the checkpoint goes on; 0 where there is none."""
-        own = read_json(self._mark())
-        return int(own["round"]) if own and os.path.exists(self.training.path) else 0
-
-    def _read(self, number: int) -> Tuple[Dict[str, Any], str]:
-        with open(self._path(number), "rb") as file:
-            text = file.read()
-        return json.loads(text), hashlib.sha256(text).hexdigest()
-
-    def _latest(self) -> Tuple[int, Optional[Dict[str, Any]], str]:
-        rounds = [int(name[6:-5]) for name in os.listdir(self.folder) if name.startswith("round-") and name.endswith(".json")]
-        if not rounds:
-            return 0, None, ""
-        return (max(rounds), *self._read(max(rounds)))
-
-    def _handed_in(self, number: int) -> Dict[int, Dict[str, Any]]:
-        """Returns what the copies of a round have written for it; nothing of another round, base or process."""
-        results = {}
-        for key, own in self.round["members"].items():
-            line = read_json(os.path.join(self._results(number), "copy-%s.json" % key))
-            if line and (line["round"], line["base"], line["token"]) == (number, self._base, own["token"]):
-                results[int(key)] = line
-        return results
 
     # What is decided
 
@@ -328,7 +197,7 @@ class Copies:
         """Decides on the round after this one, unless somebody else has."""
         merged = self._acceptable(number, results)
         left, epoch = self._left(last, merged)
-        living = self._living()
+        living = self.folder.living()
         alone, why, worse = self._guard(last, merged)
         if epoch >= self.training.me.epochs or alone is not None:
             wanted = self.number if alone is None else alone
@@ -336,7 +205,7 @@ class Copies:
         speeds = dict((last or {}).get("speeds", {}))
         speeds.update({str(k): own["steps"] / max(1e-9, own["busy_s"]) for k, own in merged.items()})
         parts, known = split(count(left), [speeds.get(str(k)) for k in sorted(living)], self.length_s)
-        content: Dict[str, Any] = {"round": number + 1, "epoch": epoch, "by": [self.number, self.token], "members": {}, "speeds": speeds,
+        content: Dict[str, Any] = {"round": number + 1, "epoch": epoch, "by": [self.number, self.folder.token], "members": {}, "speeds": speeds,
                                    "length_s": self.length_s if known else self.length_s / 10, "alone": alone, "why": why, "worse": worse,
                                    "calls": {name: calls for own in merged.values() for name, calls in own["calls"].items()}}
         for k, part in zip(sorted(living), parts):
@@ -344,14 +213,10 @@ class Copies:
             content["members"][str(k)] = {"token": living[k], "ranges": own}
         kept = ("steps", "ranges", "weights", "states", "loss")
         content.update(left=left, merged={str(k): {key: own[key] for key in kept} for k, own in merged.items()})
-        temporary = os.path.join(self.folder, self.token + ".tmp")
-        write_file(temporary, [json.dumps(content).encode()])
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, self._path(number + 1))
+        if self.folder.decide(content):
             self._writes = True
             if alone is not None and (last or {}).get("alone") is None:
                 self._say("copy %d goes on alone: %s" % (alone, why))
-        os.unlink(temporary)
 
     def _acceptable(self, number: int, results: Mapping[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
         """Returns those of the results that can be merged with each other; the first one says what the others must be like."""
@@ -388,7 +253,7 @@ class Copies:
         if last["worse"] + 1 < _WORSE:
             return None, "", last["worse"] + 1
         why = "the merged model was worse than the best copy %d times in a row (%.6g, that copy %.6g)" % (_WORSE, after[0], losses[best][0])
-        return (best if best in self._living() else self.number), why, 0
+        return (best if best in self.folder.living() else self.number), why, 0
 
     # What is merged
 
@@ -400,7 +265,7 @@ class Copies:
         models, states = [], []
         keys = sorted(merged, key=int)
         for key in keys:
-            path, own = os.path.join(self._results(number), "copy-" + key), merged[key]
+            path, own = os.path.join(self.folder.results(number), "copy-" + key), merged[key]
             if digest(path + ".safetensors") != own["weights"] or self.keeps and digest(path + ".pt") != own["states"]:
                 raise Refused("its files are not those that it wrote")
             models.append(read_safetensors(path + ".safetensors"))
@@ -430,7 +295,7 @@ class Copies:
 
     def _begin(self, latest: Dict[str, Any], base: str) -> None:
         """Begins a round, and its clock."""
-        self._wait(False)
+        self.folder.wait(False)
         self.round, self._base = latest, base
         self.training.left = join([list(own) for member in latest["members"].values() for own in member["ranges"]] + [list(own) for own in latest["left"]])
         self._before = {"schedulers": {name: copy.deepcopy(own.state_dict()) for name, own in self._schedulers().items()},

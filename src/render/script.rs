@@ -22,7 +22,7 @@ pub struct Template {
     /// bash functions of the batch shell, put in as they are.
     pub batch_functions: String,
     /// Python modules for training programs: names and texts of files beside the script, the one to import first.
-    pub helpers: [(&'static str, String); 3],
+    pub helpers: [(&'static str, String); 4],
 }
 
 impl Default for Template {
@@ -36,6 +36,7 @@ impl Default for Template {
             helpers: [
                 ("hsched_ddp.py", include_str!("../../templates/hsched_ddp.py").into()),
                 ("hsched_copies.py", include_str!("../../templates/hsched_copies.py").into()),
+                ("hsched_rounds.py", include_str!("../../templates/hsched_rounds.py").into()),
                 ("hsched_merge.py", include_str!("../../templates/hsched_merge.py").into()),
             ],
         }

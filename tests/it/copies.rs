@@ -68,7 +68,7 @@ fn python_splits_and_returns_steps() {
     let input = r#"
 import sys
 sys.path.insert(0, "templates")
-from hsched_copies import join, split, take
+from hsched_rounds import join, split, take
 
 assert split(9000, [10.0, 1.0, 4.0], 360) == ([3600, 360, 1440], True)
 assert split(3600, [10.0, 1.0, 4.0], 360) == ([2400, 240, 960], True)
@@ -90,41 +90,42 @@ except ValueError:
 fn python_guards_merges_and_takes_nothing_that_is_not_of_its_round() {
     let Some(python) = python::with_torch() else { return };
     let input = r#"
-import json, os, sys, tempfile
+import json, math, os, sys, tempfile
 sys.path.insert(0, "templates")
 import torch
 from hsched_copies import Copies
 from hsched_merge import Refused, digest, write_safetensors
+from hsched_rounds import Folder
 
-own = Copies.__new__(Copies)
-own.number, own._living = 1, lambda: {1: "a", 2: "b"}
-last = {"alone": None, "why": "", "worse": 0, "merged": {"1": {"loss": [1.0, 0.01]}, "2": {"loss": [0.5, 0.01]}}}
-after = lambda mean, error: {1: {"after": [mean, error]}, 2: {"after": None}}
-assert own._guard(last, after(0.51, 0.1)) == (None, "", 0), "within the noise"
-assert own._guard(last, after(0.9, 0.01)) == (None, "", 1)
-last["worse"] = 1
-alone, why, _ = own._guard(last, after(0.9, 0.01))
-assert alone == 2 and "worse than the best copy 2 times in a row" in why, why
-assert own._guard(last, after(0.4, 0.01)) == (None, "", 0), "not in a row"
-last["merged"].pop("1")
-assert own._guard(last, after(0.9, 0.01)) == (None, "", 1), "one copy is no merge"
+with tempfile.TemporaryDirectory() as folder:
+    own = Copies.__new__(Copies)
+    own.number, own.keeps, own.folder = 1, True, Folder(folder, 1, 4, math.inf)
+    Folder(folder, 2, 4, math.inf)
+    last = {"alone": None, "why": "", "worse": 0, "merged": {"1": {"loss": [1.0, 0.01]}, "2": {"loss": [0.5, 0.01]}}}
+    after = lambda mean, error: {1: {"after": [mean, error]}, 2: {"after": None}}
+    assert own._guard(last, after(0.51, 0.1)) == (None, "", 0), "within the noise"
+    assert own._guard(last, after(0.9, 0.01)) == (None, "", 1)
+    last["worse"] = 1
+    alone, why, _ = own._guard(last, after(0.9, 0.01))
+    assert alone == 2 and "worse than the best copy 2 times in a row" in why, why
+    assert own._guard(last, after(0.4, 0.01)) == (None, "", 0), "not in a row"
+    last["merged"].pop("1")
+    assert own._guard(last, after(0.9, 0.01)) == (None, "", 1), "one copy is no merge"
 
-with tempfile.TemporaryDirectory() as own.folder:
-    os.mkdir(own.folder + "/round-3")
-    own.keeps, own._base = True, "base"
-    own.round = {"members": {"1": {"token": "a"}, "2": {"token": "b"}, "3": {"token": "c"}, "4": {"token": "d"}}}
+    os.mkdir(folder + "/round-3")
+    members = {"1": {"token": "a"}, "2": {"token": "b"}, "3": {"token": "c"}, "4": {"token": "d"}}
     said = {}
     for number, (about, base, token) in enumerate([(3, "base", "a"), (2, "base", "b"), (3, "other", "c"), (3, "base", "earlier")], 1):
-        path = own.folder + "/round-3/copy-%d" % number
+        path = folder + "/round-3/copy-%d" % number
         line = {"round": about, "base": base, "token": token, "steps": number, "weights": write_safetensors(path + ".safetensors", {"w": torch.tensor([float(number)])})}
         torch.save({"optimizer": {0: {"exp_avg": torch.tensor([2.0 * number])}}}, path + ".pt")
         said[str(number)] = dict(line, states=digest(path + ".pt"))
         with open(path + ".json", "w") as file:
             json.dump(said[str(number)], file)
-    assert list(own._handed_in(3)) == [1], "those of another round, base or process are not taken"
+    assert list(own.folder.handed_in({"round": 3, "members": members}, "base")) == [1], "those of another round, base or process are not taken"
     weights, states = own._merged(3, {key: said[key] for key in ("1", "3")})
     assert weights["w"].tolist() == [2.5] and states["optimizer"][0]["exp_avg"].tolist() == [5.0], (weights, states)
-    write_safetensors(own.folder + "/round-3/copy-1.safetensors", {"w": torch.tensor([9.0])})
+    write_safetensors(folder + "/round-3/copy-1.safetensors", {"w": torch.tensor([9.0])})
     try:
         own._merged(3, {"1": said["1"]})
         raise AssertionError("other files than the copy wrote")
@@ -141,36 +142,10 @@ fn a_training_whose_merges_are_worse_goes_on_as_one_copy() {
     let input = r#"
 import os, subprocess, sys, tempfile
 
-PROGRAM = """
-import sys, time
-sys.path.insert(0, "templates")
-import torch
-import hsched_ddp
-me = hsched_ddp.init(4, 30)
-data = [(torch.tensor([float(k)]), torch.tensor([2.0 * k])) for k in range(40)]
-sampler = hsched_ddp.BatchSampler(len(data), me)
-loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
-model = torch.nn.Linear(1, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
-training = hsched_ddp.Training(me, sampler, model, optimizer=optimizer)
-calls = [0]
-def measure():
-    calls[0] += 1  # worse whenever it is asked
-    return calls[0]
-training.measure = measure
-for epoch in training.epochs():
-    for step in training.steps(loader):
-        for inputs, wanted in step:
-            step.scale(((model(inputs) - wanted) ** 2).mean()).backward()
-        time.sleep(0.05)
-        optimizer.step()
-        optimizer.zero_grad()
-print("epochs", training.epoch)
-"""
 with tempfile.TemporaryDirectory() as folder:
     def start(number):
-        own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="2", HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_CHECKPOINT_DIR=folder, OMP_NUM_THREADS="1")
-        return subprocess.Popen([sys.executable, "-c", PROGRAM], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="2", HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_CHECKPOINT_DIR=folder, PYTHONPATH="templates", OMP_NUM_THREADS="1")
+        return subprocess.Popen([sys.executable, "tests/it/copies_train.py", "30", "0.05", "worse"], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = [process.communicate()[0].decode() for process in [start(1), start(2)]]
     alone = [text for text in said if "this one ends" in text]
     assert len(alone) == 1 and "worse than the best copy 2 times in a row" in alone[0], said
@@ -187,26 +162,12 @@ fn copies_that_all_wait_go_on_from_the_last_checkpoint() {
     let input = r#"
 import json, os, subprocess, sys, tempfile
 
+# With a token that can be foretold.
 PROGRAM = """
-import os, secrets, sys
-sys.path.insert(0, "templates")
-secrets.token_hex = lambda _: "token-" + os.environ["HSCHED_COPY"]
-import torch
-import hsched_ddp
-me = hsched_ddp.init(4, 2)
-data = [(torch.tensor([float(k)]), torch.tensor([2.0 * k])) for k in range(40)]
-sampler = hsched_ddp.BatchSampler(len(data), me)
-loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
-model = torch.nn.Linear(1, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
-training = hsched_ddp.Training(me, sampler, model, optimizer=optimizer)
-for epoch in training.epochs():
-    for step in training.steps(loader):
-        for inputs, wanted in step:
-            step.scale(((model(inputs) - wanted) ** 2).mean()).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-print("epochs", training.epoch)
+import runpy, secrets, sys
+token = "token-" + sys.argv.pop()
+secrets.token_hex = lambda _: token
+runpy.run_path("tests/it/copies_train.py")
 """
 with tempfile.TemporaryDirectory() as folder:
     os.mkdir(folder + "/rounds")
@@ -219,8 +180,8 @@ with tempfile.TemporaryDirectory() as folder:
         with open(folder + "/rounds/alive-%d.json" % number, "w") as file:
             json.dump({"token": "token-%d" % number, "gone": False, "waits": False}, file)
     def start(number):
-        own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="3", HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_CHECKPOINT_DIR=folder, OMP_NUM_THREADS="1")
-        return subprocess.Popen([sys.executable, "-c", PROGRAM], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="3", HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_CHECKPOINT_DIR=folder, PYTHONPATH="templates", OMP_NUM_THREADS="1")
+        return subprocess.Popen([sys.executable, "-c", PROGRAM, "2", str(number)], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     copies = [start(1), start(2)]
     try:
         said = [process.communicate(timeout=100)[0].decode() for process in copies]

@@ -8,47 +8,25 @@ use serde_json::Value;
 use crate::python;
 use crate::sandbox::Sandbox;
 
-/// Ten steps an epoch.
-const TRAIN: &str = r#"
-import os
-import torch
-import hsched_ddp
-me = hsched_ddp.init(4, 4)
-data = [(torch.tensor([float(k)]), torch.tensor([2.0 * k])) for k in range(40)]
-sampler = hsched_ddp.BatchSampler(len(data), me)
-loader = torch.utils.data.DataLoader(data, batch_sampler=sampler)
-model = torch.nn.Linear(1, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
-training = hsched_ddp.Training(me, sampler, model, optimizer=optimizer)
-training.resume()
-for epoch in training.epochs():
-    for step in training.steps(loader):
-        for inputs, wanted in step:
-            step.scale(((model(inputs) - wanted) ** 2).mean()).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-print("copy", os.environ["HSCHED_COPY"], "of", os.environ["HSCHED_COPIES"], "has", training.epoch)
-"#;
-
 #[test]
 fn copies_train_on_devices_and_every_step_is_merged_once() {
     let Some(python) = python::with_torch() else { return };
     let keys =
         "samples_per_epoch: 40, epochs: 4, global_batch: 4, model_size: 1KB, throughput: {a: 90, b: 30}";
     let jobs = format!(
-        "jobs:\n- {{name: x, {keys}, copies: {{max: 2, round: 5s}}, command: [{python}, train.py]}}\n"
+        "jobs:\n- {{name: x, {keys}, copies: {{max: 2, round: 5s}}, command: [{python}, train.py, 4]}}\n"
     );
     let sandbox = Sandbox::new()
         .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
         .variable("OMP_NUM_THREADS", "1")
-        .file("train.py", TRAIN)
+        .file("train.py", include_str!("copies_train.py"))
         .file("jobs.yaml", jobs);
     let said = sandbox.run("run jobs.yaml --devices a:1,b:1").exits(0);
     for copy in ["x.c1", "x.c2"] {
         assert!(said.stdout.contains(&format!("{copy}: completed")), "{}", said.stdout);
     }
     let text = |name: &str| fs::read_to_string(sandbox.work(name)).unwrap_or_default();
-    assert!((text("x.c1.out") + &text("x.c2.out")).contains("of 2 has 4"), "{}", text("x.c1.out"));
+    assert!((text("x.c1.out") + &text("x.c2.out")).contains("epochs 4"), "{}", text("x.c1.out"));
     let rounds: Vec<Value> = (1..)
         .map_while(|number| {
             let path = sandbox.work(&format!("checkpoints/x/rounds/round-{number}.json"));

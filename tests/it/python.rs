@@ -58,11 +58,13 @@ fn no_python_here_is_newer_than_3_8() {
         "templates/check_ddp.py",
         "templates/hsched_copies.py",
         "templates/hsched_merge.py",
+        "templates/hsched_rounds.py",
         "examples/ddp/train.py",
         "examples/stand-in/train.py",
         "examples/sweep/copies.py",
         "examples/sweep/digits.py",
         "examples/sweep/train.py",
+        "tests/it/copies_train.py",
     ];
     let check = "import ast, sys\nfor path in sys.argv[1:]:\n    text = open(path).read()\n    \
                  ast.parse(text, path, feature_version=(3, 8))\n    compile(text, path, 'exec')";
