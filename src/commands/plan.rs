@@ -106,7 +106,7 @@ impl Subcommand for Args {
                 print(
                     context,
                     &plan_table(
-                        &planned.problem,
+                        (&planned.jobs, &planned.problem),
                         &planned.plan,
                         &file.policy,
                         planned.proven.as_ref(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{Seconds, hostlist};
+use crate::model::{Job, Seconds, hostlist};
 use crate::policy::{
     Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
     Quality, Rank, Slot, Verdict, advice,
@@ -11,10 +11,18 @@ use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
-/// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons.
+/// A job of the plan; of a training, all its copies.
+struct Entry<'a> {
+    jobs: &'a [Job],
+    models: &'a [JobModel],
+    verdicts: &'a [Verdict],
+}
+
+/// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons; `jobs` are those of the
+/// problem.
 #[must_use]
 pub fn plan_table(
-    problem: &Problem,
+    (jobs, problem): (&[Job], &Problem),
     plan: &CheckedPlan,
     policy: &str,
     proven: Option<&Bound>,
@@ -33,35 +41,17 @@ pub fn plan_table(
     ];
     headings.extend(has_deadlines.then_some(("DEADLINE", Align::Left)));
     let mut table = Table::new(&headings);
-    for (job, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
-        if let Some(placement) = verdict.placement() {
-            let epoch = placement.epoch;
-            let cells = [
-                job.name.to_string(),
-                gpu_list(problem, job, &placement.slots),
-                batches(&placement.ranks),
-                duration(Seconds(epoch.total())),
-                format!("{:.0} %", 100.0 * epoch.comm / epoch.total()),
-                duration(placement.jct(job.epochs)),
-            ];
-            let due = has_deadlines.then(|| due(problem, job, placement));
-            table.row(cells.into_iter().chain(due));
+    let entries = Entry::all(jobs, problem, plan);
+    for entry in &entries {
+        if let Some(cells) = entry.cells(problem) {
+            table.row(cells.into_iter().take(headings.len()));
         }
     }
     if !table.is_empty() {
         text.push('\n');
         text.push_str(&table.render(terminal.width(), terminal.colour()));
     }
-    let mut remarks = Vec::new();
-    for (job, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
-        match verdict {
-            Verdict::Place(_) => {
-                remarks.extend(job.notes(problem).iter().map(|note| format!("{}: {note}", job.name)));
-            }
-            Verdict::Defer { reason } => remarks.push(format!("{}: waits: {reason}", job.name)),
-            Verdict::Reject { reason } => remarks.push(format!("{}: rejected: {reason}", job.name)),
-        }
-    }
+    let mut remarks: Vec<String> = entries.iter().flat_map(|entry| entry.remarks(problem)).collect();
     remarks.extend(advice(problem, plan).iter().map(|advice| fewer(problem, advice)));
     remarks.extend(notes.iter().cloned());
     if !remarks.is_empty() {
@@ -73,15 +63,102 @@ pub fn plan_table(
     text
 }
 
+impl<'a> Entry<'a> {
+    /// Returns all jobs; copies of one training are next to each other, as their file has them.
+    fn all(jobs: &'a [Job], problem: &'a Problem, plan: &'a CheckedPlan) -> Vec<Self> {
+        let mut begin = 0;
+        let entry = |jobs: &'a [Job]| {
+            let own = begin..begin + jobs.len();
+            begin = own.end;
+            Self { jobs, models: &problem.jobs[own.clone()], verdicts: &plan.verdicts()[own] }
+        };
+        jobs.chunk_by(|a, b| a.training().is_some() && a.training() == b.training()).map(entry).collect()
+    }
+
+    fn name(&self) -> &str {
+        self.jobs[0].training().unwrap_or(self.jobs[0].name.as_str())
+    }
+
+    fn placed(&self) -> impl Iterator<Item = &'a Placement> {
+        self.verdicts.iter().filter_map(Verdict::placement)
+    }
+
+    /// Returns its row, the deadline last; `None` where nothing of it is placed.
+    fn cells(&self, problem: &Problem) -> Option<[String; 7]> {
+        let (first, job) = (self.placed().next()?, &self.models[0]);
+        let mut slots: Vec<Slot> = Vec::new();
+        for slot in self.placed().flat_map(|own| &own.slots) {
+            match slots.iter_mut().find(|own| (own.node, own.gpu_type) == (slot.node, slot.gpu_type)) {
+                Some(same) => same.count += slot.count,
+                None => slots.push(*slot),
+            }
+        }
+        if self.jobs.len() > 1 {
+            slots.sort_by_key(|slot| (slot.gpu_type, slot.node));
+        }
+        let own_batches = batches(&first.ranks);
+        let batches = match (self.jobs[0].training(), self.placed().count()) {
+            (None, _) => own_batches,
+            (Some(_), 1) => format!("1 copy of {own_batches}"),
+            (Some(_), count) => format!("{count} copies of {own_batches}"),
+        };
+        let done = together(self.placed().map(|own| own.jct(job.epochs).0));
+        Some([
+            self.name().to_owned(),
+            gpu_list(problem, job, &slots),
+            batches,
+            duration(Seconds(together(self.placed().map(|own| own.epoch.total())))),
+            format!("{:.0} %", 100.0 * first.epoch.comm / first.epoch.total()),
+            duration(Seconds(done)),
+            due(problem, job, Seconds(done)),
+        ])
+    }
+
+    /// Returns what people should know of it: of copies what the first says, and how many wait.
+    fn remarks(&self, problem: &Problem) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.placed().next().is_some() {
+            remarks.extend(self.models[0].notes(problem));
+        }
+        let waiting: Vec<&String> = self.verdicts.iter().filter_map(waits).collect();
+        if let Some(reason) = waiting.first() {
+            remarks.push(match (self.jobs.len(), waiting.len()) {
+                (all, 1) if all > 1 => format!("1 of {all} copies waits: {reason}"),
+                (all, some) if some < all => format!("{some} of {all} copies wait: {reason}"),
+                _ => format!("waits: {reason}"),
+            });
+        }
+        let rejected = self.verdicts.iter().find_map(|verdict| match verdict {
+            Verdict::Reject { reason } => Some(format!("rejected: {reason}")),
+            Verdict::Place(_) | Verdict::Defer { .. } => None,
+        });
+        remarks.extend(rejected);
+        if self.placed().count() > 1 {
+            let counted = "the row has the time of its copies together, the summary counts each as a job that trains alone";
+            remarks.push(counted.to_owned());
+        }
+        remarks.iter().map(|remark| format!("{}: {remark}", self.name())).collect()
+    }
+}
+
+fn waits(verdict: &Verdict) -> Option<&String> {
+    match verdict {
+        Verdict::Defer { reason } => Some(reason),
+        Verdict::Place(_) | Verdict::Reject { .. } => None,
+    }
+}
+
+/// Returns how long those take together of which each alone takes so long; merging not counted.
+fn together(times: impl Iterator<Item = f64>) -> f64 {
+    let times: Vec<f64> = times.collect();
+    if let [only] = times[..] { only } else { 1.0 / times.iter().map(|time| 1.0 / time).sum::<f64>() }
+}
+
 /// Returns when a job should be done, and whether it is late.
-fn due(problem: &Problem, job: &JobModel, placement: &Placement) -> String {
+fn due(problem: &Problem, job: &JobModel, done: Seconds) -> String {
     let Some(deadline) = job.aims.deadline else { return "-".to_owned() };
     let within = Seconds(deadline.0 - problem.now.0);
-    let late = if (Due { within: within.0, late: 0.0 }).is_late(placement.jct(job.epochs).0) {
-        ", late"
-    } else {
-        ""
-    };
+    let late = if (Due { within: within.0, late: 0.0 }).is_late(done.0) { ", late" } else { "" };
     if within.0 > 0.0 { format!("in {}{late}", duration(within)) } else { format!("passed{late}") }
 }
 

@@ -38,7 +38,8 @@ pub(super) fn chapters(
     let (submitted, watched): (Vec<_>, Vec<_>) = played.lines.iter().partition(|(at, _)| at.0 == 0.0);
     if let Some(first) = &played.first {
         let bound = first.plan.plan().bound.as_ref();
-        let table = plan_table(&first.problem, &first.plan, &first.file.policy, bound, &[], terminal);
+        let table =
+            plan_table((&first.jobs, &first.problem), &first.plan, &first.file.policy, bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
         let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
