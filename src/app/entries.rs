@@ -6,7 +6,7 @@ use crate::app::requests::JobRequest;
 use crate::engine::{Intent, spares};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Cluster;
+use crate::model::{Cluster, JobDefaults};
 use crate::plan_file::{PlanFile, Solved};
 use crate::policy::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
@@ -33,6 +33,7 @@ pub(crate) struct Entries {
 pub(crate) fn entries(
     desk: Desk,
     chosen: Vec<(usize, Vec<Foretold>)>,
+    defaults: &JobDefaults,
     notes: &mut Vec<String>,
 ) -> Result<Entries, Failure> {
     let (mut intents, mut all) = (Vec::new(), Vec::new());
@@ -44,7 +45,8 @@ pub(crate) fn entries(
         }
         for (copy, (placement, own)) in (0..).zip(placed) {
             // Others may be queued beside a single one later, and it may be changed while it waits.
-            let spares = spares((&desk.problem, job), &placement, &desk.cluster);
+            let goes_elsewhere = desk.cluster.leaves_ways(&desk.jobs[job], defaults);
+            let spares = spares((&desk.problem, job), &placement, (&desk.cluster, goes_elsewhere));
             let terms = Some(own.own.terms.clone());
             intents.push(Intent { race: true, terms, spares, ..Intent::new(job, copy, placement) });
             all.push(own);

@@ -6,10 +6,11 @@ use crate::app::context::Context;
 use crate::app::queue_look;
 use crate::clock::Clock;
 use crate::engine::{Inquiry, Kind};
-use crate::model::{Bytes, JobDefaults, JobId, Seconds};
+use crate::model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
 use crate::policy::{Outlook, Prospect};
 use crate::queue::{
-    Asks, GpuAsk, Outlook as Foretold, Place, Question, QueueJob, Request, Snapshot, forecast_at,
+    Asks, GpuAsk, Outlook as Foretold, Place, Question, QueueJob, Request, Snapshot, StandingSource,
+    forecast_at,
 };
 
 /// Futures that each request is tried in, and how long all together may take.
@@ -61,36 +62,90 @@ struct Teller<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
+/// A request that the job could make.
+struct Asked {
+    /// The place of its GPUs among the options, and of its account and partitions among the ways of these.
+    option: usize,
+    way: usize,
+    walltime: Walltime,
+    request: Request,
+}
+
 impl Teller<'_> {
     fn outlook(&self, snapshot: &Snapshot) -> Outlook {
         let inquiry = self.inquiry;
-        let requests: Vec<Request> = inquiry
-            .options
-            .iter()
-            .map(|own| self.request(snapshot, (&own.kind, own.run, own.limit)))
-            .collect();
-        let anew = self.waits(snapshot, &requests, &[]);
-        let mut options: Vec<Prospect> =
-            anew.into_iter().map(|anew| Prospect { anew, in_place: None }).collect();
+        let all = self.all(snapshot);
+        let mut options = vec![Prospect::default(); inquiry.options.len()];
+        let requests: Vec<Request> = all.iter().map(|own| own.request.clone()).collect();
+        for (own, wait) in all.iter().zip(self.waits(snapshot, &requests, &[])) {
+            let known = &mut options[own.option];
+            if let Some(wait) = wait.map(|wait| own.whole(wait))
+                && known.anew.is_none_or(|anew| wait.0 < anew.0)
+            {
+                (known.anew, known.anew_way) = (Some(wait), own.way);
+            }
+        }
         let mut stays = vec![None; inquiry.pending.len()];
         for (place, id) in inquiry.pending.iter().enumerate() {
             let Some((own, rest)) = id.and_then(|id| without(snapshot, id)) else { continue };
-            let changed = |own: &crate::engine::Wanted| own.in_place.is_some() && own.in_place == *id;
-            let numbers: Vec<usize> =
-                (0..requests.len()).filter(|&number| changed(&inquiry.options[number])).collect();
-            let mut asked = vec![as_it_is(&own, snapshot)];
-            let partition = asked[0].partition.clone();
-            let change =
-                |&number: &usize| Request { partition: partition.clone(), ..requests[number].clone() };
-            asked.extend(numbers.iter().map(change));
-            let places = vec![Some(Place::of(&own)); asked.len()];
+            let mut asked = as_it_is(&own, snapshot);
+            let mut places = vec![Some(Place::of(&own)); asked.len()];
+            let now = asked.len();
+            let mut changes = Vec::new();
+            for change in all.iter().filter(|change| inquiry.options[change.option].in_place == *id) {
+                let Some(place) = place_after(&own, &change.request, snapshot) else { continue };
+                let mut request = change.request.clone();
+                request.partition = request.partition.or_else(|| asked[0].partition.clone());
+                asked.push(request);
+                places.push(Some(place));
+                changes.push(change);
+            }
             let waits = self.waits(&rest, &asked, &places);
-            stays[place] = waits[0];
-            for (number, wait) in numbers.into_iter().zip(&waits[1..]) {
-                options[number].in_place = *wait;
+            let soonest = waits[..now].iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0));
+            stays[place] = soonest.map(|wait| self.whole(&own, (*id, *wait)));
+            for (change, wait) in changes.into_iter().zip(&waits[now..]) {
+                let known = &mut options[change.option];
+                if let Some(wait) = wait.map(|wait| change.whole(wait))
+                    && known.in_place.is_none_or(|before| wait.0 < before.0)
+                {
+                    (known.in_place, known.in_place_way) = (Some(wait), change.way);
+                }
             }
         }
         Outlook { job: inquiry.job, stays, races: inquiry.races, options }
+    }
+
+    /// Returns all requests that the job could make, each for one partition.
+    fn all(&self, snapshot: &Snapshot) -> Vec<Asked> {
+        let mut list = Vec::new();
+        for (option, own) in self.inquiry.options.iter().enumerate() {
+            let mut known: Vec<(&Option<String>, u64)> = Vec::new();
+            for (way, terms) in own.ways.iter().enumerate() {
+                let walltime = terms.walltime(&self.inquiry.rest, own.run, &self.context.settings.jobs);
+                // With the same limit it may go to fewer partitions only.
+                if known.contains(&(&terms.account, walltime.minutes)) {
+                    continue;
+                }
+                known.push((&terms.account, walltime.minutes));
+                for partition in self.partitions(snapshot, terms, walltime.limit()) {
+                    let request = self.request((&own.kind, own.run), (terms, walltime.limit()), partition);
+                    list.push(Asked { option, way, walltime, request });
+                }
+            }
+        }
+        list
+    }
+
+    /// Returns how long a pending request keeps the job waiting in all, if its first piece waits so long.
+    fn whole(&self, own: &QueueJob, (id, wait): (Option<JobId>, Seconds)) -> Seconds {
+        let gpus = own.asks.gpus.first().map_or(0, |ask| ask.count);
+        let is_same = |kind: &Kind| (kind.nodes, kind.per_node) == (own.asks.nodes, gpus);
+        let same = self.inquiry.options.iter().find(|option| option.in_place == id && is_same(&option.kind));
+        let cut = same.map(|option| {
+            let terms = Terms { longest: own.limit_s, ..Terms::default() };
+            terms.walltime(&self.inquiry.rest, option.run, &self.context.settings.jobs)
+        });
+        Seconds(wait.0 + cut.map_or(0.0, |walltime| walltime.gaps(wait).0))
     }
 
     /// Returns how long each request would wait, on average.
@@ -115,9 +170,11 @@ impl Teller<'_> {
             known.anew.map_or(f64::INFINITY, |wait| wait.0 + own.run.0)
         };
         let best = (0..outlook.options.len()).min_by(|a, b| finish(a).total_cmp(&finish(b)))?;
-        let own = &self.inquiry.options[best];
-        let request = self.request(snapshot, (&own.kind, own.run, own.limit));
-        let standing = snapshot.standing(request.account.as_deref());
+        let way = outlook.options[best].anew_way;
+        let mut requests = self.all(snapshot).into_iter().filter(|own| (own.option, own.way) == (best, way));
+        let Request { asks, account, limit, partition, .. } = requests.next()?.request;
+        let others = requests.filter_map(|own| own.request.partition);
+        let standing = snapshot.standing(account.as_deref());
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -127,29 +184,52 @@ impl Teller<'_> {
         finish(&best).is_finite().then(|| QueueJob {
             id: format!("of {}", self.inquiry.rest.name),
             ours: true,
-            account: request.account,
-            partitions: request.partition.into_iter().collect(),
+            account,
+            partitions: partition.into_iter().chain(others).collect(),
             priority: Some(priority),
             submitted: Some(snapshot.taken_at),
-            limit_s: Some(request.limit),
-            asks: request.asks,
+            limit_s: Some(limit),
+            asks,
             tasks: 1,
             ..QueueJob::default()
         })
     }
 
-    /// Returns the partition that a request would start in: of several the first that allows its limit.
-    fn partition(&self, snapshot: &Snapshot, limit: Seconds) -> Option<String> {
-        let (own, defaults) = (&self.inquiry.rest.launch.partition, &self.context.settings.jobs.partition);
-        let names: Vec<&str> = own.as_ref().or(defaults.as_ref())?.split(',').map(str::trim).collect();
+    /// Returns the partitions that a request could start in: those that allow its account and its limit, else the first.
+    fn partitions(&self, snapshot: &Snapshot, terms: &Terms, limit: Seconds) -> Vec<Option<String>> {
+        let (own, defaults) = (&self.inquiry.rest.launch, &self.context.settings.jobs);
+        let named = terms.partition.as_ref().or(own.partition.as_ref()).or(defaults.partition.as_ref());
+        let Some(named) = named else { return vec![None] };
+        let names: Vec<&str> = named.split(',').map(str::trim).collect();
+        let account = self.account(terms);
         let allows = |name: &&&str| {
             let known = snapshot.partitions.iter().find(|own| own.name == **name);
-            known.is_none_or(|own| own.max_time_s.is_none_or(|longest| longest >= limit))
+            known.is_none_or(|own| {
+                let may = own
+                    .accounts
+                    .as_ref()
+                    .is_none_or(|all| account.as_ref().is_none_or(|name| all.contains(name)));
+                may && own.max_time_s.is_none_or(|longest| longest >= limit)
+            })
         };
-        names.iter().find(allows).or(names.first()).map(|name| (*name).to_owned())
+        let mut able: Vec<&str> = names.iter().filter(allows).copied().collect();
+        if able.is_empty() {
+            able.extend(names.first());
+        }
+        able.into_iter().map(|name| Some(name.to_owned())).collect()
     }
 
-    fn request(&self, snapshot: &Snapshot, (kind, run, limit): (&Kind, Seconds, Seconds)) -> Request {
+    fn account(&self, terms: &Terms) -> Option<String> {
+        let (own, defaults) = (&self.inquiry.rest.launch.account, &self.context.settings.jobs.account);
+        terms.account.clone().or_else(|| own.clone()).or_else(|| defaults.clone())
+    }
+
+    fn request(
+        &self,
+        (kind, run): (&Kind, Seconds),
+        (terms, limit): (&Terms, Seconds),
+        partition: Option<String>,
+    ) -> Request {
         let (defaults, job): (&JobDefaults, _) = (&self.context.settings.jobs, &self.inquiry.rest);
         let (needs, ranks) = (defaults.rank_needs(job), u64::from(kind.per_node));
         let memory = Bytes(needs.memory).whole_mebibytes() * ranks;
@@ -162,12 +242,34 @@ impl Teller<'_> {
                 memory_mib: (memory > 0).then_some(memory),
                 ..Asks::default()
             },
-            partition: self.partition(snapshot, limit),
-            account: job.launch.account.clone().or_else(|| defaults.account.clone()),
+            partition,
+            account: self.account(terms),
             limit,
             run: Seconds(run.0.min(limit.0)),
         }
     }
+}
+
+impl Asked {
+    /// Returns how long the job waits in all, if its first piece waits so long.
+    fn whole(&self, wait: Seconds) -> Seconds {
+        Seconds(wait.0 + self.walltime.gaps(wait).0)
+    }
+}
+
+/// Returns the place that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
+fn place_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<Place> {
+    let place = Place::of(own);
+    if to.account.is_none() || to.account == own.account {
+        return Some(place);
+    }
+    let worth = |account: Option<&String>| {
+        let standing = snapshot.standing(account.map(String::as_str));
+        matches!(standing.source, StandingSource::OwnJob | StandingSource::Weights)
+            .then_some(standing.priority)
+    };
+    let gain = worth(to.account.as_ref())? - worth(own.account.as_ref())?;
+    Some(Place { priority: place.priority + gain, ..place })
 }
 
 /// Returns a pending job of the queue and the queue without it; `None` where it is not there or waits for something else than room.
@@ -179,14 +281,19 @@ fn without(snapshot: &Snapshot, id: JobId) -> Option<(QueueJob, Snapshot)> {
     Some((own, Snapshot { jobs, ..snapshot.clone() }))
 }
 
-/// Returns the request that a pending job is.
-fn as_it_is(own: &QueueJob, snapshot: &Snapshot) -> Request {
+/// Returns the requests that a pending job is, one for each of its partitions.
+fn as_it_is(own: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
     let limit = own.limit_s.unwrap_or_else(|| snapshot.longest_limit(own));
-    Request {
+    let account = own.account.clone();
+    let request = |partition: Option<String>| Request {
         asks: own.asks.clone(),
-        partition: own.partitions.first().cloned(),
-        account: own.account.clone(),
+        partition,
+        account: account.clone(),
         limit,
         run: limit,
+    };
+    if own.partitions.is_empty() {
+        return vec![request(None)];
     }
+    own.partitions.iter().cloned().map(|name| request(Some(name))).collect()
 }

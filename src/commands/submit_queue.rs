@@ -69,7 +69,7 @@ impl ThroughArgs {
         let each = jobs.iter().zip(&requests);
         notes.extend(each.filter_map(|(job, own)| fewer(job, own, wanted)));
         let chosen = numbers.into_iter().zip(requests).collect();
-        let entries = entries::entries(desk, chosen, &mut notes)?;
+        let entries = entries::entries(desk, chosen, &context.settings.jobs, &mut notes)?;
         notes.extend(queue.corrected());
         notes.extend(
             entries

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Gpus;
-use crate::model::{GpuType, Job, JobId, PlacedRank, Seconds};
+use crate::model::{GpuType, Job, JobId, PlacedRank, Seconds, Terms};
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Amendment {
     /// What each rank needs beside its GPU; memory in bytes, 0 where nobody says.
     pub cpus: u64,
     pub memory: u64,
+    /// The account and the partitions that it goes to then, where the job leaves several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
     /// That the limit cuts what is left of the job into pieces, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
@@ -54,8 +57,8 @@ pub struct Wanted {
     pub kind: Kind,
     /// How long the job would run.
     pub run: Seconds,
-    /// Its time limit.
-    pub limit: Seconds,
+    /// The accounts and partitions that it could go to.
+    pub ways: Vec<Terms>,
     /// The pending request that could be changed to it.
     pub in_place: Option<JobId>,
 }

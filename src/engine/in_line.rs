@@ -6,7 +6,7 @@ use crate::engine::{
     Action, Amendment, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, Wanted, named_ranks,
 };
 use crate::model::{Cluster, PlacedRank, Seconds, Terms};
-use crate::policy::{self, Basis, Decision, Placement, Problem};
+use crate::policy::{self, Basis, Decision, Placement, Problem, Prospect};
 
 impl Carrier<'_> {
     /// Returns a submission as one that others may join, and that can be changed while it waits.
@@ -17,16 +17,17 @@ impl Carrier<'_> {
         (job, placement): (usize, &Placement),
     ) -> Intent {
         let first = tracked.phase.submissions().iter().find(|own| own.attempt.race);
+        let way = self.prospect(job, placement).map(|own| own.anew_way);
         let problem = &self.view.problem;
         Intent {
             race: true,
             joins: first.map(|own| own.attempt.race_run().to_owned()),
             follows: first.and_then(|own| own.attempt.follows.clone()),
-            terms: Some(self.terms(tracked, (job, problem), placement)),
+            terms: Some(self.terms(tracked, way, placement.is_estimated(&problem.jobs[job]))),
             spares: if self.rules.pinned || tracked.past.iter().any(|past| past.attempt.cannot_start()) {
                 Vec::new()
             } else {
-                spares((problem, job), placement, self.cluster)
+                spares((problem, job), placement, (self.cluster, self.goes_elsewhere(tracked)))
             },
             ..intent
         }
@@ -39,7 +40,8 @@ impl Carrier<'_> {
         let (rest, ranks) = (tracked.rest(), named_ranks(problem, placement));
         let kind = Kind::of(&ranks)?;
         let own = changeable(tracked, &kind)?;
-        let terms = self.terms(tracked, (job, problem), placement);
+        let way = self.prospect(job, placement).map(|own| own.in_place_way);
+        let terms = self.terms(tracked, way, placement.is_estimated(&problem.jobs[job]));
         let walltime = terms.walltime(&rest, placement.jct(rest.epochs), &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
@@ -51,6 +53,7 @@ impl Carrier<'_> {
             cpus: needs.cpus,
             memory: needs.memory,
             pieces: walltime.in_pieces(),
+            terms: self.goes_elsewhere(tracked).then_some(terms),
         };
         let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
         let action = Action::Amend { of, job_id, to: Box::new(amendment), why: why.clone() };
@@ -65,10 +68,10 @@ impl Carrier<'_> {
         let extract = self.view.problem.extract(&[job], Basis::Line);
         let wanted = |option: &Placement| {
             let kind = Kind::of(&named_ranks(&extract.problem, option))?;
-            let (run, terms) = (option.jct(rest.epochs), self.terms(tracked, (0, &extract.problem), option));
-            let limit = terms.walltime(&rest, run, &self.rules.defaults).limit();
+            let is_estimated = option.is_estimated(&extract.problem.jobs[0]);
+            let ways = (0..self.ways(tracked).len()).map(|way| self.terms(tracked, Some(way), is_estimated));
             let in_place = changeable(tracked, &kind).and_then(|own| own.attempt.job_id);
-            Some(Wanted { kind, run, limit, in_place })
+            Some(Wanted { kind, run: option.jct(rest.epochs), ways: ways.collect(), in_place })
         };
         let options = policy::options(&extract.problem, 0).iter().filter_map(wanted).collect();
         let submissions = tracked.phase.submissions();
@@ -82,30 +85,52 @@ impl Carrier<'_> {
         }
     }
 
-    /// Returns what a request for some GPUs asks of the queue: what was chosen at the first one stands.
-    fn terms(&self, tracked: &Tracked, (job, problem): (usize, &Problem), placement: &Placement) -> Terms {
-        let model = &problem.jobs[job];
-        let is_estimated = placement.is_estimated(model);
-        let before = tracked.phase.submissions().iter().find_map(|own| own.attempt.terms.clone());
-        let longest = || self.cluster.time_limit(&tracked.job, &self.rules.defaults);
-        let before = before.unwrap_or_else(|| Terms {
-            account: None,
-            partition: None,
-            longest: longest(),
-            is_estimated,
-        });
-        Terms { is_estimated, ..before }
+    /// Returns what a request asks of the queue: what its way says, else what was chosen at the first one.
+    fn terms(&self, tracked: &Tracked, way: Option<usize>, is_estimated: bool) -> Terms {
+        let mut ways = self.ways(tracked);
+        let before = || tracked.phase.submissions().iter().find_map(|own| own.attempt.terms.clone());
+        let known = if self.goes_elsewhere(tracked) && way.is_some() { None } else { before() };
+        let number = way.filter(|way| *way < ways.len()).unwrap_or(0);
+        Terms { is_estimated, ..known.unwrap_or_else(|| ways.swap_remove(number)) }
+    }
+
+    /// Returns the accounts and partitions that a job may go to; there is always one.
+    fn ways(&self, tracked: &Tracked) -> Vec<Terms> {
+        let mut ways = self.cluster.ways(&tracked.job, &self.rules.defaults);
+        if self.rules.pinned {
+            // The nodes are chosen already.
+            ways.truncate(1);
+        }
+        ways
+    }
+
+    /// Returns whether requests of a job may go to another account or partition.
+    fn goes_elsewhere(&self, tracked: &Tracked) -> bool {
+        self.cluster.leaves_ways(&tracked.job, &self.rules.defaults)
+    }
+
+    /// Returns what the world has said of the request for some GPUs.
+    fn prospect(&self, job: usize, placement: &Placement) -> Option<Prospect> {
+        let problem = &self.view.problem;
+        let outlook = problem.outlooks.iter().flatten().find(|own| own.job == job)?;
+        let kind = Kind::of(&named_ranks(problem, placement))?;
+        let extract = problem.extract(&[job], Basis::Line);
+        let options = policy::options(&extract.problem, 0);
+        let is_this =
+            |option: &Placement| Kind::of(&named_ranks(&extract.problem, option)).as_ref() == Some(&kind);
+        outlook.options.get(options.iter().position(is_this)?).copied()
     }
 }
 
-/// Returns the other ranks that a script gets tables for: GPUs of the same type in other numbers.
+/// Returns the other ranks that a script gets tables for: GPUs of the same type in other numbers, and in the same where the job may go
+/// elsewhere.
 ///
 /// Slurm says of GPUs without a type only how many it gave: these have none.
 #[must_use]
 pub fn spares(
     (problem, job): (&Problem, usize),
     placement: &Placement,
-    cluster: &Cluster,
+    (cluster, goes_elsewhere): (&Cluster, bool),
 ) -> Vec<Vec<PlacedRank>> {
     let ranks = named_ranks(problem, placement);
     let is_untyped = |rank: &PlacedRank| cluster.node(&rank.node).is_some_and(|node| node.untyped.is_some());
@@ -113,7 +138,7 @@ pub fn spares(
     let extract = problem.extract(&[job], Basis::Line);
     let all = policy::options(&extract.problem, 0);
     let is_other = |ranks: &Vec<PlacedRank>| {
-        Kind::of(ranks).is_some_and(|kind| kind.gpu_type == own.gpu_type && kind != own)
+        Kind::of(ranks).is_some_and(|kind| kind.gpu_type == own.gpu_type && (goes_elsewhere || kind != own))
     };
     all.iter().map(|option| named_ranks(&extract.problem, option)).filter(is_other).collect()
 }

@@ -224,9 +224,14 @@ impl Attempt {
 
     /// Takes in that its request was changed as was meant.
     pub(super) fn amend(&mut self) {
-        let Some(own) = self.amendment.take() else { return };
-        self.tables.extend(Kind::of(&self.ranks));
-        self.tables.retain(|kind| *kind != own.kind);
+        let Some(mut own) = self.amendment.take() else { return };
+        let before = Kind::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
+        self.tables.extend(before);
+        match own.terms.take() {
+            // These GPUs may go elsewhere again.
+            Some(terms) => self.terms = Some(terms),
+            None => self.tables.retain(|kind| *kind != own.kind),
+        }
         (self.gpus, self.limit) = (Gpus::of(&own.ranks), Some(own.limit()));
         (self.ranks, self.epoch, self.communication) = (own.ranks, own.epoch, own.communication);
         self.pieces = own.pieces;

@@ -13,7 +13,7 @@ use crate::engine::{
 use crate::live::observe::Queue;
 use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
-use crate::model::{Bytes, Cluster, JobId, JobName, Seconds, Time};
+use crate::model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 use crate::policy::Outlook;
 use crate::slurm::scontrol_update::{Update, UpdateError};
 use crate::slurm::{
@@ -319,7 +319,8 @@ fn update(to: &Amendment) -> Update {
     let Kind { nodes, per_node, gpu_type } = to.kind.clone();
     let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
     let memory_mib = (memory > 0).then_some(memory);
-    Update { nodes, per_node, gpu_type, minutes: to.minutes, cpus: to.cpus, memory_mib }
+    let Terms { account, partition, .. } = to.terms.clone().unwrap_or_default();
+    Update { nodes, per_node, gpu_type, minutes: to.minutes, cpus: to.cpus, memory_mib, account, partition }
 }
 
 fn moment(time: Time) -> DateTime<Utc> {

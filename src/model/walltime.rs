@@ -134,6 +134,46 @@ impl Cluster {
         let limits = self.partitions.iter().filter(own).filter_map(|partition| partition.max_time);
         limits.min_by(|a, b| a.0.total_cmp(&b.0))
     }
+
+    /// Returns what a job may ask of the queue: each of its accounts with all its partitions and the least of their limits, and with
+    /// those alone that allow a longer one. Slurm starts what names several partitions in the first that has room.
+    ///
+    /// Where the job leaves no choice, account or partition is `None`.
+    #[must_use]
+    pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<Terms> {
+        let names: Vec<&str> =
+            self.partition_of(job, defaults).unwrap_or_default().split(',').map(str::trim).collect();
+        let limit = |name: &str| {
+            let known = self.partitions.iter().find(|own| own.name == name);
+            known.and_then(|own| own.max_time).map_or(f64::INFINITY, |longest| longest.0)
+        };
+        let mut limits: Vec<f64> = names.iter().map(|name| limit(name)).collect();
+        limits.sort_by(f64::total_cmp);
+        limits.dedup();
+        let first = job.launch.account.as_ref().or(defaults.account.as_ref());
+        let accounts: Vec<Option<&String>> = match &job.launch.other_accounts[..] {
+            [] => vec![None],
+            others => first.into_iter().chain(others).map(Some).collect(),
+        };
+        let within = |least: f64| {
+            let able: Vec<&str> = names.iter().copied().filter(|name| limit(name) >= least).collect();
+            (names.len() > 1).then(|| able.join(","))
+        };
+        let way = |account: Option<&String>, least: f64| Terms {
+            account: account.cloned(),
+            partition: within(least),
+            longest: Some(Seconds(least)).filter(|own| own.0.is_finite()),
+            is_estimated: false,
+        };
+        let ways = accounts.iter().flat_map(|&account| limits.iter().map(move |&least| (account, least)));
+        ways.map(|(account, least)| way(account, least)).collect()
+    }
+
+    /// Returns whether a job leaves open which account or partition it goes to.
+    #[must_use]
+    pub fn leaves_ways(&self, job: &Job, defaults: &JobDefaults) -> bool {
+        self.ways(job, defaults).iter().any(|own| own.account.is_some() || own.partition.is_some())
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +185,36 @@ mod tests {
         let walltime = Walltime { minutes: 720, pieces: 3 };
         let hours = |wait: f64| walltime.gaps(Seconds(wait * 3600.0)).0 / 3600.0;
         assert_eq!((hours(1.0), hours(6.0), hours(10.0)), (0.0, 0.0, 8.0));
+    }
+
+    #[test]
+    fn a_job_may_go_to_all_its_partitions_and_to_those_alone_that_allow_longer_runs() {
+        let partition = |name: &str, hours: Option<f64>| Partition {
+            name: name.to_owned(),
+            default: name == "gpu",
+            max_time: hours.map(|hours| Seconds(hours * 3600.0)),
+        };
+        let partitions =
+            vec![partition("gpu", None), partition("short", Some(3.0)), partition("day", Some(24.0))];
+        let cluster = Cluster { partitions, ..Cluster::default() };
+        let ways = |partition: Option<&str>, accounts: &[&str]| {
+            let name = crate::model::JobName::new("a").expect("a name");
+            let mut job = Job::only_planned(name, (1, 1), 1);
+            job.launch.partition = partition.map(str::to_owned);
+            let mut accounts = accounts.iter().map(|name| (*name).to_owned());
+            (job.launch.account, job.launch.other_accounts) = (accounts.next(), accounts.collect());
+            let word = |own: Option<String>| own.unwrap_or_else(|| "-".to_owned());
+            let text = |own: Terms| {
+                let hours = own.longest.map_or("-".to_owned(), |longest| (longest.0 / 3600.0).to_string());
+                format!("{} {} {hours}", word(own.account), word(own.partition))
+            };
+            cluster.ways(&job, &JobDefaults::default()).into_iter().map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(ways(None, &[]), ["- - -"]);
+        assert_eq!(ways(Some("day"), &["a"]), ["- - 24"]);
+        assert_eq!(ways(Some("gpu, short"), &[]), ["- gpu,short 3", "- gpu -"]);
+        let all = ["a short,day 3", "a day 24", "b short,day 3", "b day 24"];
+        assert_eq!(ways(Some("short,day"), &["a", "b"]), all);
     }
 
     #[test]

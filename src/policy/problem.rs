@@ -127,8 +127,12 @@ pub struct Outlook {
 pub struct Prospect {
     /// Submitted now.
     pub anew: Option<Seconds>,
+    /// By which account and partitions, as a number among those that the job leaves ([`crate::model::Cluster::ways`]).
+    pub anew_way: usize,
     /// In the place of a pending one that is changed to it; `None` where none can be.
     pub in_place: Option<Seconds>,
+    /// By which account and partitions then.
+    pub in_place_way: usize,
 }
 
 /// What a plan minimises, over the jobs it places.

@@ -18,6 +18,9 @@ pub struct Update {
     pub cpus: u64,
     /// Memory on each node in MiB, where the job says how much it needs.
     pub memory_mib: Option<u64>,
+    /// Where it goes, if that is to change; several partitions with commas between them.
+    pub account: Option<String>,
+    pub partition: Option<String>,
 }
 
 /// Why a job was not changed, or not for certain.
@@ -51,6 +54,8 @@ pub fn command(id: JobId, to: &Update) -> CommandLine {
         format!("MinCPUsNode={}", cpus(to.per_node)),
     ];
     words.extend(to.memory_mib.map(|memory| format!("MinMemoryNode={memory}")));
+    words.extend(to.account.as_ref().map(|name| format!("Account={name}")));
+    words.extend(to.partition.as_ref().map(|names| format!("Partition={names}")));
     CommandLine::new("scontrol", words)
 }
 
@@ -74,10 +79,17 @@ mod tests {
 
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");
-        command(
-            JobId(7),
-            &Update { nodes: 2, per_node: 4, gpu_type, minutes: 90, cpus: 3, memory_mib: Some(500) },
-        )
+        let to = Update {
+            nodes: 2,
+            per_node: 4,
+            gpu_type,
+            minutes: 90,
+            cpus: 3,
+            memory_mib: Some(500),
+            account: Some("a".to_owned()),
+            partition: Some("short,day".to_owned()),
+        };
+        command(JobId(7), &to)
     }
 
     #[test]
@@ -85,7 +97,8 @@ mod tests {
         assert_eq!(
             update().to_string(),
             "scontrol update 'JobId=7' 'TimeLimit=90' 'NumNodes=2-2' 'Gres=gpu:v100:4' 'TasksPerNode=4' \
-             'NumTasks=8' 'NumCPUs=24' 'MinCPUsNode=12' 'MinMemoryNode=500'"
+             'NumTasks=8' 'NumCPUs=24' 'MinCPUsNode=12' 'MinMemoryNode=500' \
+             'Account=a' 'Partition=short,day'"
         );
     }
 

@@ -101,7 +101,7 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
             let Kind { nodes, per_node, gpu_type } = &to.kind;
             let what = json!({
                 "action": "amend", "why": why, "nodes": nodes, "per_node": per_node,
-                "type": gpu_type.as_str(), "minutes": to.minutes,
+                "type": gpu_type.as_str(), "minutes": to.minutes, "terms": to.terms,
             });
             vec![about(of, what)]
         }

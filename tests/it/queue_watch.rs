@@ -3,7 +3,7 @@
 use hsched::engine::{
     self, Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
 };
-use hsched::model::{Cluster, JobId, Seconds, Time};
+use hsched::model::{Cluster, JobId, Partition, Seconds, Time};
 use hsched::policy::{self, Outlook, Parameters, Policy, Prospect, Replanning};
 
 use crate::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
@@ -48,7 +48,8 @@ pub fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64))
     let hours = |time: f64| Some(Seconds(time * HOUR));
     let prospect = |own: &engine::Wanted| {
         let (anew, in_place) = wait(&own.kind);
-        Prospect { anew: hours(anew), in_place: hours(in_place).filter(|_| own.in_place.is_some()) }
+        let in_place = hours(in_place).filter(|_| own.in_place.is_some());
+        Prospect { anew: hours(anew), in_place, ..Prospect::default() }
     };
     Outlook {
         job: inquiry.job,
@@ -123,6 +124,43 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
     // A site that refuses it is not asked again.
     let refused = hear(&again.state, Answer::NotAmended { message: "no".into() });
     assert_eq!(words(&take(&refused, 62.0, &full(), 20.0, &wait).actions), [""; 0]);
+}
+
+#[test]
+fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
+    let partition = |name: &str, hours: f64| Partition {
+        name: name.to_owned(),
+        default: false,
+        max_time: Some(Seconds(hours * HOUR)),
+    };
+    let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
+    let mut before = state(vec![pending()]);
+    before.jobs[0].job.launch.partition = Some("short,day".into());
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own[0].attempt.tables.push(kind(4, "v100"));
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    let own = rules();
+    let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
+    let ways = &asked.inquiries[0].options[0].ways;
+    let names: Vec<Option<&str>> = ways.iter().map(|own| own.partition.as_deref()).collect();
+    assert_eq!(names, [Some("short,day"), Some("day")]);
+    // The same GPUs start sooner where the limit is longer.
+    let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
+    let mut outlook = answer(&asked.inquiries[0], 20.0, &wait);
+    outlook.options.iter_mut().for_each(|own| own.in_place_way = 1);
+    planner.outlooks = Some(vec![outlook]);
+    let changed = step(before, Time(1.0), &[], &cluster, (&own, &mut planner));
+    assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
+    let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
+    assert_eq!(to.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    let (of, mut done) = (own_key(&changed.state), changed.state);
+    let answer = Answer::Amended;
+    engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
+    let own = &done.jobs[0].phase.submissions()[0].attempt;
+    assert_eq!(own.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    // From there it may go elsewhere again.
+    assert!(own.tables.contains(&kind(4, "v100")));
 }
 
 #[test]
