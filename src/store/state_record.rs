@@ -53,16 +53,15 @@ impl Record {
     /// # Errors
     /// When this version cannot read it.
     pub(super) fn read(mut what: Map<String, Value>) -> Result<Option<Self>, String> {
-        let Some((key, mut value)) = KEYS.into_iter().find_map(|key| what.remove_entry(key)) else {
-            return Ok(None);
-        };
+        let Some(key) = KEYS.into_iter().find(|key| is_record(&what, key)) else { return Ok(None) };
+        let Some(mut value) = what.remove(key) else { return Ok(None) };
         // A change does not say which version wrote it.
         if key == KEYS[1] {
             state_before::upgrade_jobs(&mut value);
         } else {
             state_before::upgrade(&mut value);
         }
-        let record = serde_json::from_value(Value::Object(Map::from_iter([(key, value)])));
+        let record = serde_json::from_value(Value::Object(Map::from_iter([(key.to_owned(), value)])));
         match record.map_err(|error| error.to_string())? {
             Self::State(file) if file.is_unsealed() => Err(format!("its schema is {}", file.schema)),
             Self::State(file) => file.check().map(|()| Some(Self::State(file))),
@@ -72,7 +71,7 @@ impl Record {
 
     /// Returns whether an entry of the journal is a record of the whole state.
     pub(super) fn is_whole(what: &Map<String, Value>) -> bool {
-        what.contains_key(KEYS[0])
+        is_record(what, KEYS[0])
     }
 
     /// Applies the record; a change needs an earlier state.
@@ -86,6 +85,11 @@ impl Record {
             }
         }
     }
+}
+
+/// Returns whether an entry has a record by this key: what happened to a node has a state of its own, in one word.
+fn is_record(what: &Map<String, Value>, key: &str) -> bool {
+    what.get(key).is_some_and(Value::is_object)
 }
 
 impl Change {
@@ -130,4 +134,17 @@ impl Change {
 
 fn by_name(state: &State) -> impl Iterator<Item = (&JobName, &Tracked)> {
     state.jobs.iter().map(|job| (&job.job.name, job))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_to_a_node_is_no_record_though_it_has_a_state() {
+        let entry = serde_json::json!({ "event": "node_down", "node": "v1", "state": "drained" });
+        let Value::Object(what) = entry else { panic!() };
+        assert!(!Record::is_whole(&what));
+        assert!(matches!(Record::read(what), Ok(None)));
+    }
 }
