@@ -73,10 +73,11 @@ hs_follow() {
     fi
     sleep 1
   done
+  if [[ -z $killed && ${status:-143} == 143 ]] && hs_was_cancelled "$hs_follows"; then status=CANCELLED; fi
   case ${status:-85} in
     85 | 143) ;;
     *)
-      # It did all there was to do, or failed: what that means for the job is decided where it was submitted.
+      # It did all there was to do, failed, or was not to go on: what that means for the job is decided where it was submitted.
       hs_take "$hs_follows" >/dev/null
       hs_say "job $hs_follows, the piece before this one, ended with status $status; nothing is left to do here"
       trap - EXIT
@@ -97,6 +98,23 @@ hs_word_of() {
 hs_is_over() {
   local shown
   if shown=$(squeue --noheader --jobs="$1" --format=%T 2>&1); then [[ -z $shown ]]; else [[ ${shown,,} == *'invalid job id'* ]]; fi
+}
+
+# Returns whether somebody cancelled job $1, which has ended: its last word is the same at its time limit. Slurm shows ended jobs for some
+# minutes, accounting for longer. Where neither tells, nobody did.
+hs_was_cancelled() {
+  local state='' try
+  for ((try = 0; try < 24; try++)); do
+    state=$(squeue --noheader --states=all --jobs="$1" --format=%T 2>/dev/null)
+    case $state in
+      CANCELLED) return 0 ;;
+      RUNNING | COMPLETING) sleep 5 ;;
+      ?*) return 1 ;;
+      *) break ;;
+    esac
+  done
+  state=$(sacct --allocations --noheader --parsable2 --jobs="$1" --format=State 2>/dev/null)
+  [[ ${state##*$'\n'} == CANCELLED* ]]
 }
 
 # Takes the job for this Slurm job, or ends it with status 0: of several that race for it one alone may train, and of

@@ -93,3 +93,48 @@ fn the_winner_takes_the_others_of_its_race_out_of_the_queue_and_no_one_else() {
     let cancelled = fs::read_to_string(folder.path().join("cancelled")).expect("calls");
     assert_eq!(cancelled, "--state=PENDING 8\n--state=PENDING 9\n");
 }
+
+/// Goes on after job 7, a piece of the same training, and says so; `$2` is a folder.
+const NEXT_PIECE: &str = r#"
+  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"
+  hs_claim=$2/claim hs_follows=7 hs_report_dir_before=$2 hs_id=8 hs_grace=1 hs_stopping=0
+  hs_follow
+  echo "goes on"
+"#;
+
+/// Returns what the next piece says where job 7 left this word and Slurm shows these states of it, with whom the claim has.
+fn after_a_piece(word: &str, shown: &str, accounted: &str) -> (String, Option<String>) {
+    let folder = folder("");
+    program(folder.path(), "squeue", &format!("case $* in *--states=all*) echo {shown} ;; esac"));
+    program(folder.path(), "sacct", &format!("echo {accounted}"));
+    fs::write(folder.path().join("ends"), word).expect("written");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("bash");
+    command.args(["-uc", NEXT_PIECE, "next"]).arg(repository()).arg(folder.path()).env("PATH", path);
+    let output = command.output().expect("bash");
+    assert!(output.status.success(), "{output:?}");
+    let claim = fs::read_to_string(folder.path().join("claim")).ok();
+    (String::from_utf8_lossy(&output.stdout).trim().to_owned(), claim.map(|own| own.trim().to_owned()))
+}
+
+#[test]
+fn the_piece_after_one_that_somebody_cancelled_leaves_and_the_job_stays_with_that_one() {
+    let leaves = (String::new(), Some("7".to_owned()));
+    let goes_on = ("goes on".to_owned(), None);
+    for (word, shown, accounted, expected) in [
+        ("7 143\n", "CANCELLED", "", &leaves),
+        ("7 143\n", "TIMEOUT", "", &goes_on),
+        ("7 143\n", "PREEMPTED", "", &goes_on),
+        // Slurm has forgotten it.
+        ("7 143\n", "", "CANCELLED by 1000", &leaves),
+        ("7 143\n", "", "TIMEOUT", &goes_on),
+        ("7 143\n", "", "", &goes_on),
+        // It had no time for a word.
+        ("", "CANCELLED", "", &leaves),
+        ("", "NODE_FAIL", "", &goes_on),
+        // It has saved, whatever became of it then.
+        ("7 85\n", "CANCELLED", "", &goes_on),
+    ] {
+        assert_eq!(&after_a_piece(word, shown, accounted), expected, "{word:?} {shown:?} {accounted:?}");
+    }
+}
