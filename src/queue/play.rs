@@ -102,12 +102,12 @@ struct Used {
 pub(super) fn play(
     scene: &Scene,
     part: usize,
-    future: &Future,
+    (future, others): (&Future, Option<&mut Others>),
     ours: &[Entry],
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
     let mut play = Play::new(scene, &scene.parts[part], future, (ours, Viewer::Member));
-    play.go(None, stop).then_some(play.starts)
+    play.go(others, stop).then_some(play.starts)
 }
 
 /// Returns the same where each of our requests is alone with the jobs of others: what it takes or keeps is not seen by the rest

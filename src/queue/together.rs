@@ -5,6 +5,7 @@ use crate::queue::choice::{Candidate, choose};
 use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::forecast::Table;
 use crate::queue::future::Future;
+use crate::queue::others::Others;
 use crate::queue::play::{Entry, HORIZON, play};
 use crate::queue::{Request, Snapshot};
 
@@ -50,7 +51,8 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chose
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];
     }
-    let mut desk = Desk::new(jobs);
+    let (table, first) = table(jobs);
+    let mut desk = Desk::new(jobs, (&table, first));
     desk.by_regret(stop);
     desk.swap(stop);
     if jobs.cost_weight == 0.0 {
@@ -61,29 +63,46 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chose
 
 struct Desk<'a> {
     jobs: &'a Jobs<'a>,
-    table: Table,
+    table: &'a Table,
+    drawn: Vec<Drawn<'a>>,
     /// The number of each job's first request in the table.
     first: Vec<usize>,
     /// The request chosen for each job.
     choice: Vec<Option<usize>>,
 }
 
+/// A future, with what the others do in it.
+struct Drawn<'a> {
+    future: Future,
+    others: Option<Others<'a>>,
+}
+
 /// The time from now to the end of each job of a part, in every future.
 type Finishes = Vec<(usize, Vec<f64>)>;
 
-impl<'a> Desk<'a> {
-    fn new(jobs: &'a Jobs<'a>) -> Self {
-        let all: Vec<Request> = jobs.options.iter().flatten().map(|own| own.request.clone()).collect();
-        let mut table = Table::new(jobs.snapshot, &all);
-        let (mut first, mut next) = (Vec::new(), 0);
-        for (job, own) in jobs.options.iter().enumerate() {
-            first.push(next);
-            for entry in table.entries[next..next + own.len()].iter_mut().flatten() {
-                entry.1.job = job;
-            }
-            next += own.len();
+/// Returns the queue with all requests, and the number of each job's first one.
+fn table(jobs: &Jobs) -> (Table, Vec<usize>) {
+    let all: Vec<Request> = jobs.options.iter().flatten().map(|own| own.request.clone()).collect();
+    let mut table = Table::new(jobs.snapshot, &all);
+    let (mut first, mut next) = (Vec::new(), 0);
+    for (job, own) in jobs.options.iter().enumerate() {
+        first.push(next);
+        for entry in table.entries[next..next + own.len()].iter_mut().flatten() {
+            entry.1.job = job;
         }
-        Self { jobs, table, first, choice: vec![None; jobs.options.len()] }
+        next += own.len();
+    }
+    (table, first)
+}
+
+impl<'a> Desk<'a> {
+    fn new(jobs: &'a Jobs<'a>, (table, first): (&'a Table, Vec<usize>)) -> Self {
+        let draw = |sample: usize| {
+            let future = Future::of(jobs.seed.wrapping_add(sample as u64));
+            Drawn { others: Others::new(&table.scene, &future), future }
+        };
+        let drawn = (0..jobs.samples).map(draw).collect();
+        Self { jobs, table, drawn, first, choice: vec![None; jobs.options.len()] }
     }
 
     /// Returns what a request adds to the time to its end, in seconds: further pieces, and what its cost is worth.
@@ -97,7 +116,12 @@ impl<'a> Desk<'a> {
     }
 
     /// Returns the time to the end of those of a part when these requests are made, by job; `None` when stopped.
-    fn finishes(&self, part: usize, choice: &[Option<usize>], stop: &dyn Fn() -> bool) -> Option<Finishes> {
+    fn finishes(
+        &mut self,
+        part: usize,
+        choice: &[Option<usize>],
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Finishes> {
         let own = |job: usize| {
             let option = choice[job]?;
             let (own, entry) = self.entry(job, option)?;
@@ -106,9 +130,9 @@ impl<'a> Desk<'a> {
         let there: Vec<(usize, usize, Entry)> = (0..choice.len()).filter_map(own).collect();
         let entries: Vec<Entry> = there.iter().map(|(_, _, entry)| *entry).collect();
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
-        for sample in 0..self.jobs.samples {
-            let future = Future::of(self.jobs.seed.wrapping_add(sample as u64));
-            let starts = play(&self.table.scene, part, &future, &entries, stop)?;
+        for sample in 0..self.drawn.len() {
+            let Drawn { future, others } = &mut self.drawn[sample];
+            let starts = play(&self.table.scene, part, (future, others.as_mut()), &entries, stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
                 let start = start.map_or(HORIZON, |at| at - self.table.scene.now);
                 list.1.push(start + entry.run + self.extra(*job, *option));
@@ -118,20 +142,20 @@ impl<'a> Desk<'a> {
     }
 
     /// Returns the sum of the mean times to the end of those in a part.
-    fn cost(&self, part: usize, choice: &[Option<usize>], stop: &dyn Fn() -> bool) -> Option<f64> {
+    fn cost(&mut self, part: usize, choice: &[Option<usize>], stop: &dyn Fn() -> bool) -> Option<f64> {
         let finishes = self.finishes(part, choice, stop)?;
         Some(finishes.iter().filter_map(|(_, list)| mean(list)).sum())
     }
 
     /// Returns what each request of a job adds to all times to the end, beside those chosen so far; the least first.
-    fn additions(&self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
+    fn additions(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
         let mut list = Vec::new();
         let mut before: Vec<Option<f64>> = vec![None; self.table.scene.parts.len()];
         for option in 0..self.jobs.options[job].len() {
             let Some((part, _)) = self.entry(job, option) else { continue };
             let without = match before[part] {
                 Some(known) => known,
-                None => *before[part].insert(self.cost(part, &self.choice, stop)?),
+                None => *before[part].insert(self.cost(part, &self.choice.clone(), stop)?),
             };
             let mut choice = self.choice.clone();
             choice[job] = Some(option);
@@ -218,10 +242,10 @@ impl<'a> Desk<'a> {
         list
     }
 
-    fn chosen(&self, job: usize) -> Option<Chosen> {
+    fn chosen(&mut self, job: usize) -> Option<Chosen> {
         let option = self.choice[job]?;
         let (part, entry) = self.entry(job, option)?;
-        let finishes = self.finishes(part, &self.choice, &|| false)?;
+        let finishes = self.finishes(part, &self.choice.clone(), &|| false)?;
         let (_, list) = finishes.into_iter().find(|(own, _)| *own == job)?;
         let extra = entry.run + self.extra(job, option);
         let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use hsched::model::{GpuType, Seconds};
-use hsched::queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched::queue::{
+    Asks, GpuAsk, Jobs, Offer, Outlook, Question, Request, Snapshot, choose_together, forecast,
+};
 
 const NOW: f64 = 1_000_000.0;
 const HOUR: f64 = 3600.0;
@@ -38,9 +40,9 @@ fn shares(ann: f64, own: f64) -> Value {
     ] })
 }
 
-/// Returns the starts of a request of ours in the same twenty futures, in hours.
-fn starts(snapshot: &Snapshot) -> Vec<f64> {
-    let request = Request {
+/// A request of ours for the whole node.
+fn request() -> Request {
+    Request {
         asks: Asks {
             nodes: 1,
             gpus: vec![GpuAsk { gpu_type: GpuType::new("a100"), count: 4 }],
@@ -50,7 +52,12 @@ fn starts(snapshot: &Snapshot) -> Vec<f64> {
         account: Some("b".to_owned()),
         limit: Seconds(HOUR),
         run: Seconds(HOUR),
-    };
+    }
+}
+
+/// Returns the starts of the request in the same twenty futures, in hours.
+fn starts(snapshot: &Snapshot) -> Vec<f64> {
+    let request = request();
     let question = Question { snapshot, requests: &[request], seed: 1, samples: 20, calibration: None };
     match forecast(&question, &|| false).remove(0) {
         Outlook::Estimated(own) => own.starts.iter().map(|start| start.0 / HOUR).collect(),
@@ -69,4 +76,21 @@ fn who_uses_much_is_overtaken() {
     // Far less, and she stays first.
     let far = starts(&snapshot(Some(shares(1e6, 1e9))));
     assert_eq!(far, without);
+}
+
+#[test]
+fn ranks_move_where_jobs_are_planned_together_too() {
+    let snapshot = snapshot(Some(shares(1e6, 1.1e6)));
+    let options = [vec![Offer { request: request(), rest: 0.0, cost: None }]];
+    let jobs = Jobs {
+        snapshot: &snapshot,
+        options: &options,
+        cost_weight: 0.0,
+        seed: 1,
+        samples: 20,
+        calibration: None,
+    };
+    let chosen = choose_together(&jobs, &|| false).remove(0).expect("a request");
+    let together: Vec<f64> = chosen.starts.iter().map(|start| start.0 / HOUR).collect();
+    assert_eq!(together, starts(&snapshot));
 }
