@@ -31,23 +31,21 @@ pub(crate) fn outlooks(context: &Context, inquiries: &[Inquiry]) -> Vec<Outlook>
     if snapshot.others_hidden {
         return Vec::new();
     }
-    let begin = context.clock.elapsed();
-    let is_over = || context.clock.elapsed().saturating_sub(begin) > BUDGET;
-    let waits = |inquiry: &Inquiry| inquiry.pending.iter().any(Option::is_some);
+    let until = context.clock.elapsed() + BUDGET;
     // Who has nothing yet comes first; of the others another one each time.
-    let (pending, ready): (Vec<&Inquiry>, Vec<&Inquiry>) = inquiries.iter().partition(|own| waits(own));
+    let (pending, ready): (Vec<&Inquiry>, Vec<&Inquiry>) = inquiries.iter().partition(|own| own.waits());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "minutes since 1970")]
     let turn = (snapshot.taken_at.0 / 60.0) as usize % pending.len().max(1);
     let order =
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
     let mut list: Vec<Outlook> = Vec::new();
     for inquiry in order {
-        if is_over() && !list.is_empty() {
+        if context.clock.elapsed() > until && !list.is_empty() {
             break;
         }
-        let teller = Teller { context, inquiry, stop: &is_over };
+        let teller = Teller { context, inquiry, until };
         let outlook = teller.outlook(&snapshot);
-        if !waits(inquiry) {
+        if !inquiry.waits() {
             snapshot.jobs.extend(teller.likely(&outlook, &snapshot));
         }
         list.push(outlook);
@@ -59,7 +57,8 @@ pub(crate) fn outlooks(context: &Context, inquiries: &[Inquiry]) -> Vec<Outlook>
 struct Teller<'a> {
     context: &'a Context,
     inquiry: &'a Inquiry,
-    stop: &'a dyn Fn() -> bool,
+    /// When it must be answered, by the clock's time.
+    until: Duration,
 }
 
 /// A request that the job could make.
@@ -77,7 +76,11 @@ impl Teller<'_> {
         let all = self.all(snapshot);
         let mut options = vec![Prospect::default(); inquiry.options.len()];
         let requests: Vec<Request> = all.iter().map(|own| own.request.clone()).collect();
-        for (own, wait) in all.iter().zip(self.waits(snapshot, &requests, &[])) {
+        // What waits is compared with what could be: both have as long.
+        let begin = self.context.clock.elapsed();
+        let half = self.until.saturating_sub(begin) / 2;
+        let until = if inquiry.waits() { begin + half } else { self.until };
+        for (own, wait) in all.iter().zip(self.waits(snapshot, (&requests, &[]), until)) {
             let known = &mut options[own.option];
             if let Some(wait) = wait.map(|wait| own.whole(wait))
                 && known.anew.is_none_or(|anew| wait.0 < anew.0)
@@ -100,7 +103,7 @@ impl Teller<'_> {
                 places.push(Some(place));
                 changes.push(change);
             }
-            let waits = self.waits(&rest, &asked, &places);
+            let waits = self.waits(&rest, (&asked, &places), self.until);
             let soonest = waits[..now].iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0));
             stays[place] = soonest.map(|wait| self.whole(&own, (*id, *wait)));
             for (change, wait) in changes.into_iter().zip(&waits[now..]) {
@@ -148,19 +151,23 @@ impl Teller<'_> {
         Seconds(wait.0 + cut.map_or(0.0, |walltime| walltime.gaps(wait).0))
     }
 
-    /// Returns how long each request would wait, on average.
+    /// Returns how long each request would wait, on average; where others wait already, none that was looked at in no future: with all
+    /// jobs at their limits it would seem late beside those that were.
     fn waits(
         &self,
         snapshot: &Snapshot,
-        requests: &[Request],
-        places: &[Option<Place>],
+        (requests, places): (&[Request], &[Option<Place>]),
+        until: Duration,
     ) -> Vec<Option<Seconds>> {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
         let wait = |outlook: Foretold| match outlook {
-            Foretold::Estimated(own) => Some(own.start.mean),
-            Foretold::Unknown(_) | Foretold::Never => None,
+            Foretold::Estimated(own) if !self.inquiry.waits() || !own.starts.is_empty() => {
+                Some(own.start.mean)
+            }
+            Foretold::Estimated(_) | Foretold::Unknown(_) | Foretold::Never => None,
         };
-        forecast_at(&question, places, self.stop).into_iter().map(wait).collect()
+        let stop = || self.context.clock.elapsed() > until;
+        forecast_at(&question, places, &stop).into_iter().map(wait).collect()
     }
 
     /// Returns the job that the request will be which is done first: those after it find it in the queue.

@@ -63,6 +63,14 @@ pub struct Wanted {
     pub in_place: Option<JobId>,
 }
 
+impl Inquiry {
+    /// Returns whether something of the job waits in the queue.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.pending.iter().any(Option::is_some)
+    }
+}
+
 impl Amendment {
     /// Returns the time limit.
     #[must_use]
