@@ -151,8 +151,8 @@ impl Teller<'_> {
         Seconds(wait.0 + cut.map_or(0.0, |walltime| walltime.gaps(wait).0))
     }
 
-    /// Returns how long each request would wait, on average; where others wait already, none that was looked at in no future: with all
-    /// jobs at their limits it would seem late beside those that were.
+    /// Returns how long each request would wait, on average. Where others wait already and there was no time for a single future, nothing:
+    /// with all jobs at their limits these would seem late beside others.
     fn waits(
         &self,
         snapshot: &Snapshot,
@@ -160,14 +160,16 @@ impl Teller<'_> {
         until: Duration,
     ) -> Vec<Option<Seconds>> {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
+        let stop = || self.context.clock.elapsed() > until;
+        let outlooks = forecast_at(&question, places, &stop);
+        let sampled =
+            |outlook: &Foretold| matches!(outlook, Foretold::Estimated(own) if !own.starts.is_empty());
+        let is_known = !self.inquiry.waits() || outlooks.iter().any(sampled);
         let wait = |outlook: Foretold| match outlook {
-            Foretold::Estimated(own) if !self.inquiry.waits() || !own.starts.is_empty() => {
-                Some(own.start.mean)
-            }
+            Foretold::Estimated(own) if is_known => Some(own.start.mean),
             Foretold::Estimated(_) | Foretold::Unknown(_) | Foretold::Never => None,
         };
-        let stop = || self.context.clock.elapsed() > until;
-        forecast_at(&question, places, &stop).into_iter().map(wait).collect()
+        outlooks.into_iter().map(wait).collect()
     }
 
     /// Returns the job that the request will be which is done first: those after it find it in the queue.
