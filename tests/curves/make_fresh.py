@@ -41,20 +41,26 @@ def fit(out, family, data, setting, metric, mode, epochs, build, steps=()):
     record(out, family, data, setting, metric, mode, epochs, values, started, seed, steps)
 
 
+def passing(count, batch, loss):
+    """An epoch: all items once in random batches. `loss` is that of the items with these numbers."""
+    def epoch(optimiser):
+        total = 0.0
+        for part in torch.randperm(count).split(batch):
+            optimiser.zero_grad()
+            value = loss(part)
+            value.backward()
+            optimiser.step()
+            total += value.item() * len(part)
+        return total / count
+    return epoch
+
+
 def supervised(net, loss, train, test, rate, batch, adam=True, score=None):
     """The three parts of an ordinary training."""
     def build():
         own = net()
         kind = torch.optim.Adam if adam else lambda p, r: torch.optim.SGD(p, r, momentum=0.9)
-        def epoch(optimiser):
-            total = 0.0
-            for part in torch.randperm(len(train[0])).split(batch):
-                optimiser.zero_grad()
-                value = loss(own(train[0][part]), train[1][part])
-                value.backward()
-                optimiser.step()
-                total += value.item() * len(part)
-            return total / len(train[0])
+        epoch = passing(len(train[0]), batch, lambda part: loss(own(train[0][part]), train[1][part]))
         return kind(own.parameters(), rate), epoch, lambda: (score or loss)(own(test[0]), test[1]).item()
     return build
 
@@ -165,15 +171,7 @@ def variational(train, test, width, rate):
             mean, spread = into(x).chunk(2, 1)
             again = out(mean + torch.randn_like(mean) * (spread / 2).exp())
             return F.mse_loss(again, x, reduction="sum") / len(x) * 10 + 0.5 * (mean ** 2 + spread.exp() - 1 - spread).sum(1).mean()
-        def epoch(optimiser):
-            total = 0.0
-            for part in torch.randperm(len(train)).split(64):
-                optimiser.zero_grad()
-                value = loss(train[part])
-                value.backward()
-                optimiser.step()
-                total += value.item() * len(part)
-            return total / len(train)
+        epoch = passing(len(train), 64, lambda part: loss(train[part]))
         return torch.optim.Adam(both.parameters(), rate), epoch, lambda: loss(test).item()
     return build
 
@@ -192,15 +190,7 @@ def skipgram(text, width, rate):
             near = (one(part[:, 0]) * other(part[:, 1])).sum(1)
             far = (one(part[:, 0])[:, None] * other(noise)).sum(2)
             return -F.logsigmoid(near).mean() - F.logsigmoid(-far).sum(1).mean()
-        def epoch(optimiser):
-            total = 0.0
-            for part in torch.randperm(len(pairs)).split(512):
-                optimiser.zero_grad()
-                value = loss(pairs[part])
-                value.backward()
-                optimiser.step()
-                total += value.item() * len(part)
-            return total / len(pairs)
+        epoch = passing(len(pairs), 512, lambda part: loss(pairs[part]))
         return torch.optim.Adam(both.parameters(), rate), epoch, lambda: loss(pairs).item()
     return build
 
