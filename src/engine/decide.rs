@@ -5,7 +5,9 @@ use crate::engine::fingerprint::fingerprint;
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::patience::Patience;
 use crate::engine::view::{Aims, View, is_ready, nowhere};
-use crate::engine::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, chain, early};
+use crate::engine::{
+    Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, chain, early, lateness,
+};
 use crate::model::{Cluster, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
 
@@ -18,7 +20,8 @@ pub(super) struct Decision {
     pub notes: Vec<String>,
 }
 
-/// Returns whether nothing is to be decided: all is as it was when it was decided on, and nobody's patience has ended.
+/// Returns whether nothing is to be decided: all is as it was when it was decided on, nobody's patience has ended, and no
+/// deadline is newly out of reach.
 pub(super) fn is_settled(
     state: &State,
     at: Time,
@@ -27,7 +30,10 @@ pub(super) fn is_settled(
 ) -> bool {
     let patience = Patience::new(cluster, rules, at);
     state.wake.is_none_or(|wake| wake > at)
-        && state.jobs.iter().all(|tracked| patience.end(tracked).next().is_none())
+        && state
+            .jobs
+            .iter()
+            .all(|tracked| patience.end(tracked).next().is_none() && !tracked.is_newly_late(at))
         && !has_next_piece(state, at, rules)
         && state.decided == Some(fingerprint(state, at, (cluster, rules), planner))
 }
@@ -47,6 +53,12 @@ pub(super) fn decide(
     }
     let (stops, mut notes) = early::stop(state, at, cluster);
     actions.extend(stops);
+    let warnings = lateness::warn(state, at);
+    if !warnings.is_empty() {
+        // A policy may do something about it.
+        state.decided = None;
+        notes.extend(warnings);
+    }
     let seen = fingerprint(state, at, (cluster, rules), planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
     if state.decided == Some(seen) && !is_due && !has_next_piece(state, at, rules) {

@@ -1,7 +1,18 @@
 //! Deadlines of jobs: when they are, and by how much a job is expected to miss its own.
 
-use crate::engine::{Phase, Tracked};
+use crate::engine::{Phase, State, Tracked};
 use crate::model::{Deadline, Seconds, Time};
+
+/// Returns a warning for each job that is expected to miss its deadline, once.
+pub(super) fn warn(state: &mut State, at: Time) -> Vec<String> {
+    let late = state.jobs.iter_mut().filter(|tracked| tracked.is_newly_late(at));
+    late.map(|tracked| {
+        tracked.is_late = true;
+        let name = &tracked.job.name;
+        format!("{name}: will not be done by its deadline; hsched status {name} says what would help")
+    })
+    .collect()
+}
 
 impl Tracked {
     /// Returns when the job should be done, where its owner says so.
@@ -24,6 +35,11 @@ impl Tracked {
             _ => self.expected_end(now).unwrap_or_else(|| now.after(self.left_at_best())),
         };
         Some(end.since(deadline)).filter(|late| late.0 > 0.0)
+    }
+
+    /// Returns whether people are to be warned that it will be late.
+    pub(super) fn is_newly_late(&self, now: Time) -> bool {
+        !self.is_late && !self.phase.is_over() && self.lateness(now).is_some()
     }
 
     /// Returns how long its epochs left take where it was last, as far as that is known.

@@ -108,14 +108,14 @@ fn has_started(tracked: &Tracked, attempt: &Attempt) -> bool {
 /// Returns the change of a request again of which nobody knows whether it was heard: to hear it twice does no harm.
 fn amend_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
     let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
-    let why = "asking again, because the first request may have been lost".to_owned();
+    let why = "once more, because the first request may have been lost".to_owned();
     Some(Action::Amend { of, job_id, to, why })
 }
 
 /// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.
 fn ask_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
-    let why = "asking again, because the first request may have been lost".to_owned();
+    let why = "once more, because the first request may have been lost".to_owned();
     Some(if attempt.started.is_some() {
         Action::Stop { of, job_id, why }
     } else {

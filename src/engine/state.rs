@@ -74,6 +74,9 @@ pub struct Tracked {
     /// That it need not train until its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<Early>,
+    /// Whether people were warned that it will miss its deadline.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_late: bool,
     /// Whether the speeds in its spec are assumed: nobody knew any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
@@ -159,6 +162,7 @@ impl Tracked {
             assumed: false,
             curve: Vec::new(),
             early: None,
+            is_late: false,
         }
     }
 

@@ -8,7 +8,7 @@ use hsched::engine::{
     self, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
     SubmissionKey, Tracked, World, apply,
 };
-use hsched::model::{Job, JobId, Seconds, Time};
+use hsched::model::{Job, JobId, JobName, Seconds, Time};
 use hsched::policy::Outlook;
 use hsched::simulate::{self, Incident};
 
@@ -18,12 +18,12 @@ use crate::queue_watch::{answer, queueing};
 use crate::simulate as sites;
 
 /// The simulated cluster, in which all start at once where there is room, and what was seen and asked of it.
-struct Seer {
+pub struct Seer {
     world: simulate::World,
-    submitted: BTreeMap<SubmissionKey, u32>,
+    pub submitted: BTreeMap<SubmissionKey, u32>,
     /// Who reported each epoch.
-    reported: BTreeMap<u64, BTreeSet<SubmissionKey>>,
-    /// The most submissions that were in the queue or ran at one time, and whether two held GPUs.
+    reported: BTreeMap<(JobName, u64), BTreeSet<SubmissionKey>>,
+    /// The most submissions of a job that were in the queue or ran at one time, and whether two held GPUs.
     alive: usize,
     overlapped: bool,
     /// Who was seen to end how.
@@ -36,12 +36,15 @@ impl World for Seer {
     fn observe(&mut self, state: &State) -> Result<Observation, Infallible> {
         let seen = self.world.observe(state)?;
         for (of, report) in &seen.epochs {
-            self.reported.entry(report.epoch).or_default().insert(of.clone());
+            self.reported.entry((of.job.clone(), report.epoch)).or_default().insert(of.clone());
         }
         let alive = |own: &&engine::Sighting| !matches!(own.standing, Standing::Ended { .. });
         let runs = |own: &&engine::Sighting| matches!(own.standing, Standing::Running { .. });
-        self.alive = self.alive.max(seen.sightings.iter().filter(alive).count());
-        self.overlapped |= seen.sightings.iter().filter(runs).count() > 1;
+        for job in seen.sightings.iter().map(|own| &own.of.job).collect::<BTreeSet<_>>() {
+            let own = || seen.sightings.iter().filter(|own| own.of.job == *job);
+            self.alive = self.alive.max(own().filter(alive).count());
+            self.overlapped |= own().filter(runs).count() > 1;
+        }
         for own in &seen.sightings {
             if let Standing::Ended { end, .. } = &own.standing {
                 self.ended.insert(own.of.clone(), end.clone());
@@ -82,28 +85,37 @@ fn long() -> Job {
     Job { samples_per_epoch: 36_000, ..job("a", "{v100: 100}", more) }
 }
 
-/// What there is beside the job.
+/// What there is.
 #[derive(Clone, Default)]
-struct Story {
-    gpus: u32,
-    incidents: Vec<Incident>,
+pub struct Story {
+    pub gpus: u32,
+    /// The jobs where they are not [`long`] alone.
+    pub jobs: Vec<Job>,
+    pub incidents: Vec<Incident>,
     /// Whether it is one epoch of 25 min, as anybody thinks, and takes 13.
-    is_faster: bool,
+    pub is_faster: bool,
     /// The write at which the process dies, and whether before it.
-    dies: (u32, bool),
+    pub dies: (u32, bool),
     /// What its owner wants at a moment.
-    wish: Option<(f64, Event)>,
+    pub wish: Option<(f64, Event)>,
 }
 
-/// Plays a story to its end; returns what was seen, the job, and the writes that were left.
+/// Plays the story of one job to its end; returns what was seen, the job, and the writes that were left.
 fn play(story: &Story) -> (Seer, Tracked, u32) {
+    let (seer, mut jobs, left) = play_all(story);
+    (seer, jobs.remove(0), left)
+}
+
+/// Plays a story to its end; returns what was seen, the jobs, and the writes that were left.
+pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
     let cluster = format!("nodes:\n  - {{name: v1, gpus: {{v100: {}}}}}\n", story.gpus);
-    let (mut own, mut real) = (long(), long());
+    let mut jobs = if story.jobs.is_empty() { vec![long()] } else { story.jobs.clone() };
+    let mut real = jobs.clone();
     if story.is_faster {
-        (own.epochs, own.samples_per_epoch) = (1, 150_000);
-        real.throughput = job("a", "{v100: 190}", "").throughput;
+        (jobs[0].epochs, jobs[0].samples_per_epoch) = (1, 150_000);
+        real[0].throughput = job("a", "{v100: 190}", "").throughput;
     }
-    let mut site = sites::site(sites::cluster(&cluster), &[real]);
+    let mut site = sites::site(sites::cluster(&cluster), &real);
     if story.gpus > 1 {
         // It holds its GPUs for a while when it is to make room.
         site.saving = simulate::Saving::AfterEpoch;
@@ -111,7 +123,8 @@ fn play(story: &Story) -> (Seer, Tracked, u32) {
     let world = simulate::World::new(site, story.incidents.clone(), Time(0.0));
     let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut seer = Seer { world, submitted, reported, alive: 0, overlapped: false, ended };
-    let mut state = State { jobs: vec![Tracked::new(own, Time(0.0))], ..State::default() };
+    let jobs = jobs.into_iter().map(|own| Tracked::new(own, Time(0.0))).collect();
+    let mut state = State { jobs, ..State::default() };
     let left = Cell::new(story.dies.0);
     let mut wish = story.wish.clone();
     for turn in 0..1000 {
@@ -138,10 +151,10 @@ fn play(story: &Story) -> (Seer, Tracked, u32) {
     assert!(seer.submitted.values().all(|count| *count == 1), "{:?}", seer.submitted);
     assert!(seer.reported.values().all(|own| own.len() == 1), "two trained: {:?}", seer.reported);
     assert!(seer.alive <= 2, "{} at one time", seer.alive);
-    (seer, state.jobs.remove(0), left.get())
+    (seer, state.jobs, left.get())
 }
 
-fn outcome(tracked: &Tracked) -> &Outcome {
+pub fn outcome(tracked: &Tracked) -> &Outcome {
     let Phase::Ended { outcome, .. } = &tracked.phase else { panic!("{:?}", tracked.phase) };
     outcome
 }

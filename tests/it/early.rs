@@ -1,14 +1,15 @@
 //! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
 
 use hsched::curve::Report;
-use hsched::engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, Tracked, apply};
+use hsched::engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, Tracked, apply, step};
 use hsched::model::{Cluster, Seconds, Time};
 use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Play, PlayOptions, World};
 
 use crate::cli_run::{Bench, TRAIN, job as training};
 use crate::engine_states::{
-    attempt, cluster, heard, how, job, only, phase, policy, rules, running, state, stopping, take, words,
+    attempt, cluster, heard, how, job, only, phase, planner, policy, rules, running, state, stopping, take,
+    words,
 };
 use crate::sandbox::Sandbox;
 use crate::simulate::{cluster as site_cluster, jobs, site};
@@ -117,7 +118,7 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
     let step = take(state(jobs), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&step.actions), ["stop a", "stop c"]);
     let why = &step.state.jobs[0].early.as_ref().expect("stops").why;
-    assert_eq!(why, "halving (place 2 of 3 at epoch 9, the best 1 go on)");
+    assert_eq!(why, "halving (place 2 of 3 at epoch 9, the best goes on)");
 }
 
 #[test]
@@ -185,6 +186,59 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     assert_eq!(in_time.lateness(Time(160.0)), None);
     let waits = Tracked { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
     assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
+    // Said once, also by another process.
+    let told = "a: will not be done by its deadline; hsched status a says what would help";
+    let first = take(state(vec![late]), 160.0, &lab(), &how(Moves::Never));
+    assert_eq!(first.notes, [told]);
+    let second = take(first.state, 170.0, &lab(), &how(Moves::Never));
+    assert!(second.notes.is_empty() && second.actions.is_empty(), "{:?}", second.notes);
+    let step = take(state(vec![in_time]), 160.0, &lab(), &how(Moves::Never));
+    assert!(step.notes.is_empty(), "{:?}", step.notes);
+}
+
+/// What `optimal` does for an objective with moves, where the queue makes nobody wait.
+fn moves_for(objective: Objective, jobs: Vec<Tracked>, cluster: &Cluster) -> Vec<String> {
+    let state = state(jobs);
+    let mut policy = policy(Moves::Auto { margin: 0.5 });
+    let mut planner = planner(policy.as_mut());
+    planner.objective = objective;
+    let rules = rules();
+    let first = step(state.clone(), Time(160.0), &[], cluster, (&rules, &mut planner));
+    planner.forecasts = first.questions.into_iter().map(|own| own.answered(Some(Seconds(0.0)))).collect();
+    words(&step(state, Time(160.0), &[], cluster, (&rules, &mut planner)).actions)
+}
+
+#[test]
+fn for_deadlines_running_jobs_change_places_and_make_room() {
+    let site = cluster(&[("v1", "v100", 1, 1, "allocated"), ("t1", "t4", 1, 1, "allocated")]);
+    let runs = |name: &str, run: &str, (node, gpu_type): (&str, &str), more: &str| {
+        let own =
+            job(name, "{v100: 100, t4: 50}", &format!(", max_gpus: 1, checkpoint: {{dir: saved}}{more}"));
+        Tracked { epoch_at: Some(Time(160.0)), ..running(own, attempt(run, node, gpu_type, 1, 0), 4) }
+    };
+    // Six epochs of 10 s and of 20 s: done at 220 s and at 280 s.
+    let own = |due: &str| {
+        let late = runs("late", "s", ("t1", "t4"), &format!(", deadline: {due}"));
+        vec![runs("easy", "r", ("v1", "v100"), ""), late]
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(moves_for(Objective::MeanJct, own("260s"), &site), none);
+    assert_eq!(moves_for(Objective::Deadlines, own("260s"), &site), ["stop late", "stop easy"]);
+    // In time where it is; and too late anywhere, with what the move costs.
+    assert_eq!(moves_for(Objective::Deadlines, own("290s"), &site), none);
+    assert_eq!(moves_for(Objective::Deadlines, own("225s"), &site), none);
+
+    let room = cluster(&[("v1", "v100", 1, 1, "allocated"), ("t1", "t4", 1, 0, "idle")]);
+    // What the move costs is more than the mean gains.
+    let own = |due: &str| {
+        let more = format!(", max_gpus: 1, deadline: {due}");
+        let mut easy = runs("easy", "r", ("v1", "v100"), "");
+        easy.job.launch.checkpoint.restart_cost = Some(Seconds(100.0));
+        vec![easy, Tracked::new(job("new", "{v100: 100}", &more), Time(160.0))]
+    };
+    assert_eq!(moves_for(Objective::MeanJct, own("110s"), &room), ["new waits"]);
+    assert_eq!(moves_for(Objective::Deadlines, own("110s"), &room), ["stop easy", "new waits"]);
+    assert_eq!(moves_for(Objective::Deadlines, own("400s"), &room), ["new waits"]);
 }
 
 #[test]

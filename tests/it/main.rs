@@ -52,6 +52,7 @@ mod damage;
 mod deaths;
 mod docs;
 mod early;
+mod early_deaths;
 mod engine_copies;
 mod engine_decisions;
 mod engine_learning;

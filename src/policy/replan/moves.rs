@@ -1,11 +1,12 @@
 //! Whether running jobs should be stopped to go on elsewhere: what that saves against what it costs.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::policy::replan::Scene;
 use crate::policy::replan::draft::Draft;
 use crate::policy::{
-    Basis, Decision, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage, equal_share_times,
+    Basis, Decision, Dues, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage, equal_share_times,
 };
 
 /// A running job, and how it does where it is.
@@ -23,9 +24,25 @@ struct Resident<'a> {
 struct Choice<'a> {
     draft: Draft,
     moved: Vec<&'a Resident<'a>>,
-    /// Sum of weighted times to come, or the longest.
-    value: f64,
+    value: Value,
     costs: f64,
+}
+
+/// What is still to come of all jobs.
+#[derive(Clone, Copy)]
+struct Value {
+    /// Jobs that miss their deadlines; 0 where the objective is another.
+    late: usize,
+    /// Sum of weighted times, or the longest.
+    time: f64,
+}
+
+/// A job's time to come, in seconds; `None` where it has no place.
+struct ToCome {
+    job: usize,
+    time: Option<f64>,
+    /// What comes to it that is counted elsewhere but makes it late, too.
+    delay: f64,
 }
 
 /// What is to be done about moves.
@@ -43,6 +60,8 @@ struct Scales<'a> {
     ready: &'a [usize],
     base: Option<&'a Draft>,
     residents: &'a [Resident<'a>],
+    margin: f64,
+    dues: Dues,
     /// What the jobs that are ready would take with an equal share of all GPUs.
     shares: BTreeMap<usize, f64>,
 }
@@ -66,30 +85,40 @@ impl Scene<'_> {
         let name = |own: &Resident<'_>| &self.problem.jobs[own.job].name;
         movable.sort_by(|a, b| self.rest(b).total_cmp(&self.rest(a)).then(name(a).cmp(name(b))));
         let shares = self.shares(ready, &residents);
-        let scales = Scales { scene: self, ready, base, residents: &residents, shares };
+        let dues = Dues::of(self.problem);
+        let scales = Scales { scene: self, ready, base, residents: &residents, margin, dues, shares };
         let alone = movable.iter().take(self.rules.tried).map(|&own| vec![own]);
         let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
         let now = scales.value_of_staying();
-        let worth = |choice: &Choice<'_>| now - choice.value - choice.costs * (1.0 + margin);
+        let worth = |choice: &Choice<'_>| now.time - choice.value.time - choice.costs * (1.0 + margin);
+        // One late job less is worth any time.
+        let better = |a: &Choice<'_>, b: &Choice<'_>| {
+            b.value.late.cmp(&a.value.late).then(worth(a).total_cmp(&worth(b)))
+        };
         let choices: Vec<Option<Choice<'_>>> =
             sets.map(|movers| scales.choice(movers)).collect::<Result<_, _>>()?;
-        let Some(mut best) = choices.into_iter().flatten().max_by(|a, b| worth(a).total_cmp(&worth(b)))
-        else {
+        let Some(mut best) = choices.into_iter().flatten().max_by(better) else {
             return Ok(MovePlan::default());
         };
         // Between two epochs nothing is lost.
         let lost: f64 = best.moved.iter().map(|own| self.weight(own.job) * own.under_way).sum();
-        let least = self.rules.least_gain * now;
-        if worth(&best) > least {
+        let least = self.rules.least_gain * now.time;
+        let pays = |choice: &Choice<'_>| match choice.value.late.cmp(&now.late) {
+            Ordering::Less => true,
+            Ordering::Equal => worth(choice) > least,
+            Ordering::Greater => false,
+        };
+        if pays(&best) {
             match scales.queue_waits(&best) {
-                Ok(waits) => best.costs += waits,
+                Ok(waits) => scales.delay(&mut best, &waits),
                 Err(questions) => {
                     return Ok(MovePlan { plan: Plan { questions, ..Plan::default() }, later: false });
                 }
             }
         }
-        if worth(&best) <= least {
-            return Ok(MovePlan { plan: Plan::default(), later: worth(&best) + lost > least });
+        if !pays(&best) {
+            let later = best.value.late <= now.late && worth(&best) + lost > least;
+            return Ok(MovePlan { plan: Plan::default(), later });
         }
         let changes = best.moved.iter().filter_map(|own| self.move_of(own, &best)).collect();
         Ok(MovePlan { plan: Plan { changes, ..Plan::default() }, later: false })
@@ -163,10 +192,11 @@ impl Scene<'_> {
 
 impl<'a> Scales<'a> {
     /// Returns the time to come when nobody moves.
-    fn value_of_staying(&self) -> f64 {
-        let running = self.residents.iter().map(|own| (own.job, Some(self.scene.rest(own))));
+    fn value_of_staying(&self) -> Value {
+        let to_come = |job: usize, time: Option<f64>| ToCome { job, time, delay: 0.0 };
+        let running = self.residents.iter().map(|own| to_come(own.job, Some(self.scene.rest(own))));
         let rest = |job: usize| self.base.and_then(|base| self.scene.rest_in(base, job));
-        let ready = self.ready.iter().map(|&job| (job, rest(job)));
+        let ready = self.ready.iter().map(|&job| to_come(job, rest(job)));
         self.value(&running.chain(ready).collect::<Vec<_>>())
     }
 
@@ -192,26 +222,48 @@ impl<'a> Scales<'a> {
     }
 
     fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> Choice<'a> {
-        let scene = self.scene;
-        let is_moved = |job: usize| moved.iter().any(|own| own.job == job);
-        let running = self.residents.iter().map(|own| {
-            let rest = if is_moved(own.job) { scene.rest_in(&draft, own.job) } else { Some(scene.rest(own)) };
-            (own.job, rest)
-        });
-        let ready = self.ready.iter().map(|&job| (job, scene.rest_in(&draft, job)));
-        let value = self.value(&running.chain(ready).collect::<Vec<_>>());
-        let restart = |job: usize| scene.problem.jobs[job].standing.restart_cost.0;
-        let costs = moved.iter().map(|own| scene.weight(own.job) * restart(own.job)).sum();
+        let weighted = |own: &&Resident<'_>| self.scene.weight(own.job) * self.restart(own.job);
+        let costs = moved.iter().map(weighted).sum();
+        let value = self.value_of_moving(&draft, &moved, &BTreeMap::new());
         Choice { draft, moved, value, costs }
     }
 
-    /// Returns what the queue would cost the jobs that move.
+    /// Returns the time to come when some move, of which these wait so many seconds in the queue.
+    ///
+    /// A move must leave as much room before a deadline as it must be worth.
+    fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
+        let scene = self.scene;
+        let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
+        let running = self.residents.iter().map(|own| {
+            if moved.iter().any(|other| other.job == own.job) {
+                let delay = (self.restart(own.job) + wait(own.job)) * (1.0 + self.margin);
+                ToCome { job: own.job, time: scene.rest_in(draft, own.job), delay }
+            } else {
+                ToCome { job: own.job, time: Some(scene.rest(own)), delay: 0.0 }
+            }
+        });
+        let place = |&job: &usize| ToCome { job, time: scene.rest_in(draft, job), delay: 0.0 };
+        self.value(&running.chain(self.ready.iter().map(place)).collect::<Vec<_>>())
+    }
+
+    /// Adds to a choice that jobs wait in the queue for so many seconds.
+    fn delay(&self, choice: &mut Choice<'_>, waits: &BTreeMap<usize, f64>) {
+        choice.costs += waits.iter().map(|(&job, wait)| self.scene.weight(job) * wait).sum::<f64>();
+        choice.value = self.value_of_moving(&choice.draft, &choice.moved, waits);
+    }
+
+    /// Returns what a restart costs a job, in seconds.
+    fn restart(&self, job: usize) -> f64 {
+        self.scene.problem.jobs[job].standing.restart_cost.0
+    }
+
+    /// Returns how many seconds the jobs that move would wait in the queue.
     ///
     /// # Errors
     /// What must be asked first.
-    fn queue_waits(&self, choice: &Choice<'_>) -> Result<f64, Vec<(usize, Placement)>> {
+    fn queue_waits(&self, choice: &Choice<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
         let problem = self.scene.problem;
-        let (mut costs, mut questions) = (0.0, Vec::new());
+        let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
         for own in &choice.moved {
             let Some(placement) = choice.draft.placement(self.scene, own.job) else { continue };
             // While it holds some of them itself, the queue's answer would be about its own end.
@@ -220,25 +272,31 @@ impl<'a> Scales<'a> {
             }
             let is_about = |known: &&Forecast| known.job == own.job && known.slots == placement.slots;
             match problem.forecasts.iter().find(is_about) {
-                Some(known) => costs += self.scene.weight(own.job) * known.wait.map_or(0.0, |wait| wait.0),
+                Some(known) => {
+                    waits.insert(own.job, known.wait.map_or(0.0, |wait| wait.0));
+                }
                 None => questions.push((own.job, placement)),
             }
         }
-        if questions.is_empty() { Ok(costs) } else { Err(questions) }
+        if questions.is_empty() { Ok(waits) } else { Err(questions) }
     }
 
-    /// Returns the sum of the jobs' times to come, or the longest. A job without a place waits for the first to end
-    /// and then takes as long as with an equal share of all GPUs.
-    fn value(&self, jobs: &[(usize, Option<f64>)]) -> f64 {
-        let first = jobs.iter().filter_map(|(_, rest)| *rest).min_by(f64::total_cmp).unwrap_or(0.0);
+    /// Returns how many jobs are late, and the sum of the times to come or the longest. A job without a place waits for the
+    /// first to end and then takes as long as with an equal share of all GPUs.
+    fn value(&self, jobs: &[ToCome]) -> Value {
+        let first = jobs.iter().filter_map(|own| own.time).min_by(f64::total_cmp).unwrap_or(0.0);
         let share = |job: usize| self.shares.get(&job).copied().unwrap_or(first);
-        let time = |&(job, rest): &(usize, Option<f64>)| rest.unwrap_or_else(|| first + share(job));
-        let times = jobs.iter().map(|own| self.scene.weight(own.0) * time(own));
-        if self.scene.problem.objective == Objective::Makespan {
+        let time = |own: &ToCome| own.time.unwrap_or_else(|| first + share(own.job));
+        let is_late =
+            |own: &&ToCome| self.dues.due(own.job).is_some_and(|due| due.is_late(time(own) + own.delay));
+        let late = jobs.iter().filter(is_late).count();
+        let times = jobs.iter().map(|own| self.scene.weight(own.job) * time(own));
+        let time = if self.scene.problem.objective == Objective::Makespan {
             times.max_by(f64::total_cmp).unwrap_or(0.0)
         } else {
             times.sum()
-        }
+        };
+        Value { late, time }
     }
 }
 

@@ -170,6 +170,7 @@ impl Moment {
             assumed: _,
             curve: _,
             early: _,
+            is_late: _,
         } = tracked;
         assert!(
             epoch.is_none() && startup.is_none() && avoids.is_empty() && awaits.is_none(),
