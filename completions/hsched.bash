@@ -1091,7 +1091,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --execution --assign --groups --thresholds --promote --sharing --utility --worth --overhead --objective --network --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --objective --execution --assign --groups --thresholds --promote --sharing --utility --worth --overhead --network --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1115,6 +1115,10 @@ _hsched() {
                     ;;
                 --policy)
                     COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive hadare mlf-rl" -- "${cur}"))
+                    return 0
+                    ;;
+                --objective)
+                    COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
                 --execution)
@@ -1151,10 +1155,6 @@ _hsched() {
                     ;;
                 --overhead)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --objective)
-                    COMPREPLY=($(compgen -W "mean-jct makespan" -- "${cur}"))
                     return 0
                     ;;
                 --network)

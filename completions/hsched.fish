@@ -488,6 +488,10 @@ optimus-lb\t''
 exhaustive\t''
 hadare\t''
 mlf-rl\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l objective -d 'What to minimise, for the policies of `hsched plan` and for hadare (mean-jct: jobs that are near to their end take the nodes that they need for it; makespan: the job that ends last gets the next node). All others have an objective of their own' -r -f -a "mean-jct\t''
+weighted\t''
+makespan\t''
+deadlines\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l execution -d 'Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster' -r -f -a "tasks\t'A GPU for one task'
 gangs\t'All GPUs of the job, for whole epochs'"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l assign -d 'hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into time between earlier tasks (insert)' -r -f -a "available\t''
@@ -503,8 +507,6 @@ normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
 delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l overhead -d 'hadare: what of every round goes by in reading and merging copies, such as 5s' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l objective -d 'hadare: whether jobs that are near to their end take the nodes that they need for it (mean-jct), or the job that ends last gets the next node (makespan)' -r -f -a "mean-jct\t''
-makespan\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l network -d 'The net of mlf-rl, as hsched train-policy writes it' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l migrate-part -d 'The part of the tasks of overloaded GPUs that may be moved away' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l time-unit -d 'The unit of times in priorities' -r

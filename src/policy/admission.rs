@@ -3,8 +3,9 @@
 //! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
 //! limit, a type that nobody can use — this room finds the nearest problem that can.
 
+use crate::policy::due_order::{self, Piece};
 use crate::policy::fairness::EqualShare;
-use crate::policy::{JobModel, Problem, Verdict};
+use crate::policy::{JobModel, Objective, Problem, Verdict};
 use crate::solve::Transport;
 
 /// The jobs to place and the workers to use.
@@ -204,9 +205,29 @@ fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
 }
 
 /// Returns the jobs in the order in which they should run when not all can at once: the shortest first keeps
-/// the mean time that all spend waiting and running least, and for the weighted mean the shortest for its weight.
+/// the mean time that all spend waiting and running least, and for the weighted mean the shortest for its weight. Where
+/// deadlines count, the fewest are late so, and then the mean is least.
 fn most_urgent_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    if problem.objective == Objective::Deadlines {
+        return fewest_late_first(problem, jobs);
+    }
     by_time(problem, jobs, |job| problem.objective.weight(&problem.jobs[job]))
+}
+
+/// Returns the jobs in the order in which a cluster that trains one after the other has the fewest late.
+fn fewest_late_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    let share = EqualShare::new(problem, jobs.len());
+    let all: u32 = problem.offered().iter().sum();
+    let piece = |&job: &usize| {
+        let model = &problem.jobs[job];
+        let time = share.full_cluster_time(job);
+        // One that cannot use all GPUs takes less of the cluster, and longer.
+        let alone = time * f64::from(all) / f64::from(model.max_gpus.clamp(1, all.max(1)));
+        let within = model.aims.deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
+        Piece { time, within: within - (alone - time) }
+    };
+    let pieces: Vec<Piece> = jobs.iter().map(piece).collect();
+    due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect()
 }
 
 /// Returns the jobs by the time that each would take with the whole cluster to itself.

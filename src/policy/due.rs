@@ -90,6 +90,16 @@ impl Dues {
         (self.late > 0.0).then_some(self.late)
     }
 
+    /// Returns how many of the jobs that a plan places are late.
+    #[must_use]
+    pub fn late_in(&self, problem: &Problem, plan: &CheckedPlan) -> usize {
+        let is_late = |(job, verdict): (usize, &Verdict)| {
+            let time = verdict.placement()?.jct(problem.jobs[job].epochs);
+            Some(self.due(job)?.is_late(time.0))
+        };
+        plan.verdicts().iter().enumerate().filter(|own| is_late(*own) == Some(true)).count()
+    }
+
     /// Returns how many jobs must be late in any plan of `count` jobs with an objective of at least `bound`: the times
     /// together are far below the cost of one.
     #[must_use]

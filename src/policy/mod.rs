@@ -13,6 +13,7 @@ mod cost;
 mod decision;
 mod dual;
 mod due;
+mod due_order;
 mod exhaustive;
 mod explain;
 mod explanation;

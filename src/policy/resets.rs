@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::Time;
 use crate::policy::alternative::one_type;
+use crate::policy::due_order::{self, Piece};
 use crate::policy::floor::{Floor, Want};
-use crate::policy::{Budget, Extract, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::policy::{
+    Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking,
+};
 
 /// Parts of an epoch in which placers count what jobs have left: only the ratios matter to them.
 const PARTS: f64 = 1e6;
@@ -16,36 +20,63 @@ pub(super) struct Resets {
     repacking: Repacking,
 }
 
+/// A job on as many GPUs of one type as are best for it.
+#[derive(Clone, Copy)]
+struct Alone {
+    job: usize,
+    /// Seconds for the work that is left.
+    time: f64,
+    gpus: u32,
+}
+
+impl Alone {
+    /// Returns the job as the whole cluster sees it, of which it takes a part.
+    fn piece(self, problem: &Problem, all: u32) -> Piece {
+        let time = self.time * f64::from(self.gpus) / f64::from(all.max(1));
+        let deadline = problem.jobs[self.job].aims.deadline;
+        let within = deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
+        Piece { time, within: within - (self.time - time) }
+    }
+}
+
 impl Resets {
     pub(super) fn new(placer: Box<dyn Placer>, repacking: Repacking) -> Self {
         Self { placer, floor: Floor::default(), repacking }
     }
 
-    /// Returns the jobs that take part: all, or the shortest while the fewest GPUs that they can do with are there.
+    /// Returns the jobs that take part: all, or the first in line while the fewest GPUs that they can do with are there.
     fn chosen(&self, problem: &Problem) -> Vec<usize> {
         let takes_part = |job: &usize| {
             let standing = &problem.jobs[*job].standing;
             standing.is_ready() || standing.running().next().is_some()
         };
-        let alone = |job: usize| {
-            let model = &problem.jobs[job];
-            let types = 0..problem.gpu_types.len();
-            let best = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
-            let whole = best.map(|own| own.jct).fold(f64::INFINITY, f64::min);
-            #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-            let epochs = model.epochs as f64;
-            whole / epochs * model.standing.left(problem.now)
-        };
-        let jobs = problem.present().filter(takes_part);
-        let mut jobs: Vec<(f64, usize)> = jobs.map(|job| (alone(job), job)).collect();
-        jobs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let alone = problem.present().filter(takes_part).filter_map(|job| self.alone(problem, job));
+        let mut jobs: Vec<Alone> = alone.collect();
         let all: u32 = self.floor.total.iter().sum();
+        if problem.objective == Objective::Deadlines {
+            let pieces: Vec<Piece> = jobs.iter().map(|own| own.piece(problem, all)).collect();
+            jobs = due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect();
+        } else {
+            jobs.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.job.cmp(&b.job)));
+        }
         let mut needed = 0_u32;
-        let fits = |(time, job): &(f64, usize)| {
-            needed = needed.saturating_add(problem.jobs[*job].min_gpus);
-            time.is_finite() && needed <= all
+        let fits = |own: &Alone| {
+            needed = needed.saturating_add(problem.jobs[own.job].min_gpus);
+            needed <= all
         };
-        jobs.into_iter().take_while(fits).map(|(_, job)| job).collect()
+        jobs.into_iter().take_while(fits).map(|own| own.job).collect()
+    }
+
+    /// Returns how a job does alone; `None` where it can run on no type.
+    fn alone(&self, problem: &Problem, job: usize) -> Option<Alone> {
+        let model = &problem.jobs[job];
+        let types = 0..problem.gpu_types.len();
+        let found = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
+        let best = found.min_by(|a, b| a.jct.total_cmp(&b.jct)).filter(|own| own.jct.is_finite())?;
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = model.epochs as f64;
+        let time = best.jct / epochs * model.standing.left(problem.now);
+        Some(Alone { job, time, gpus: best.counts.iter().sum() })
     }
 
     /// Returns the problem of placing these jobs as if none ran.
@@ -60,7 +91,13 @@ impl Resets {
             )]
             let parts = (left * PARTS).ceil() as u64;
             model.epochs = parts.max(1);
+            // A part takes as long as an epoch there, so deadlines are as much later.
+            let now = problem.now;
+            let later = |deadline: Time| Time(now.0 + (deadline.0 - now.0) * PARTS);
+            model.aims.deadline = model.aims.deadline.map(later);
         }
+        // What a late job costs goes by these times.
+        extract.problem.late = 0.0;
         extract
     }
 }

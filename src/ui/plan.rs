@@ -162,13 +162,28 @@ fn due(problem: &Problem, job: &JobModel, done: Seconds) -> String {
     if within.0 > 0.0 { format!("in {}{late}", duration(within)) } else { format!("passed{late}") }
 }
 
-/// Returns what is proven of late jobs where the gap of the objective is not closed.
-fn least_late(problem: &Problem, placed: usize, bound: &Bound) -> Option<String> {
-    let least = Dues::of(problem).least_late(bound.lower, placed);
-    (least > 0).then(|| {
-        let jobs = if least == 1 { "job is" } else { "jobs are" };
-        format!("at least {least} {jobs} late in any plan")
-    })
+/// Returns what is proven of deadlines and times where the gap of the objective is not closed.
+fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome: &Outcome) -> String {
+    let dues = Dues::of(problem);
+    let placed = plan.placed().len();
+    let (least, late) = (dues.least_late(bound.lower, placed), dues.late_in(problem, plan));
+    if least < late {
+        return match least {
+            0 => "the number of late jobs, then the mean completion time, is not proven optimal".to_owned(),
+            1 => "at least 1 job is late in any plan".to_owned(),
+            _ => format!("at least {least} jobs are late in any plan"),
+        };
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let (count, all) = (late as f64, placed as f64);
+    // What the bound leaves to the times of any plan with as few late jobs.
+    let mean = bound.lower - count / all * dues.late().unwrap_or(0.0);
+    let near = if mean > 0.0 {
+        format!("at most {} above the optimum", percent(outcome.mean_jct / mean - 1.0))
+    } else {
+        "not proven optimal".to_owned()
+    };
+    format!("the number of late jobs is proven optimal, the mean completion time is {near}")
 }
 
 /// Says that a job would be done sooner on a part of its GPUs, and how to have it so.
@@ -205,10 +220,8 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
             let quality = Quality::new(bound, &outcome);
             let near = if quality.is_optimal() {
                 format!("{what} is proven optimal")
-            } else if let Some(late) = least_late(problem, placed, bound) {
-                late
             } else if problem.objective == Objective::Deadlines {
-                format!("{what} is not proven optimal")
+                with_deadlines(problem, plan, bound, &outcome)
             } else {
                 format!("{what} is at most {} above the optimum", percent(quality.gap))
             };

@@ -310,3 +310,37 @@ fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
     let text = sandbox.run("train-policy --traces clusters --clusters clusters --output d.json").fails(78);
     assert!(text.contains("one trace is not enough"), "{text}");
 }
+
+#[test]
+fn with_the_objective_deadlines_a_long_job_goes_first_where_a_short_one_would_make_it_late() {
+    let job = |name: &str, samples: u32, more: &str| {
+        format!(
+            "- {{name: {name}, samples_per_epoch: {samples}, epochs: 10, global_batch: 10, model_size: 0, \
+             throughput: {{a: 100}}, command: x{more}}}\n"
+        )
+    };
+    let jobs = format!("jobs:\n{}{}", job("short", 1000, ""), job("long", 10_000, ", deadline: 1050s"));
+    let sandbox = Sandbox::new().file("t.yaml", jobs).file("one.yaml", "nodes: [{name: n, gpus: {a: 1}}]");
+    let met = |objective: &str| {
+        let how = "--cluster one.yaml --policy optimal --restart-cost 0s --format json";
+        let ran = sandbox.run(&format!("simulate --trace t.yaml {how} --objective {objective}"));
+        ran.exits(0).json()["policies"][0]["deadlines_met"].clone()
+    };
+    near(&met("mean-jct"), 0.0);
+    near(&met("deadlines"), 1.0);
+    let waits = |objective: &str| {
+        sandbox.run(&format!("plan t.yaml --cluster one.yaml --objective {objective}")).stdout
+    };
+    assert!(waits("mean-jct").contains("long: waits: "), "{}", waits("mean-jct"));
+    assert!(waits("deadlines").contains("short: waits: "), "{}", waits("deadlines"));
+    let simulate = "simulate --trace t.yaml --cluster one.yaml --objective deadlines --policy";
+    let own = sandbox.run(&format!("{simulate} optimal,srtf,horizon"));
+    assert!(
+        own.stderr.contains("--objective deadlines does nothing with srtf and horizon"),
+        "{}",
+        own.stderr
+    );
+    let refused = sandbox.run(&format!("{simulate} hadare"));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("hadare minimises mean-jct or makespan, not deadlines"), "{refused:?}");
+}

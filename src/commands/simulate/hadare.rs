@@ -1,7 +1,5 @@
 //! Flags of the policy `hadare`.
 
-use clap::builder::PossibleValuesParser;
-
 use crate::formats;
 use crate::model::Seconds;
 use crate::policy::{ForkObjective, HadareParameters};
@@ -13,21 +11,20 @@ pub(super) struct HadareArgs {
     /// hadare: what of every round goes by in reading and merging copies, such as 5s.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = overhead)]
     overhead: Seconds,
-    /// hadare: whether jobs that are near to their end take the nodes that they need for it (mean-jct), or the job that
-    /// ends last gets the next node (makespan).
-    #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = PossibleValuesParser::new(ForkObjective::NAMES.map(|(name, _)| name)))]
-    objective: String,
 }
 
 impl HadareArgs {
-    /// Returns the parameters of `hadare`, for rounds of this length.
+    /// Returns the parameters of `hadare`, for rounds of this length and an objective of that name.
     ///
     /// # Errors
     /// When no time is left to train.
-    pub(super) fn parameters(&self, round: Option<Seconds>) -> Result<HadareParameters, String> {
+    pub(super) fn parameters(
+        &self,
+        round: Option<Seconds>,
+        objective: &str,
+    ) -> Result<HadareParameters, String> {
         let usual = HadareParameters::default();
-        let named = ForkObjective::NAMES.iter().find(|(name, _)| *name == self.objective);
+        let named = ForkObjective::NAMES.iter().find(|(name, _)| *name == objective);
         let parameters = HadareParameters {
             round: round.unwrap_or(usual.round),
             overhead: self.overhead,

@@ -6,6 +6,7 @@ mod execution;
 mod graphs;
 mod ground;
 mod hadare;
+mod objective;
 mod output;
 mod sweep;
 
@@ -26,6 +27,7 @@ use crate::commands::simulate::graphs::GraphArgs;
 use crate::commands::simulate::ground::ground;
 pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::hadare::HadareArgs;
+use crate::commands::simulate::objective::ObjectiveArgs;
 
 use crate::app::net_file;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
@@ -54,6 +56,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', required = true,
           value_parser = PossibleValuesParser::new(policies()))]
     policy: Vec<String>,
+    #[command(flatten)]
+    objective: ObjectiveArgs,
     #[command(flatten)]
     execution: ExecutionArgs,
     #[command(flatten)]
@@ -150,8 +154,12 @@ impl Subcommand for Args {
             );
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
-        let trace = Arc::new(ground(context, (&text, &self.trace), &self.cluster, &self.speeds)?);
-        let copies = self.hadare.parameters(self.round).map_err(|why| Failure::new(Exit::Usage, why))?;
+        let objective = self.objective.of(&self.policy, context)?;
+        let copies = self.hadare.parameters(self.round, &self.objective.objective);
+        let copies = copies.map_err(|why| Failure::new(Exit::Usage, why))?;
+        let mut trace = ground(context, (&text, &self.trace), &self.cluster, &self.speeds)?;
+        trace.problem.objective = objective;
+        let trace = Arc::new(trace);
         if !tasks.is_empty() && !trace.is_whole() {
             let message = "the trace begins in the middle, and single tasks are shared out from the start";
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));

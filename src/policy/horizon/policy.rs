@@ -145,7 +145,7 @@ impl Horizon {
             let why = if self.roster.has(job) { OTHERS_FIRST } else { NO_GPUS };
             plan.changes.push((job, Decision::Defer { why: why.to_owned() }));
         }
-        if problem.objective == Objective::Makespan {
+        if matches!(problem.objective, Objective::Makespan | Objective::Deadlines) {
             plan.notes.push("horizon minimises the mean completion time, whatever the objective".to_owned());
         }
     }

@@ -1,0 +1,46 @@
+//! What policies are to minimise, as far as they let themselves be told.
+
+use clap::builder::PossibleValuesParser;
+
+use crate::app::context::Context;
+use crate::commands::simulate::sweep::HADARE;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::policy::{self, ForkObjective, Objective};
+
+/// An objective.
+#[derive(Debug, clap::Args)]
+pub(super) struct ObjectiveArgs {
+    /// What to minimise, for the policies of `hsched plan` and for hadare (mean-jct: jobs that are near to their end take the
+    /// nodes that they need for it; makespan: the job that ends last gets the next node). All others have an objective of their
+    /// own.
+    #[arg(long, value_name = "WHAT", default_value = "mean-jct",
+          value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
+    pub objective: String,
+}
+
+impl ObjectiveArgs {
+    /// Returns it, and says which of these policies have one of their own.
+    ///
+    /// # Errors
+    /// When `hadare` is to go by an objective that it has not.
+    pub(super) fn of(&self, policies: &[String], context: &Context) -> Result<Objective, Failure> {
+        let named = Objective::NAMES.iter().find(|(name, _)| *name == self.objective);
+        let objective = named.map_or_else(Objective::default, |(_, own)| *own);
+        let is_forked = ForkObjective::NAMES.iter().any(|(name, _)| *name == self.objective);
+        if policies.iter().any(|name| name == HADARE) && !is_forked {
+            let [one, other] = ForkObjective::NAMES.map(|(name, _)| name);
+            let message = format!("hadare minimises {one} or {other}, not {}", self.objective);
+            return Err(Failure::new(Exit::Usage, message));
+        }
+        let goes_by_it = |name: &str| {
+            let weighs = name == "horizon" && objective == Objective::Weighted;
+            name == HADARE || weighs || policy::names().contains(&name)
+        };
+        let own: Vec<&str> = policies.iter().map(String::as_str).filter(|name| !goes_by_it(name)).collect();
+        if objective != Objective::default() && !own.is_empty() {
+            context.note(&format!("--objective {} does nothing with {}", self.objective, own.join(" and ")));
+        }
+        Ok(objective)
+    }
+}

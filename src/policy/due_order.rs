@@ -1,0 +1,146 @@
+//! In which order jobs have the fewest late ones among them, and then the least mean completion time, on one machine.
+
+use std::collections::BinaryHeap;
+
+/// A job as one machine sees it, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// How long it takes.
+    pub time: f64,
+    /// When it must be done, from now; infinite where it has no deadline.
+    pub within: f64,
+}
+
+/// Rounding makes no job late, relative.
+const ROUNDING: f64 = 1e-9;
+
+/// Returns the numbers of the pieces in that order; without deadlines the shortest come first.
+///
+/// Moore and Hodgson's rule says which are in time, Smith's in which order: from the end, the longest of those that may be
+/// as late as that.
+pub(super) fn order(pieces: &[Piece]) -> Vec<usize> {
+    let mut due: Vec<f64> = pieces.iter().map(|own| own.within).collect();
+    for late in late(pieces) {
+        due[late] = f64::INFINITY;
+    }
+    let mut latest: Vec<usize> = (0..pieces.len()).collect();
+    latest.sort_by(|&a, &b| due[b].total_cmp(&due[a]));
+    let mut latest = latest.into_iter().peekable();
+    let mut end: f64 = pieces.iter().map(|own| own.time).sum();
+    let mut open: BinaryHeap<(u64, usize)> = BinaryHeap::new();
+    let mut order = Vec::new();
+    while order.len() < pieces.len() {
+        // One at least: those in time fit before their deadlines, but for rounding.
+        while let Some(job) = latest.next_if(|&job| open.is_empty() || due[job] >= end * (1.0 - ROUNDING)) {
+            open.push((length(pieces[job]), job));
+        }
+        let Some((_, job)) = open.pop() else { break };
+        end -= pieces[job].time;
+        order.push(job);
+    }
+    order.reverse();
+    order
+}
+
+/// Returns as few pieces as possible without which all others with a deadline are in time.
+fn late(pieces: &[Piece]) -> Vec<usize> {
+    let mut by_deadline: Vec<usize> =
+        (0..pieces.len()).filter(|&job| pieces[job].within.is_finite()).collect();
+    by_deadline.sort_by(|&a, &b| pieces[a].within.total_cmp(&pieces[b].within));
+    let (mut kept, mut late) = (BinaryHeap::new(), Vec::new());
+    let mut end = 0.0;
+    for job in by_deadline {
+        end += pieces[job].time;
+        kept.push((length(pieces[job]), job));
+        if end > pieces[job].within * (1.0 + ROUNDING)
+            && let Some((_, longest)) = kept.pop()
+        {
+            end -= pieces[longest].time;
+            late.push(longest);
+        }
+    }
+    late
+}
+
+/// Returns a piece's time as a number that is in the same order.
+fn length(piece: Piece) -> u64 {
+    piece.time.max(0.0).to_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    /// Returns how many are late in an order, and the sum of the times until they are done.
+    fn judge(pieces: &[Piece], order: &[usize]) -> (usize, f64) {
+        let (mut end, mut late, mut sum) = (0.0, 0, 0.0);
+        for &job in order {
+            end += pieces[job].time;
+            late += usize::from(end > pieces[job].within);
+            sum += end;
+        }
+        (late, sum)
+    }
+
+    fn permutations(count: usize) -> Vec<Vec<usize>> {
+        if count == 0 {
+            return vec![Vec::new()];
+        }
+        let insert = |own: &Vec<usize>, place: usize| {
+            let mut own = own.clone();
+            own.insert(place, count - 1);
+            own
+        };
+        let shorter = permutations(count - 1);
+        shorter.iter().flat_map(|own| (0..count).map(move |place| insert(own, place))).collect()
+    }
+
+    #[test]
+    fn no_order_has_fewer_late_and_none_with_the_same_in_time_is_sooner_done() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let all = permutations(6);
+        for _ in 0..200 {
+            let mut piece = || Piece {
+                time: f64::from(random.random_range(1..10)),
+                within: if random.random_bool(0.3) {
+                    f64::INFINITY
+                } else {
+                    f64::from(random.random_range(1..30))
+                },
+            };
+            let pieces: Vec<Piece> = (0..6).map(|_| piece()).collect();
+            let own = order(&pieces);
+            let (late_ones, sum) = judge(&pieces, &own);
+            assert_eq!(
+                late_ones,
+                all.iter().map(|other| judge(&pieces, other).0).min().unwrap_or(0),
+                "{pieces:?}"
+            );
+            let free: Vec<Piece> = (0..6)
+                .map(|job| {
+                    if late(&pieces).contains(&job) {
+                        Piece { within: f64::INFINITY, ..pieces[job] }
+                    } else {
+                        pieces[job]
+                    }
+                })
+                .collect();
+            let in_time = all.iter().map(|other| judge(&free, other)).filter(|(late, _)| *late == 0);
+            let best = in_time.map(|(_, sum)| sum).fold(f64::INFINITY, f64::min);
+            assert!((sum - best).abs() < 1e-9, "{pieces:?}: {own:?} {sum} {best}");
+        }
+    }
+
+    #[test]
+    fn without_deadlines_the_shortest_come_first() {
+        let pieces = [3.0, 1.0, 2.0, 1.0].map(|time| Piece { time, within: f64::INFINITY });
+        assert_eq!(order(&pieces), [1, 3, 2, 0]);
+        // The long one just makes it, the short ones can wait; a hopeless one goes as if it had no deadline.
+        let pieces = [(5.0, 5.0), (1.0, 9.0), (2.0, 1.0), (1.0, f64::INFINITY)];
+        let pieces = pieces.map(|(time, within)| Piece { time, within });
+        assert_eq!(order(&pieces), [0, 1, 3, 2]);
+    }
+}
