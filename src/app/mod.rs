@@ -33,5 +33,6 @@ pub(crate) mod state;
 pub(crate) mod submission;
 pub(crate) mod through_queue;
 pub(crate) mod timer;
+pub(crate) mod untold;
 pub(crate) mod wanted;
 pub(crate) mod wishes;

@@ -10,6 +10,7 @@ use crate::app::copies::refuse_others;
 use crate::app::planning::Planned;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::state::{self, Opened, Seen};
+use crate::app::untold;
 use crate::engine::{
     Action, Beginning, Event, Intent, Keeper, Run, State, SubmissionKey, Update, apply, carry_out,
 };
@@ -108,13 +109,14 @@ pub(crate) fn submit(
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
-    let Opened { mut state, mut ledger, .. } =
+    let Opened { mut state, mut ledger, taken, .. } =
         state::ledger(context, &directory, &rules, false).map_err(nothing)?;
     let complete = |cluster: &mut Cluster| state::complete(context, cluster);
     let site = state::site(context, wish.sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
     let Seen { at, mut events, queue } =
         state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
+    untold::leave(context, &directory, &state, (at, &[taken, events.clone()].concat()));
     let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
     if let Some(twice) = in_queue(&names, &queue, &state) {
         // What was seen counts all the same: since when a job has been missing, for one.

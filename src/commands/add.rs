@@ -18,6 +18,7 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::speeds::EstimateArgs;
 use crate::app::state::{self, Opened, Seen};
 use crate::app::submission::{in_queue, settled};
+use crate::app::untold;
 use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::engine::{Beginning, Keeper, Phase, State, Tracked, apply};
@@ -144,7 +145,7 @@ impl Args {
             }
             return Ok((additions, By::Watch));
         };
-        let Opened { mut state, mut ledger, is_here, .. } =
+        let Opened { mut state, mut ledger, taken, is_here } =
             state::ledger_anywhere(context, &directory, &rules, self.dry_run).map_err(nothing)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &self.sbatch)?;
@@ -155,6 +156,9 @@ impl Args {
             state::catch_up(context, &world, &mut state, &rules)
         };
         let Seen { at, mut events, queue } = seen.map_err(nothing)?;
+        if !self.dry_run {
+            untold::leave(context, &directory, &state, (at, &[taken, events.clone()].concat()));
+        }
         let additions = self.additions(jobs, &queue, &state);
         if additions.is_ok() {
             let added = wanted.events();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::app::cancelling::{act, keep, look, wish};
 use crate::app::context::{Context, Format};
 use crate::app::state::{self, Opened};
+use crate::app::untold;
 use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::engine::{Outcome, Phase, Rules, State, Tracked};
@@ -63,7 +64,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
         let Some(directory) = state::open_at_once(context)? else { return self.leave(context, &rules) };
-        let Opened { mut state, mut ledger, is_here, .. } =
+        let Opened { mut state, mut ledger, taken, is_here } =
             state::ledger_anywhere(context, &directory, &rules, self.dry_run)?;
         let names = self.names(&state)?;
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
@@ -74,6 +75,9 @@ impl Subcommand for Args {
         } else {
             look(context, &world, &mut state, &names, &rules)?
         };
+        if !self.dry_run {
+            untold::leave(context, &directory, &state, (seen.at, &[taken, seen.events.clone()].concat()));
+        }
         let over: Vec<bool> = names.iter().map(|name| is_over(&state, name)).collect();
         let actions = wish(&mut state, &names, &seen, &rules);
         let untold = match (self.dry_run, away) {

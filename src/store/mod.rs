@@ -24,6 +24,7 @@ mod state_before;
 mod state_dir;
 mod state_file;
 mod state_record;
+mod untold;
 mod wishes;
 
 pub use self::answers::{Answer, Answers};
@@ -38,4 +39,5 @@ pub use self::speeds::{SpeedFile, SpeedFileError};
 pub use self::state_dir::{
     Peeked, StateDir, StateError, claim_file, new_run_id, report_folder, run_folder, state_stamp,
 };
+pub use self::untold::Untold;
 pub use self::wishes::{Wanted, Wish, wish_ids};

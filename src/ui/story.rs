@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{Action, Event, Gpus, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
-use crate::model::{Availability, JobName, NodeName, Seconds, hostlist};
+use crate::model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 use crate::ui::story_switch::add_switch;
@@ -22,11 +22,15 @@ pub struct Story {
     switches: Vec<(JobName, String)>,
     /// Where submissions go.
     realm: Realm,
+    /// What was noticed before, and is told first.
+    recalled: Vec<StoryLine>,
 }
 
 /// One line of a story.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StoryLine {
+    /// When it was noticed, where that was before the turn that tells it.
+    pub at: Option<Time>,
     /// The job that it is about; nodes are about no job.
     pub job: Option<JobName>,
     pub topic: Topic,
@@ -66,6 +70,27 @@ pub enum Topic {
 }
 
 impl Topic {
+    const ALL: [Self; 18] = [
+        Self::Order,
+        Self::Submission,
+        Self::Queue,
+        Self::Stuck,
+        Self::Start,
+        Self::Epoch,
+        Self::Report,
+        Self::Saved,
+        Self::End,
+        Self::Completed,
+        Self::GivenUp,
+        Self::NodeDown,
+        Self::NodeBack,
+        Self::Stop,
+        Self::Switch,
+        Self::Cancel,
+        Self::Wait,
+        Self::Speed,
+    ];
+
     /// Returns the topic in one word, for JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -89,6 +114,12 @@ impl Topic {
             Self::Wait => "wait",
             Self::Speed => "speed",
         }
+    }
+
+    /// Returns the topic of a word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.word() == word)
     }
 
     /// Returns the terminal's code for the colour of such lines.
@@ -137,6 +168,11 @@ impl Story {
         }
     }
 
+    /// Takes in lines of before, which are told first.
+    pub fn recall(&mut self, lines: Vec<StoryLine>) {
+        self.recalled.extend(lines);
+    }
+
     /// Takes in how a job gives up its devices, or gets them back.
     pub fn switch(&mut self, job: JobName, text: String) {
         self.switches.push((job, text));
@@ -147,6 +183,7 @@ impl Story {
     /// What was done because of the events comes after them, an action and its answer in one line.
     pub fn lines(&mut self, state: &State) -> Vec<StoryLine> {
         let (events, actions) = (std::mem::take(&mut self.events), std::mem::take(&mut self.actions));
+        let mut told = std::mem::take(&mut self.recalled);
         let mut lines = nodes(&events);
         let is_answer = |event: &&Event| matches!(event, Event::Answer { .. });
         let mut seen = Vec::new();
@@ -168,7 +205,8 @@ impl Story {
                 self.waits.remove(job);
             }
         }
-        lines
+        told.append(&mut lines);
+        told
     }
 
     fn action(&mut self, action: &Action, state: &State, events: &[Event]) -> Vec<StoryLine> {
@@ -256,7 +294,7 @@ pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
         a.job.is_some()
             && b.job.is_some()
             && matches!(a.topic, Topic::Queue | Topic::Stuck)
-            && (a.topic, &a.text) == (b.topic, &b.text)
+            && (a.at, a.topic, &a.text) == (b.at, b.topic, &b.text)
     };
     let one = |own: &[StoryLine]| {
         if let [only] = own {
@@ -266,7 +304,7 @@ pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
         let names = names.collect::<Vec<_>>().join(", ");
         let more = own.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        StoryLine { job: None, text: format!("{names}{more}: {}", own[0].text), topic: own[0].topic }
+        StoryLine { job: None, text: format!("{names}{more}: {}", own[0].text), ..own[0].clone() }
     };
     lines.chunk_by(same).map(one).collect()
 }
@@ -287,11 +325,11 @@ fn shorten_waits(lines: &mut Vec<StoryLine>) {
     });
     let more = waits - WAITS_TOLD + 1;
     let text = format!("{more} more jobs are waiting: hsched status shows why");
-    lines.push(StoryLine { job: None, topic: Topic::Wait, text });
+    lines.push(StoryLine { at: None, job: None, topic: Topic::Wait, text });
 }
 
 pub(super) fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
-    StoryLine { job: Some(job.clone()), topic, text }
+    StoryLine { at: None, job: Some(job.clone()), topic, text }
 }
 
 /// Returns the line of a job that is about to be submitted.
@@ -319,7 +357,7 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
         let list = hostlist::compress(names.iter().map(|name| name.as_str()));
         if names.len() == 1 { format!("node {list} is {what}") } else { format!("nodes {list} are {what}") }
     };
-    let about = |topic, text| StoryLine { job: None, topic, text };
+    let about = |topic, text| StoryLine { at: None, job: None, topic, text };
     let mut lines: Vec<StoryLine> = away
         .iter()
         .map(|((state, reason), names)| {

@@ -10,6 +10,6 @@ pub(super) fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String
     };
     match lines.iter_mut().rev().find(own) {
         Some(line) => line.text = format!("{}; {text}", line.text),
-        None => lines.push(StoryLine { job: Some(job.clone()), topic: Topic::Switch, text }),
+        None => lines.push(StoryLine { at: None, job: Some(job.clone()), topic: Topic::Switch, text }),
     }
 }

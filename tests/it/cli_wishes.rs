@@ -116,6 +116,24 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     assert_eq!(value["carried_out_by"], "add");
 }
 
+/// Other commands look at Slurm, too; what they see on the way is news for the log all the same, and once.
+#[test]
+fn what_other_commands_notice_is_told_by_the_next_watch() {
+    let sandbox = submitted().file("third.yaml", third());
+    let sandbox =
+        sandbox.printing("squeue", &[&line(1, "resnet18", "RUNNING"), &line(2, "vgg19", "PENDING")]);
+    let told = |sandbox: &Sandbox, command: &str| {
+        let stdout = sandbox.run(command).exits(0).stdout;
+        stdout.matches("resnet18: running on 2 v100 (a)").count()
+    };
+    assert_eq!(told(&sandbox, "add third.yaml --dry-run"), 0);
+    assert!(!sandbox.state("untold").exists());
+    assert_eq!(told(&sandbox, "add third.yaml"), 0);
+    assert_eq!(told(&sandbox, "cancel third"), 0);
+    assert_eq!(told(&sandbox, "watch --once"), 1);
+    assert_eq!(told(&sandbox, "watch --once"), 0);
+}
+
 #[test]
 fn the_last_wish_for_a_name_counts() {
     let sandbox = Sandbox::with_slurm().file("third.yaml", third());

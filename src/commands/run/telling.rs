@@ -3,19 +3,19 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use chrono::Local;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
 use crate::app::notify::Notifier;
 use crate::app::state;
-use crate::clock::Clock as _;
+use crate::app::untold;
 use crate::commands::cli::print;
 use crate::engine::{Event, Outcome, Phase, Realm, State, Tracked, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{JobName, Time};
+use crate::store::StateDir;
 use crate::ui::{Board, Story, merged_story, status_table};
 
 /// Tells people, or programs, what happens.
@@ -102,11 +102,15 @@ impl<'a> Telling<'a> {
 
     /// Says something about the session itself, with the time.
     pub(super) fn say(&self, what: &str) {
-        self.board.aside(|| self.context.terminal.say(&format!("{} {what}", self.date())));
+        let date = self.context.date(state::now(self.context));
+        self.board.aside(|| self.context.terminal.say(&format!("{date} {what}")));
     }
 
-    fn date(&self) -> String {
-        self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+    /// Tells what commands have noticed since the last `hsched run`.
+    pub(super) fn recall(&self, directory: &StateDir, state: &State) {
+        untold::recall(self.context, directory, &mut self.story.borrow_mut());
+        self.print(&[], state);
+        untold::forget(self.context, directory);
     }
 
     /// Writes the lines of the log, notes that are news, and the table on a terminal.
@@ -116,7 +120,6 @@ impl<'a> Telling<'a> {
                 self.board.aside(|| self.context.note(note));
             }
         }
-        let date = self.date();
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let lines = self.story.borrow_mut().lines(state);
         self.notifier.tell(&lines);
@@ -125,6 +128,8 @@ impl<'a> Telling<'a> {
         }
         let is_table = self.format == Format::Table;
         for line in if is_table { merged_story(&lines) } else { lines } {
+            let at = line.at.unwrap_or(now);
+            let date = self.context.date(at);
             let (plain, time) = (line.plain(), date.rsplit(' ').next().unwrap_or_default());
             if self.board.tell(&format!("{time} {plain}")) {
                 continue;
@@ -134,7 +139,7 @@ impl<'a> Telling<'a> {
                 line.paint(plain, colour)
             } else {
                 let job = line.job.as_ref().map(JobName::as_str);
-                json!({ "at": now.0, "job": job, "topic": line.topic.word(), "text": line.text }).to_string()
+                json!({ "at": at.0, "job": job, "topic": line.topic.word(), "text": line.text }).to_string()
             };
             // A reader that went away does not keep the jobs from going on.
             let _ = print(self.context, &format!("{text}\n"));

@@ -119,6 +119,9 @@ impl<'a> Session<'a> {
         let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
         let policy = self.args.policy.find()?;
         let mut hands = Hands { world, state, ledger, policy };
+        if !self.args.dry_run {
+            self.telling.recall(self.directory, &hands.state);
+        }
         self.telling.hear_all(&taken);
         let seen = state::catch_up_here(self.context, &mut hands.state, &self.rules)?;
         self.telling.hear_all(&seen.events);

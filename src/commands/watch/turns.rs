@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use chrono::Local;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
@@ -13,7 +12,7 @@ use crate::app::metrics::metrics;
 use crate::app::notify::Notifier;
 use crate::app::state::{self, Opened, live_failure};
 use crate::app::timer::Timer;
-use crate::clock::Clock as _;
+use crate::app::untold;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
 use crate::engine::{
@@ -194,12 +193,14 @@ impl<'a> Watch<'a> {
             }
             let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
+            untold::recall(self.context, world.directory, &mut self.story.borrow_mut());
             let mut hear = |told: Update<'_>| self.story.borrow_mut().hear(told);
             let turn =
                 engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
             // What was done is said even where what came after it failed.
             let notes: Vec<String> = turn.iter().flat_map(Turn::notes).cloned().collect();
             self.print(&notes, state);
+            untold::forget(self.context, world.directory);
             world.directory.looked(turn?.seen.at);
             let failed = |tracked: &Tracked| {
                 matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
@@ -274,18 +275,14 @@ impl<'a> Watch<'a> {
 
     /// Says something about the watch itself, with the time.
     fn say(&self, what: &str) {
-        self.context.terminal.say(&format!("{} {what}", self.date()));
-    }
-
-    fn date(&self) -> String {
-        self.context.clock.now().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+        let date = self.context.date(state::now(self.context));
+        self.context.terminal.say(&format!("{date} {what}"));
     }
 
     /// Writes the lines of the log, and notes that are news.
     fn print(&self, notes: &[String], state: &State) {
         let new = self.noted.replace(notes.to_vec());
         notes.iter().filter(|note| !new.contains(note)).for_each(|note| self.context.note(note));
-        let date = self.date();
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let lines = self.story.borrow_mut().lines(state);
         if !self.args.dry_run {
@@ -293,11 +290,12 @@ impl<'a> Watch<'a> {
         }
         self.notifier.troubles().iter().for_each(|trouble| self.context.warn(trouble));
         for line in if self.args.format == Format::Table { merged_story(&lines) } else { lines } {
+            let at = line.at.unwrap_or(now);
             let text = match self.args.format {
-                Format::Table => line.paint(format!("{date} {}", line.plain()), colour),
+                Format::Table => line.paint(format!("{} {}", self.context.date(at), line.plain()), colour),
                 Format::Json => {
                     let job = line.job.as_ref().map(JobName::as_str);
-                    json!({ "at": now.0, "job": job, "topic": line.topic.word(), "text": line.text })
+                    json!({ "at": at.0, "job": job, "topic": line.topic.word(), "text": line.text })
                         .to_string()
                 }
             };

@@ -1,0 +1,47 @@
+//! What commands notice on the way and do not tell themselves: left in the state directory for the log of `watch` or `run`.
+
+use crate::app::context::Context;
+use crate::app::state;
+use crate::engine::{Event, State, Update};
+use crate::model::{JobName, Time};
+use crate::store::{StateDir, Untold};
+use crate::ui::{Story, StoryLine, Topic};
+
+/// Leaves what has happened for who tells it next; `state` is what has come of it. Where that fails, it is said here.
+pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at, events): (Time, &[Event])) {
+    let mut story = Story::default();
+    events.iter().for_each(|event| story.hear(Update::Event(event)));
+    let lines = story.lines(state);
+    let untold = |line: &StoryLine| Untold {
+        at: at.0,
+        job: line.job.as_ref().map(ToString::to_string),
+        topic: line.topic.word().to_owned(),
+        text: line.text.clone(),
+    };
+    if let Err(error) = directory.leave_untold(lines.iter().map(untold).collect()) {
+        let lost = lines.iter().map(|line| format!("\n  {}", line.plain())).collect::<String>();
+        let why = state::failure(&error).message;
+        context.warn(&format!("what has happened cannot be kept for hsched watch ({why}):{lost}"));
+    }
+}
+
+/// Puts what was left into a story, to be told first.
+pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story) {
+    match directory.untold() {
+        Ok(untold) => story.recall(untold.into_iter().filter_map(line).collect()),
+        Err(error) => context.warn(&state::failure(&error).message),
+    }
+}
+
+/// Forgets what was told.
+pub(crate) fn forget(context: &Context, directory: &StateDir) {
+    if let Err(error) = directory.forget_untold() {
+        context.warn(&state::failure(&error).message);
+    }
+}
+
+/// Returns a line as this version knows it; `None` of topics that a later one has written.
+fn line(own: Untold) -> Option<StoryLine> {
+    let job = own.job.map(|name| JobName::new(&name)).transpose().ok()?;
+    Some(StoryLine { at: Some(Time(own.at)), job, topic: Topic::of_word(&own.topic)?, text: own.text })
+}

@@ -1,0 +1,92 @@
+//! What commands noticed on the way, kept until `watch` or `run` tells it.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::fs;
+use std::io::ErrorKind;
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::files::{read, replace, write_error};
+use crate::store::{StateDir, StateError};
+
+/// A line of the log that nobody has told yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Untold {
+    /// When it was noticed, in Unix seconds.
+    pub at: f64,
+    pub job: Option<String>,
+    /// What it is about, in one word.
+    pub topic: String,
+    pub text: String,
+}
+
+const NAME: &str = "untold";
+
+/// The most lines that are kept, for somebody who never starts `watch`.
+const MOST: usize = 1000;
+
+impl StateDir {
+    /// Returns what is yet to be told, the oldest first. A line that was only half written is left out.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn untold(&self) -> Result<Vec<Untold>, StateError> {
+        let text = read(&self.root.join(NAME))?.unwrap_or_default();
+        Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    }
+
+    /// Keeps more to be told; of very many lines the newest.
+    ///
+    /// # Errors
+    /// When it cannot be written: then what was kept before is still there.
+    pub fn leave_untold(&self, more: Vec<Untold>) -> Result<(), StateError> {
+        if more.is_empty() {
+            return Ok(());
+        }
+        let mut lines = self.untold()?;
+        lines.extend(more);
+        let mut text = String::new();
+        for line in lines.iter().skip(lines.len().saturating_sub(MOST)) {
+            text += &serde_json::to_string(line).map_err(|source| StateError::Json { source })?;
+            text.push('\n');
+        }
+        replace(&self.root.join(NAME), &text, None)
+    }
+
+    /// Forgets what has been told.
+    ///
+    /// # Errors
+    /// When the file cannot be removed: then it is told again.
+    pub fn forget_untold(&self) -> Result<(), StateError> {
+        let path = self.root.join(NAME);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(write_error(&path)(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_kept_until_they_are_forgotten_and_the_newest_of_too_many() {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = StateDir::open(root.path()).expect("opens");
+        let line = |at: usize| {
+            let at = f64::from(u32::try_from(at).expect("a small number"));
+            Untold { at, job: Some("a".into()), topic: "epoch".into(), text: "one\ntwo".into() }
+        };
+        assert_eq!(directory.untold().expect("reads"), []);
+        directory.leave_untold(vec![line(1)]).expect("writes");
+        directory.leave_untold(vec![line(2)]).expect("writes");
+        assert_eq!(directory.untold().expect("reads"), [line(1), line(2)]);
+        directory.leave_untold((3..=MOST + 1).map(line).collect()).expect("writes");
+        assert_eq!(directory.untold().expect("reads").first(), Some(&line(2)));
+        directory.forget_untold().expect("removes");
+        directory.forget_untold().expect("is gone");
+        assert_eq!(directory.untold().expect("reads"), []);
+    }
+}
