@@ -4,13 +4,11 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, Local};
 use clap::ValueEnum;
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Time;
 use crate::settings::{
     ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_dumb_terminal,
 };
@@ -118,13 +116,6 @@ impl Context {
         let origin = self.settings.origin("forbid", "");
         let message = format!("this site does not allow it: {:?} is in `forbid` ({origin})", feature.name());
         Err(Failure::new(Exit::Usage, message).hint("ask its administrators"))
-    }
-
-    /// Returns a moment in local time, as the log has it.
-    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
-    pub(crate) fn date(&self, at: Time) -> String {
-        let moment = DateTime::from_timestamp(at.0 as i64, 0).unwrap_or_default();
-        moment.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
     }
 
     /// Writes a warning for people: something is wrong, but the command goes on.

@@ -10,7 +10,9 @@ use crate::ui::{Story, StoryLine, Topic};
 /// Leaves what has happened for who tells it next; `state` is what has come of it. Where that fails, it is said here.
 pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at, events): (Time, &[Event])) {
     let mut story = Story::default();
-    events.iter().for_each(|event| story.hear(Update::Event(event)));
+    for event in events {
+        story.hear(Update::Event(event));
+    }
     let lines = story.lines(state);
     let untold = |line: &StoryLine| Untold {
         at: at.0,
@@ -19,9 +21,9 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at,
         text: line.text.clone(),
     };
     if let Err(error) = directory.leave_untold(lines.iter().map(untold).collect()) {
-        let lost = lines.iter().map(|line| format!("\n  {}", line.plain())).collect::<String>();
+        let lost = lines.iter().map(StoryLine::plain).collect::<Vec<_>>().join("\n  ");
         let why = state::failure(&error).message;
-        context.warn(&format!("what has happened cannot be kept for hsched watch ({why}):{lost}"));
+        context.warn(&format!("what has happened cannot be kept for hsched watch ({why}):\n  {lost}"));
     }
 }
 

@@ -38,7 +38,7 @@ pub use self::inventory::{inventory_json, inventory_table};
 pub use self::output::{create_output, make_folder, write_output};
 pub use self::plan::plan_table;
 pub use self::progress::Progress;
-pub use self::quantity::duration;
+pub use self::quantity::{date, duration};
 pub use self::simulation::{Cell, Simulated, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
 pub use self::status::{Files, Metrics, Standing, status_table};

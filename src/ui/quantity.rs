@@ -1,6 +1,16 @@
 //! Quantities as people read them; JSON has the exact ones.
 
-use crate::model::Seconds;
+use chrono::{DateTime, Local};
+
+use crate::model::{Seconds, Time};
+
+/// Returns a moment in local time, as the log has it.
+#[must_use]
+pub fn date(at: Time) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
+    let moment = DateTime::from_timestamp(at.0 as i64, 0).unwrap_or_default();
+    moment.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+}
 
 /// Returns a duration in at most two units, such as `83.8 s`, `3 h 07 min` or `2 d 04 h`.
 #[must_use]

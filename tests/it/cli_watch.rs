@@ -95,9 +95,7 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
     assert!(sandbox.calls("sacct").is_empty());
     // The queue is empty: both have left it.
     let told = sandbox.run("watch --once").exits(0).stdout;
-    assert_snapshot!(lines(&told), @r"
-    a, b: not in the queue; waiting a minute to be sure
-    ");
+    assert_snapshot!(lines(&told), @"a, b: not in the queue; waiting a minute to be sure");
     assert_eq!((sandbox.calls("sacct").len(), sandbox.calls("sbatch").len()), (1, 2));
 }
 

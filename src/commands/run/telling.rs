@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{JobName, Time};
 use crate::store::StateDir;
-use crate::ui::{Board, Story, merged_story, status_table};
+use crate::ui::{Board, Story, date, merged_story, status_table};
 
 /// Tells people, or programs, what happens.
 pub(super) struct Telling<'a> {
@@ -102,8 +102,8 @@ impl<'a> Telling<'a> {
 
     /// Says something about the session itself, with the time.
     pub(super) fn say(&self, what: &str) {
-        let date = self.context.date(state::now(self.context));
-        self.board.aside(|| self.context.terminal.say(&format!("{date} {what}")));
+        let now = date(state::now(self.context));
+        self.board.aside(|| self.context.terminal.say(&format!("{now} {what}")));
     }
 
     /// Tells what commands have noticed since the last `hsched run`.
@@ -129,7 +129,7 @@ impl<'a> Telling<'a> {
         let is_table = self.format == Format::Table;
         for line in if is_table { merged_story(&lines) } else { lines } {
             let at = line.at.unwrap_or(now);
-            let date = self.context.date(at);
+            let date = date(at);
             let (plain, time) = (line.plain(), date.rsplit(' ').next().unwrap_or_default());
             if self.board.tell(&format!("{time} {plain}")) {
                 continue;

@@ -25,7 +25,7 @@ use crate::live::{LiveError, SlurmWorld};
 use crate::model::{Cluster, JobName, Seconds, Time};
 use crate::policy::Budget;
 use crate::store::wish_ids;
-use crate::ui::{Progress, Story, duration, merged_story, status_table};
+use crate::ui::{Progress, Story, date, duration, merged_story, status_table};
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {
@@ -275,8 +275,8 @@ impl<'a> Watch<'a> {
 
     /// Says something about the watch itself, with the time.
     fn say(&self, what: &str) {
-        let date = self.context.date(state::now(self.context));
-        self.context.terminal.say(&format!("{date} {what}"));
+        let now = date(state::now(self.context));
+        self.context.terminal.say(&format!("{now} {what}"));
     }
 
     /// Writes the lines of the log, and notes that are news.
@@ -292,7 +292,7 @@ impl<'a> Watch<'a> {
         for line in if self.args.format == Format::Table { merged_story(&lines) } else { lines } {
             let at = line.at.unwrap_or(now);
             let text = match self.args.format {
-                Format::Table => line.paint(format!("{} {}", self.context.date(at), line.plain()), colour),
+                Format::Table => line.paint(format!("{} {}", date(at), line.plain()), colour),
                 Format::Json => {
                     let job = line.job.as_ref().map(JobName::as_str);
                     json!({ "at": at.0, "job": job, "topic": line.topic.word(), "text": line.text })
