@@ -1017,7 +1017,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__run)
-            opts="-h --devices --restart --dry-run --policy --sharing --utility --worth --objective --alpha --beta --samples --seed --use-all --notify --estimate --format --budget --set --help"
+            opts="-h --devices --restart --dry-run --policy --sharing --utility --worth --network --objective --alpha --beta --samples --seed --use-all --notify --estimate --format --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1028,7 +1028,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive mlf-rl" -- "${cur}"))
                     return 0
                     ;;
                 --sharing)
@@ -1041,6 +1041,10 @@ _hsched() {
                     ;;
                 --worth)
                     COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
+                    return 0
+                    ;;
+                --network)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --objective)
@@ -1603,7 +1607,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --sharing --utility --worth --estimate --format --budget --policy --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --sharing --utility --worth --network --estimate --format --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1657,6 +1661,10 @@ _hsched() {
                     COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
                     return 0
                     ;;
+                --network)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --estimate)
                     COMPREPLY=($(compgen -W "off learnt all" -- "${cur}"))
                     return 0
@@ -1670,7 +1678,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon hare hlas hlas-p hadar mlf-h" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "optimal jps has optimus optimus-lb exhaustive horizon hare hlas hlas-p hadar mlf-h mlf-rl" -- "${cur}"))
                     return 0
                     ;;
                 --set)

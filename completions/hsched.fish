@@ -50,7 +50,7 @@ complete -c hsched -n "__fish_hsched_needs_command" -f -a "generate" -d 'Generat
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "demo" -d 'Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "simulate" -d 'Simulate policies on a trace of jobs that come and go: what they would do to your week'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "trace" -d 'Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`'
-complete -c hsched -n "__fish_hsched_needs_command" -f -a "train-policy" -d 'Train a net that chooses who gets GPUs next, for the policy mlf-rl of `hsched simulate`'
+complete -c hsched -n "__fish_hsched_needs_command" -f -a "train-policy" -d 'Train a net that chooses who gets GPUs next, for the policy mlf-rl'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "check-ddp" -d 'Check that your version of torch computes correct gradients with unequal local batches'
 complete -c hsched -n "__fish_hsched_needs_command" -f -a "consolidate" -d 'Merge the weights of copies that trained apart into one model'
 complete -c hsched -n "__fish_hsched_using_subcommand inventory" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
@@ -146,13 +146,15 @@ jps\t''
 has\t''
 optimus\t''
 optimus-lb\t''
-exhaustive\t''"
+exhaustive\t''
+mlf-rl\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l sharing -d 'hadar: whether each GPU of a job takes an equal part of the batch, as in the paper, or one that fits its speed' -r -f -a "balanced\t''
 equal\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l utility -d 'hadar: what finishing is worth: steps per second (throughput), as in the paper, which serves long jobs first, or the time alone over the time from arrival to completion (normalised)' -r -f -a "throughput\t''
 normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
 delay\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l network -d 'mlf-rl: its net, as hsched train-policy writes it' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''
@@ -284,6 +286,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l utility -d 'hada
 normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
 delay\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l network -d 'mlf-rl: its net, as hsched train-policy writes it' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l estimate -d 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
 all\t''"
@@ -301,7 +304,8 @@ hare\t''
 hlas\t''
 hlas-p\t''
 hadar\t''
-mlf-h\t''"
+mlf-h\t''
+mlf-rl\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l once -d 'Run one turn and exit'
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l forever -d 'Keep running when all jobs have ended, for jobs that are added later'
@@ -507,7 +511,7 @@ normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round\'s wait costs (delay). The best mean completion times are with --utility normalised --worth delay' -r -f -a "finish\t''
 delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l overhead -d 'hadare: what of every round goes by in reading and merging copies, such as 5s' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l network -d 'The net of mlf-rl, as hsched train-policy writes it' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l network -d 'mlf-rl: its net, as hsched train-policy writes it' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l migrate-part -d 'The part of the tasks of overloaded GPUs that may be moved away' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l time-unit -d 'The unit of times in priorities' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this [default: at every change; hadar and hadare: 6m]' -r

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
 use crate::app::hadar_args::HadarArgs;
+use crate::app::net_file::NetArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy::{self, Carrying, JpsParameters, Objective, OptimalParameters, Parameters, Policy};
@@ -29,10 +30,12 @@ pub(crate) struct PolicyArgs {
 pub(crate) struct OverTimeArgs {
     /// Policy that decides who gets which devices, and when jobs make room for others.
     #[arg(long, value_name = "NAME", default_value = policy::names_over_time()[0],
-          value_parser = PossibleValuesParser::new(policy::names_over_time()))]
+          value_parser = PossibleValuesParser::new(PolicyName::all()))]
     policy: String,
     #[command(flatten)]
     hadar: HadarArgs,
+    #[command(flatten)]
+    net: NetArgs,
     #[command(flatten)]
     tuning: Tuning,
 }
@@ -75,8 +78,13 @@ impl PolicyName {
     /// Those that decide again and again on a live cluster.
     pub(crate) const WATCHED: Self = Self { names: policy::names_watched };
 
-    /// Those that `hsched run` takes, which are all.
+    /// Those that `hsched run` takes without more files.
     pub(crate) const RUN: Self = Self { names: policy::names_over_time };
+
+    /// Returns the names of all that decide over time, also the one that needs a net.
+    fn all() -> Vec<&'static str> {
+        policy::names_over_time().into_iter().chain([policy::MLF_RL]).collect()
+    }
 
     /// Says why a policy that decides over time is not for one moment.
     fn refusal(name: &str) -> String {
@@ -95,7 +103,7 @@ impl TypedValueParser for PolicyName {
         value: &OsStr,
     ) -> Result<String, clap::Error> {
         let names = (self.names)();
-        let simulated = policy::names_over_time();
+        let simulated = Self::all();
         let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
         if let Some(name) = over_time {
             let message = Self::refusal(name);
@@ -145,10 +153,11 @@ impl OverTimeArgs {
     /// Returns the policy, for devices that nobody else uses.
     ///
     /// # Errors
-    /// Never for a name that the command line takes.
+    /// When it is `mlf-rl` without a net.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
         let hadar = self.hadar.parameters(None);
-        let parameters = Parameters { carrying: Carrying::Alone, hadar, ..Parameters::default() };
+        let net = self.net.net(std::iter::once(self.policy.as_str()))?;
+        let parameters = Parameters { carrying: Carrying::Alone, hadar, net, ..Parameters::default() };
         let found = policy::find_over_time(&self.policy, self.tuning.of(parameters));
         found.ok_or_else(|| unregistered(&self.policy))
     }
@@ -156,7 +165,7 @@ impl OverTimeArgs {
     /// Returns the flags that say it.
     pub(crate) fn words(&self) -> String {
         let own = if self.policy == "hadar" { self.hadar.words() } else { Vec::new() };
-        [vec![self.tuning.words(&self.policy)], own].concat().join(" ")
+        [vec![self.tuning.words(&self.policy)], own, self.net.words()].concat().join(" ")
     }
 
     /// Returns the seed of all random choices.

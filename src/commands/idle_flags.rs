@@ -35,7 +35,8 @@ pub(super) fn sentences(program: &Command, matches: &ArgMatches) -> Vec<String> 
 fn owner(argument: &Arg) -> Option<String> {
     let help = argument.get_help()?.to_string();
     let (name, _) = help.split_once(": ")?;
-    let is_policy = policy::names_over_time().into_iter().any(|known| is_of(known, name)) || name == "hadare";
+    let is_policy = policy::names_over_time().into_iter().any(|known| is_of(known, name))
+        || ["hadare", policy::MLF_RL].contains(&name);
     is_policy.then(|| name.to_owned())
 }
 

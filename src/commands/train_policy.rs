@@ -19,7 +19,7 @@ use crate::settings::Flag;
 use crate::trace;
 use crate::ui::{Align, Progress, Table, duration, write_output};
 
-/// Train a net that chooses who gets GPUs next, for the policy mlf-rl of `hsched simulate`
+/// Train a net that chooses who gets GPUs next, for the policy mlf-rl
 ///
 /// The net first learns the choices of mlf-h, then from what its own choices lead to: completion times and deadlines met. Every
 /// fifth trace is held out; what is written is what does best there, and it is compared there with mlf-h and with the shortest

@@ -88,8 +88,8 @@ pub use self::problem::{
     Changed, Forecast, Host, Objective, Outlook, Problem, ProblemError, Prospect, Room, TypeLimit, WorkerNode,
 };
 pub use self::registry::{
-    Carrying, JpsParameters, OptimalParameters, Parameters, find, find_over_time, names, names_over_time,
-    names_watched, placer,
+    Carrying, JpsParameters, MLF_RL, OptimalParameters, Parameters, find, find_over_time, names,
+    names_over_time, names_watched, placer,
 };
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::requests::{Candidate, MOST_GPUS, Pending, Remedy, choose, options, remedy};

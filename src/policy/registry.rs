@@ -46,7 +46,10 @@ pub enum Carrying {
 }
 
 /// The policies over time that [`find`] knows.
-const WATCHED: [&str; 6] = ["horizon", "hare", "hlas", "hlas-p", "hadar", "mlf-h"];
+const WATCHED: [&str; 7] = ["horizon", "hare", "hlas", "hlas-p", "hadar", "mlf-h", MLF_RL];
+
+/// The policy that there is with a net alone.
+pub const MLF_RL: &str = "mlf-rl";
 
 /// What users may tune of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +94,7 @@ pub fn find_over_time(name: &str, parameters: Parameters) -> Option<Box<dyn Poli
     over_time(&parameters).into_iter().find(|policy| policy.name() == name)
 }
 
-/// Returns the names of all policies that [`find_over_time`] knows.
+/// Returns the names of all policies that [`find_over_time`] knows without a net.
 #[must_use]
 pub fn names_over_time() -> Vec<&'static str> {
     over_time(&Parameters::default()).iter().map(|policy| policy.name()).collect()

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cli_run::{Bench, job as training};
 use crate::sandbox::Sandbox;
 
 const SERVERS: &str = "network_gbps: 10
@@ -309,6 +310,25 @@ fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
     }
     let text = sandbox.run("train-policy --traces clusters --clusters clusters --output d.json").fails(78);
     assert!(text.contains("one trace is not enough"), "{text}");
+}
+
+#[test]
+fn a_net_decides_under_run_and_without_one_nobody_is_started() {
+    let learnt = lessons();
+    learnt.run("train-policy --traces traces --clusters clusters --passes 0 --output net.json").succeeds();
+    let speed = "throughput: {cpu: 2000}, gpus: 1";
+    let bench = Bench::new(&["a", "b", "c"].map(|name| training(name, 2, speed)));
+    for command in ["run jobs.yaml --devices cpu:2 --policy mlf-rl", "watch --policy mlf-rl"] {
+        let text = bench.sandbox.run(command).fails(2);
+        assert!(text.contains("mlf-rl has no net of its own"), "{text}");
+    }
+    std::fs::copy(learnt.work("net.json"), bench.sandbox.work("net.json")).expect("a file");
+    bench.run("run jobs.yaml --devices cpu:2 --policy mlf-rl --network net.json").exits(0);
+    for name in ["a", "b", "c"] {
+        bench.did_each_epoch_once(name, 2);
+    }
+    let text = bench.sandbox.run("plan jobs.yaml --cluster cluster.yaml --policy mlf-rl").fails(2);
+    assert!(text.contains("it is for hsched watch, hsched run and hsched simulate"), "{text}");
 }
 
 #[test]

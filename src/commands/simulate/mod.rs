@@ -29,14 +29,14 @@ pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::hadare::HadareArgs;
 use crate::commands::simulate::objective::ObjectiveArgs;
 
-use crate::app::net_file;
+use crate::app::net_file::NetArgs;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
 use crate::commands::simulate::sweep::{Axis, HADARE, Results, Runner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::model::Seconds;
-use crate::policy::{self, Carrying, Moves, Net, Parameters, Repacking, Replanning};
+use crate::policy::{self, Carrying, Moves, Parameters, Repacking, Replanning};
 use crate::replay::{Incidents, Loses, Options, Record, Trace};
 use crate::settings::Flag;
 
@@ -64,9 +64,8 @@ pub(super) struct Args {
     hadar: HadarArgs,
     #[command(flatten)]
     hadare: HadareArgs,
-    /// The net of mlf-rl, as hsched train-policy writes it.
-    #[arg(long, value_name = "FILE")]
-    network: Option<PathBuf>,
+    #[command(flatten)]
+    net: NetArgs,
     #[command(flatten)]
     graphs: GraphArgs,
     /// Decide only at multiples of this [default: at every change; hadar and hadare: 6m].
@@ -176,11 +175,12 @@ impl Subcommand for Args {
         if self.bound || self.certificate || is_bounded {
             add_bounds(&mut cells);
         }
+        let net = self.net.net(self.policy.iter().map(String::as_str))?;
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
         let runner = Runner {
             policies: &self.policy,
-            parameters: Parameters { net: self.net()?, ..self.parameters() },
+            parameters: Parameters { net, ..self.parameters() },
             tasks,
             copies,
             elapsed: &elapsed,
@@ -245,22 +245,6 @@ impl Args {
         }
     }
 
-    /// Returns the net of `mlf-rl`.
-    ///
-    /// # Errors
-    /// When the policy is asked for without one, or the file is none.
-    fn net(&self) -> Result<Option<Arc<Net>>, Failure> {
-        let wanted = self.policy.iter().any(|name| name == MLF_RL);
-        match &self.network {
-            Some(path) => Ok(Some(Arc::new(net_file::read(path)?))),
-            None if wanted => {
-                let failure = Failure::new(Exit::Usage, "mlf-rl has no net of its own");
-                Err(failure.hint("train one with hsched train-policy, and give it with --network FILE"))
-            }
-            None => Ok(None),
-        }
-    }
-
     fn parameters(&self) -> Parameters {
         let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
         Parameters {
@@ -296,12 +280,9 @@ impl Args {
     }
 }
 
-/// The policy whose choices a net makes.
-const MLF_RL: &str = "mlf-rl";
-
 /// Returns the names of all policies: those that place jobs, the one that forks them, and the one that a net makes.
 fn policies() -> Vec<&'static str> {
-    policy::names_over_time().into_iter().chain([HADARE, MLF_RL]).collect()
+    policy::names_over_time().into_iter().chain([HADARE, policy::MLF_RL]).collect()
 }
 
 fn duration(text: &str) -> Result<Seconds, String> {

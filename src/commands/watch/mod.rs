@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use crate::app::context::{Context, Format};
 use crate::app::hadar_args::HadarArgs;
+use crate::app::net_file::NetArgs;
 use crate::app::policy_args::{PolicyArgs, PolicyName};
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
@@ -70,6 +71,8 @@ pub(super) struct Args {
     #[command(flatten)]
     hadar: HadarArgs,
     #[command(flatten)]
+    net: NetArgs,
+    #[command(flatten)]
     estimate: EstimateArgs,
     /// Output format: text, or one JSON object per line with time, job, topic and text.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -126,14 +129,18 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns how what the policy places is planned again, and what `hadar` goes by.
-    fn parameters(&self) -> Parameters {
+    /// Returns how what the policy places is planned again, and what `hadar` and `mlf-rl` go by.
+    ///
+    /// # Errors
+    /// When `mlf-rl` has no net.
+    fn parameters(&self) -> Result<Parameters, Failure> {
         let moves = match self.moves {
             Wanted::Never => Moves::Never,
             Wanted::Auto => Moves::Auto { margin: self.margin },
         };
         let replanning = Replanning { moves, queue: self.queue, ..Replanning::default() };
-        Parameters { replanning, hadar: self.hadar.parameters(None), ..Parameters::default() }
+        let net = self.net.net(std::iter::once(self.policy.policy.as_str()))?;
+        Ok(Parameters { replanning, hadar: self.hadar.parameters(None), net, ..Parameters::default() })
     }
 }
 

@@ -242,7 +242,7 @@ impl<'a> Watch<'a> {
         world.oracle = Some(&oracle);
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
-        let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.parameters())?;
+        let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.parameters()?)?;
         let run = state::new_run(context)?;
         let mut planner = Planner {
             policy: policy.as_mut(),

@@ -266,8 +266,9 @@ impl<'a> Scales<'a> {
         let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
         for own in &choice.moved {
             let Some(placement) = choice.draft.placement(self.scene, own.job) else { continue };
-            // While it holds some of them itself, the queue's answer would be about its own end.
-            if placement.slots.iter().any(|slot| own.hold.slots.iter().any(|held| held.node == slot.node)) {
+            // While those who move hold some of them, the queue's answer would be about their end.
+            let mut held = choice.moved.iter().flat_map(|mover| &mover.hold.slots);
+            if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
                 continue;
             }
             let is_about = |known: &&Forecast| known.job == own.job && known.slots == placement.slots;
