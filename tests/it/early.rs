@@ -196,7 +196,7 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     assert!(step.notes.is_empty(), "{:?}", step.notes);
 }
 
-/// What `optimal` does for an objective with moves, where the queue makes nobody wait.
+/// What `optimal` does for an objective with moves, where the queue would make jobs wait for what others have.
 fn moves_for(objective: Objective, jobs: Vec<Tracked>, cluster: &Cluster) -> Vec<String> {
     let state = state(jobs);
     let mut policy = policy(Moves::Auto { margin: 0.5 });
@@ -204,7 +204,7 @@ fn moves_for(objective: Objective, jobs: Vec<Tracked>, cluster: &Cluster) -> Vec
     planner.objective = objective;
     let rules = rules();
     let first = step(state.clone(), Time(160.0), &[], cluster, (&rules, &mut planner));
-    planner.forecasts = first.questions.into_iter().map(|own| own.answered(Some(Seconds(0.0)))).collect();
+    planner.forecasts = first.questions.into_iter().map(|own| own.answered(Some(Seconds(100.0)))).collect();
     words(&step(state, Time(160.0), &[], cluster, (&rules, &mut planner)).actions)
 }
 
