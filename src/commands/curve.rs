@@ -71,6 +71,9 @@ fn zero_or_more(text: &str) -> Result<f64, String> {
     finite(text).ok().filter(|number| *number >= 0.0).ok_or_else(|| "must be a number, 0 or more".to_owned())
 }
 
+/// No curve is continued to more than so many times the epochs seen: every shape fits there, and none was ever compared with what came.
+const FAR: u64 = 100;
+
 /// A curve with all that is asked of it.
 struct Asked {
     metric: String,
@@ -98,7 +101,7 @@ impl Subcommand for Args {
             })?;
         }
         let text = match self.format {
-            Format::Json => json_text(&json(&verdict))?,
+            Format::Json => json_text(&json(&asked, &verdict))?,
             Format::Table => {
                 let mut text = curve_text(&picture, context.terminal.width());
                 for line in sentences(&asked, &verdict).iter().chain(&asked.notes) {
@@ -138,6 +141,12 @@ impl Args {
         goal.epochs = self.epochs.unwrap_or(goal.epochs);
         goal.target = self.target.or(goal.target);
         goal.tolerance = self.tolerance.or(goal.tolerance);
+        let farthest = last.saturating_mul(FAR);
+        if goal.epochs > farthest && asked.reports.len() >= goal.min_reports {
+            return Err(self
+                .wrong(&format!("epoch {} is too far off to say anything after epoch {last}", goal.epochs))
+                .hint(format!("--epochs {farthest} is the most, {FAR} times what was seen")));
+        }
         stop.rule = self.rule.as_deref().and_then(rule).unwrap_or(stop.rule);
         stop.patience = self.patience.or(stop.patience);
         stop.confidence = self.confidence.unwrap_or(stop.confidence);
@@ -273,10 +282,8 @@ fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
         "{} after {last} of {} epochs: best {} (epoch {})",
         asked.metric, goal.epochs, best.value, best.epoch
     )];
-    lines.push(match &verdict.prediction {
-        Some(own) => expectation(own, goal.epochs),
-        None => format!("too few reports for a prediction; it takes {}", goal.min_reports),
-    });
+    lines.extend(verdict.prediction.as_ref().map(|own| expectation(own, goal.epochs)));
+    lines.extend(unknown(asked, verdict));
     let what = goal.target.filter(|_| verdict.rule == StopRule::Target);
     let what = what
         .map_or_else(|| "that it still gets better".to_owned(), |target| format!("that it reaches {target}"));
@@ -287,6 +294,18 @@ fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
         Some(reason) => format!("{decision}: {reason}{}", meaning(reason, asked)),
     });
     lines
+}
+
+/// Returns why nothing is foretold, if so.
+fn unknown(asked: &Asked, verdict: &Verdict) -> Option<String> {
+    let (wanted, there) = (asked.goal.min_reports, asked.reports.len());
+    verdict.prediction.is_none().then(|| {
+        if there < wanted {
+            format!("too few reports for a prediction; it takes {wanted}")
+        } else {
+            "no prediction: no curve fits these numbers".to_owned()
+        }
+    })
 }
 
 /// Returns in brackets what the name of a reason does not say by itself.
@@ -300,15 +319,17 @@ fn meaning(reason: Reason, asked: &Asked) -> String {
 
 fn expectation(own: &Prediction, epochs: u64) -> String {
     let (low, high) = own.band();
-    format!(
-        "expected at epoch {epochs}: {:.4} ± {:.4} (nine cases in ten: {low:.4} to {high:.4})",
-        own.mean, own.spread
-    )
+    format!("expected at epoch {epochs}: {:.4} (nine cases in ten: {low:.4} to {high:.4})", own.mean)
 }
 
-fn json(verdict: &Verdict) -> Value {
+fn json(asked: &Asked, verdict: &Verdict) -> Value {
     let prediction = verdict.prediction.as_ref();
     json!({
+        "schema": "hsched.curve/1",
+        "metric": asked.metric,
+        "epochs": asked.goal.epochs,
+        "epochs_done": asked.reports.last().map(|report| report.epoch),
+        "target": asked.goal.target,
         "rule": verdict.rule.name(),
         "best": verdict.best.value,
         "best_epoch": verdict.best.epoch,
@@ -318,5 +339,6 @@ fn json(verdict: &Verdict) -> Value {
         "probability": verdict.probability,
         "decision": if verdict.stop { "stop" } else { "continue" },
         "reason": verdict.reason.map(|reason| reason.to_string()),
+        "notes": unknown(asked, verdict).into_iter().chain(asked.notes.clone()).collect::<Vec<_>>(),
     })
 }

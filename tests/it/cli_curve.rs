@@ -45,6 +45,7 @@ fn logs_of_every_kind_give_the_same_answer() {
 fn what_is_missing_or_wrong_is_said() {
     let sandbox = Sandbox::new()
         .file("two.csv", "epoch,a,b\n1,2,3\n2,2,3\n")
+        .file("long.csv", format!("epoch,acc\n{}", rising(|epoch, value| format!("{epoch},{value}"))))
         .file("none.csv", "x\n1\n")
         .file("bad.json", "{\"mode\": \"up\", \"epochs\": 9, \"history\": [[1, 2]]}")
         .file("bytes", [0xff_u8, 0xfe, 0x00]);
@@ -60,6 +61,15 @@ fn what_is_missing_or_wrong_is_said() {
     check("bad.json", "mode must be min or max, got \"up\"");
     check("bytes", "neither UTF-8 text nor an event file");
     check("two.csv --metric a --confidence 2", "confidence must be");
+    check("long.csv --epochs 1000000000000", "too far off to say anything after epoch 30");
+    check("long.csv --epochs 3001", "hint: --epochs 3000 is the most, 100 times what was seen");
+    sandbox.run("curve long.csv --epochs 3000").succeeds();
     let few = sandbox.run("curve two.csv --metric a").succeeds();
     assert!(few.contains("too few reports for a prediction; it takes 6"), "{few}");
+    let json = sandbox.run("curve two.csv --metric a --epochs 9 --format json").json();
+    assert_eq!(
+        (&json["schema"], &json["metric"], &json["epochs"], &json["epochs_done"], &json["predicted"]),
+        (&"hsched.curve/1".into(), &"a".into(), &9.into(), &2.into(), &Value::Null)
+    );
+    assert_eq!(json["notes"], serde_json::json!(["too few reports for a prediction; it takes 6"]));
 }
