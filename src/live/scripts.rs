@@ -28,7 +28,7 @@ pub struct Site {
 }
 
 /// A job's script, or why there is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// Which submission it is for.
     pub of: SubmissionKey,

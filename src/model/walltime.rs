@@ -17,11 +17,13 @@ const QUARTER: f64 = 900.0;
 const MINUTE: f64 = 60.0;
 
 /// A run's walltime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Walltime {
     pub minutes: u64,
     /// The runs of this length that the training takes at least; 1 where no limit cuts it.
     pub pieces: u64,
+    /// How long a run of this length trains before it is asked to save.
+    pub trains: Seconds,
 }
 
 impl Walltime {
@@ -34,21 +36,31 @@ impl Walltime {
         // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
         let limit = wanted.min(longest).clamp(MINUTE, 5_256_000.0 * MINUTE);
         let minutes = (limit / MINUTE).floor();
-        let piece = (minutes * MINUTE - grace.0).max(MINUTE);
-        let pieces = in_pieces(predicted.0, piece, restart.0).clamp(1.0, 1e9);
+        let limit = Seconds(minutes * MINUTE);
+        let trains = Seconds(limit.0 - Self::to_save(limit, grace).0);
+        let pieces = in_pieces(predicted.0, trains.0, restart.0).clamp(1.0, 1e9);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "clamped to a positive range"
         )]
         let (minutes, pieces) = (minutes as u64, pieces as u64);
-        Self { minutes, pieces }
+        Self { minutes, pieces, trains }
     }
 
-    /// Returns that a limit cuts the training into pieces, if so: `in at least 67 pieces of 3 min`.
+    /// Returns how long before its limit a run is asked to save: never in the first half, however long the grace.
+    #[must_use]
+    pub fn to_save(limit: Seconds, grace: Seconds) -> Seconds {
+        Seconds(grace.0.min(limit.0 / 2.0))
+    }
+
+    /// Returns that a limit cuts the training into pieces, if so: `at least 67 pieces of 3 min`. One that is not much longer than the
+    /// grace says what is left of it.
     #[must_use]
     pub fn in_pieces(self) -> Option<String> {
-        (self.pieces > 1).then(|| format!("at least {} pieces of {}", self.pieces, self.length()))
+        let half = self.trains.0 * 2.0 <= self.limit().0;
+        let of = if half { ", half of each kept to save (checkpoint.grace)" } else { "" };
+        (self.pieces > 1).then(|| format!("at least {} pieces of {}{of}", self.pieces, self.length()))
     }
 
     /// Returns how long it is in words: `12 h`.
@@ -99,7 +111,7 @@ impl Terms {
 
 /// Returns the pieces of at most so many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
 fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
-    if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE)).ceil() }
+    if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE.min(piece))).ceil() }
 }
 
 impl Walltime {
@@ -182,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_waits_while_another_piece_runs_waits_less_after_it() {
-        let walltime = Walltime { minutes: 720, pieces: 3 };
+        let walltime = Walltime { minutes: 720, pieces: 3, trains: Seconds(43_080.0) };
         let hours = |wait: f64| walltime.gaps(Seconds(wait * 3600.0)).0 / 3600.0;
         assert_eq!((hours(1.0), hours(6.0), hours(10.0)), (0.0, 0.0, 8.0));
     }
@@ -236,12 +248,26 @@ mod tests {
         check(3600.0, (usual, none), 75, None);
         check(3600.0, (usual * ESTIMATED, none), 105, None);
         check(3600.0, (usual, 1830.0), 30, Some("at least 3 pieces of 30 min"));
-        check(12_000.0, (usual, 180.0), 3, Some("at least 200 pieces of 3 min"));
+        check(
+            12_000.0,
+            (usual, 180.0),
+            3,
+            Some("at least 134 pieces of 3 min, half of each kept to save (checkpoint.grace)"),
+        );
         check(1e6, (usual, 43_200.0), 720, Some("at least 24 pieces of 12 h"));
         check(1e6, (usual, 259_200.0), 4320, Some("at least 4 pieces of 3 d"));
         check(1e5, (usual, 9000.0), 150, Some("at least 12 pieces of 2 h 30 min"));
         check(1.0, (usual, none), 15, None);
         check(f64::INFINITY, (usual, none), 5_256_000, Some("at least 1000000000 pieces of 3650 d"));
         check(10.0, (usual, 30.0), 1, None);
+        // The grace of two minutes is longer than the limit: half a minute trains.
+        let half = "at least 4 pieces of 1 min, half of each kept to save (checkpoint.grace)";
+        check(100.0, (usual, 60.0), 1, Some(half));
+        check(
+            100.0,
+            (usual, 180.0),
+            3,
+            Some("at least 2 pieces of 3 min, half of each kept to save (checkpoint.grace)"),
+        );
     }
 }

@@ -175,7 +175,7 @@ fn wanted(
 fn job_options(facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     let minutes = facts.walltime.minutes;
     // Slurm signals up to a minute early and never a job shorter than the grace.
-    let grace = whole_seconds(grace).min(minutes * 60 / 2).max(1);
+    let grace = whole_seconds(Walltime::to_save(facts.walltime.limit(), grace)).max(1);
     let name = &facts.name;
     [
         format!("--job-name={name}"),

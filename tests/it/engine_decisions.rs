@@ -412,7 +412,7 @@ fn a_time_limit_that_cuts_a_job_is_said() {
         &how(Moves::Never),
     );
     let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
-    assert_eq!(attempt.pieces.as_deref(), Some("at least 17 pieces of 1 min"));
+    assert_eq!(attempt.pieces.as_deref(), Some("at least 20 pieces of 1 min"));
 }
 
 #[test]
