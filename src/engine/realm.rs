@@ -22,6 +22,15 @@ impl Realm {
         }
     }
 
+    /// Returns what is said of a submission that got this number and waits beside another of its job.
+    #[must_use]
+    pub fn beside(self, id: JobId) -> String {
+        match self {
+            Self::Queue => format!("also queued as job {id}"),
+            Self::Devices => format!("also started as process {id}"),
+        }
+    }
+
     /// Returns what is said of a submission that runs under this number.
     #[must_use]
     pub fn running(self, id: JobId) -> String {

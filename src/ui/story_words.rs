@@ -4,7 +4,7 @@ use crate::engine::{
     Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
     SubmissionKey, Then, Tracked,
 };
-use crate::model::{GpuType, NodeName, hostlist};
+use crate::model::{GpuType, JobId, NodeName, hostlist};
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 
@@ -58,11 +58,12 @@ fn tell_answer(
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
-            let what = if tracked.is_next(attempt) { "its next piece is " } else { "" };
-            (
-                Topic::Submission,
-                format!("{what}{} on {place}; predicted {epoch} per epoch{clause}", realm.submitted(*job_id)),
-            )
+            let what = match () {
+                () if tracked.is_next(attempt) => format!("its next piece is {}", realm.submitted(*job_id)),
+                () if is_beside(tracked, *job_id) => realm.beside(*job_id),
+                () => realm.submitted(*job_id),
+            };
+            (Topic::Submission, format!("{what} on {place}; predicted {epoch} per epoch{clause}"))
         }
         Answer::Refused { message } => (fate(tracked), format!("{}: {message}", realm.refused())),
         Answer::Deferred { message } => {
@@ -136,6 +137,12 @@ fn is_done(tracked: &Tracked) -> bool {
 }
 
 /// Returns the GPUs of an attempt and their nodes.
+/// Returns whether another submission of a job is in the queue already.
+fn is_beside(tracked: &Tracked, job_id: JobId) -> bool {
+    let waits = |own: &Submission| own.stage == Stage::Pending && own.attempt.job_id.is_some();
+    tracked.phase.submissions().iter().any(|own| waits(own) && own.attempt.job_id != Some(job_id))
+}
+
 fn place(attempt: &Attempt) -> String {
     format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
 }

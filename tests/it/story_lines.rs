@@ -2,7 +2,7 @@
 
 use hsched::engine::{
     Action, Answer, Attempt, End, EpochReport, Observation, PastAttempt, Phase, QueueReason, Realm, Rules,
-    Sighting, Stage, Standing, State, Tracked, Trial, Update, apply, notice,
+    Sighting, Stage, Standing, State, Submission, Tracked, Trial, Update, apply, notice,
 };
 use hsched::model::{Job, JobId, Seconds, Time};
 use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
@@ -191,6 +191,23 @@ fn a_type_on_which_the_first_run_failed_is_named() {
           list (hsched add lifts this)"
         ]
     );
+}
+
+#[test]
+fn a_second_request_is_queued_also() {
+    let first = Submission { attempt: attempt("r", "v1", "v100", 1, 0), stage: Stage::Pending };
+    let second = attempt("s", "a1", "a100", 2, 0);
+    let second = Submission { attempt: Attempt { job_id: None, ..second }, stage: Stage::Meant };
+    let own = Tracked {
+        phase: Phase::Submitted(vec![first, second]),
+        ..knowing(job("a", "{v100: 100, a100: 200}", "")).jobs.remove(0)
+    };
+    let (mut state, mut story) = (state(vec![own]), Story::default());
+    let event = answered("a", "s", Answer::Submitted { job_id: JobId(79) });
+    apply(&mut state, Time(1.0), &event, &rules());
+    story.hear(Update::Event(&event));
+    let told = story.lines(&state).remove(0).text;
+    assert!(told.starts_with("also queued as job 79 on 2 a100 (a1)"), "{told}");
 }
 
 #[test]
