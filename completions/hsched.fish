@@ -75,7 +75,7 @@ all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l explain -d 'Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full. With --queue, the requests of each job that no other beats both in time and in cost' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l snapshot -d 'Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cost-weight -d 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l futures -d 'Futures of the queue to look at, unless --budget is over before' -r
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l futures -d 'Futures of the queue to look at, unless --budget is over before [default: 60; 24 where jobs are chosen together]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l cluster -d 'Read a cluster file instead of asking Slurm' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l columns -d 'Format of a table without a header line given to --from' -r
@@ -111,7 +111,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand when" -l format -d 'Output
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l snapshot -d 'Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l cost-weight -d 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it' -r
-complete -c hsched -n "__fish_hsched_using_subcommand when" -l futures -d 'Futures of the queue to look at, unless --budget is over before' -r
+complete -c hsched -n "__fish_hsched_using_subcommand when" -l futures -d 'Futures of the queue to look at, unless --budget is over before [default: 60; 24 where jobs are chosen together]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l save -d 'Also save the snapshot of the queue to this file, as JSON' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand when" -l budget -d 'Stop looking at futures after this time, such as 10s or 2m' -r
@@ -179,9 +179,9 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -s j -l job -d 'Su
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l account -d 'Slurm account' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l partition -d 'Slurm partition' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l qos -d 'Slurm quality of service' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l race -d 'Queue so many of these requests of each job: the first to start trains, the others leave the queue or end at once' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l race -d 'Queue so many of these requests of each job: the first to start trains, the others leave the queue or end at once. More than 1 implies --queue' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l cost-weight -d 'What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a cheaper one only where it is done within 5 % or 10 min of it' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l futures -d 'Futures of the queue to look at, unless --budget is over before' -r
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l futures -d 'Futures of the queue to look at, unless --budget is over before [default: 60; 24 where jobs are chosen together]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l run-id -d 'Id of this run [default: the time and a random number]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"

@@ -7,6 +7,14 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, JobName};
 
+/// Returns why a job cannot be asked for yet, if it comes after others.
+pub(crate) fn behind(job: &Job) -> Option<String> {
+    let names: Vec<&str> = job.after.iter().map(JobName::as_str).collect();
+    let which = if names.len() > 1 { "those have" } else { "that has" };
+    (!names.is_empty())
+        .then(|| format!("comes after {}: hsched watch submits it when {which} completed", names.join(", ")))
+}
+
 /// Refuses jobs that come after one that neither they nor the state have, or that would wait for themselves.
 ///
 /// # Errors

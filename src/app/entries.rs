@@ -1,7 +1,7 @@
 //! From requests that were chosen to a run that asks Slurm for them: GPUs, shares, and what each asks of the queue.
 
 use crate::app::foretelling::Foretold;
-use crate::app::planning::{Desk, Planned};
+use crate::app::planning::{Desk, Planned, those_behind};
 use crate::app::requests::JobRequest;
 use crate::engine::{Intent, spares};
 use crate::error::Failure;
@@ -38,9 +38,10 @@ pub(crate) fn entries(
 ) -> Result<Entries, Failure> {
     let (mut intents, mut all) = (Vec::new(), Vec::new());
     for (job, requests) in chosen {
+        let wanted = requests.len();
         let placed = |own: Foretold| Some((placement(&desk.problem, &desk.cluster, job, &own.own)?, own));
         let placed: Vec<(Placement, Foretold)> = requests.into_iter().filter_map(placed).collect();
-        if placed.is_empty() {
+        if placed.is_empty() && wanted > 0 {
             notes.push(format!("{}: no request fits the nodes that are up", desk.jobs[job].name));
         }
         for (copy, (placement, own)) in (0..).zip(placed) {
@@ -52,7 +53,7 @@ pub(crate) fn entries(
             all.push(own);
         }
     }
-    let plan = at_one_time(&desk.problem, &intents)
+    let plan = at_one_time(&desk, &intents)
         .ok_or_else(|| Failure::new(Exit::Internal, "the plan of the chosen requests breaks the rules"))?;
     let solved =
         Solved { problem: &desk.problem, plan: &plan, policy: THROUGH_QUEUE, solve: None, proven: None };
@@ -83,8 +84,9 @@ fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest)
 }
 
 /// Returns the plan that gives GPUs to as many jobs as have room beside each other, the first before the others.
-fn at_one_time(problem: &Problem, intents: &[Intent]) -> Option<CheckedPlan> {
-    let (mut changes, mut plan) = (Vec::new(), checked(problem, Vec::new()));
+fn at_one_time(Desk { jobs, problem, .. }: &Desk, intents: &[Intent]) -> Option<CheckedPlan> {
+    let mut changes = those_behind(jobs);
+    let mut plan = checked(problem, changes.clone());
     for intent in intents.iter().filter(|own| own.copy == 0) {
         let mut next = changes.clone();
         next.push((intent.job, Decision::place(intent.placement.clone())));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::app::after::behind;
 use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
@@ -38,14 +39,36 @@ pub(crate) struct SearchArgs {
     /// cheaper one only where it is done within 5 % or 10 min of it.
     #[arg(long, value_name = "HOURS", default_value_t = 0.0, value_parser = weight)]
     pub cost_weight: f64,
-    /// Futures of the queue to look at, unless --budget is over before.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub futures: u32,
+    /// Futures of the queue to look at, unless --budget is over before [default: 60; 24 where jobs are chosen together].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    futures: Option<u32>,
+}
+
+impl SearchArgs {
+    /// Returns the futures to look at for each job alone,
+    pub(crate) fn futures_alone(&self) -> u32 {
+        self.futures.unwrap_or(60)
+    }
+
+    /// and for jobs together, which takes many plays of the queue for each.
+    pub(crate) fn futures_together(&self) -> u32 {
+        self.futures.unwrap_or(24)
+    }
+
+    /// Returns whether anything was said of the choice.
+    pub(crate) fn is_given(&self) -> bool {
+        self.cost_weight > 0.0 || self.futures.is_some()
+    }
 }
 
 fn weight(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "must be a number".to_owned())?;
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err("must be 0 or more".to_owned()) }
+}
+
+/// Returns that these flags do nothing without another one.
+pub(crate) fn without_queue(flags: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("{flags} are for planning through the queue")).hint("add --queue")
 }
 
 /// Returns the time of `--budget`.
@@ -98,7 +121,7 @@ pub(crate) struct Foretold {
 impl QueueViewArgs {
     /// Returns whether anything was said of the queue.
     pub(crate) fn is_given(&self) -> bool {
-        !self.snapshot.is_empty() || self.search.cost_weight > 0.0
+        !self.snapshot.is_empty() || self.search.is_given()
     }
 
     /// Returns the queues to plan through: those of the files, else Slurm's.
@@ -126,7 +149,25 @@ fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
     Ok(Queue { name, snapshot, age, learnt: None })
 }
 
-/// Returns what is known of a job's requests in some queues, each as if it were the only one; the first to finish first.
+/// What is known of a job's requests.
+pub(crate) struct Found {
+    /// The first to finish first.
+    pub list: Vec<Foretold>,
+    /// Why there are none.
+    pub nothing: Option<String>,
+}
+
+/// Returns the exit code where some jobs of a file got a request: those that come after others need none yet.
+pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
+    let (mut some, mut all) = (false, true);
+    for (job, got) in jobs {
+        some |= got;
+        all &= got || behind(job).is_some();
+    }
+    if some && all { Exit::Done } else { Exit::Unplaced }
+}
+
+/// Returns what is known of a job's requests in some queues, each as if it were the only one. One that comes after others has none yet.
 ///
 /// # Errors
 /// When the measured speeds cannot be read.
@@ -137,10 +178,14 @@ pub(crate) fn foretell(
     (seed, futures): (u64, u32),
     stop: &dyn Fn() -> bool,
     notes: &mut Vec<String>,
-) -> Result<Vec<Foretold>, Failure> {
-    let mut list = Vec::new();
+) -> Result<Found, Failure> {
+    let (mut list, mut nothing) = (Vec::new(), behind(job));
+    if nothing.is_some() {
+        return Ok(Found { list, nothing });
+    }
     for (number, queue) in queues.iter().enumerate() {
-        let own = requests(context, speeds, job, &queue.snapshot, notes)?;
+        let (own, none) = requests(context, speeds, job, &queue.snapshot, notes)?;
+        nothing = nothing.or(none);
         let asked: Vec<Request> = own.iter().map(|own| own.request.clone()).collect();
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
         let calibration = queue.calibration();
@@ -158,7 +203,8 @@ pub(crate) fn foretell(
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
         soonest.then(a.own.run.0.total_cmp(&b.own.run.0))
     });
-    Ok(list)
+    nothing = nothing.filter(|_| list.is_empty());
+    Ok(Found { list, nothing })
 }
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one

@@ -1,12 +1,12 @@
 //! From job file and cluster to a checked plan: what `plan` and `submit` share.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
 use serde_json::json;
 
+use crate::app::after::behind;
 use crate::app::asking;
 use crate::app::context::Context;
 use crate::app::goals;
@@ -15,12 +15,12 @@ use crate::app::input::{self, Seen};
 use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::speeds::{self, SpeedArgs};
-use crate::catalogue::{self, recognise};
+use crate::app::type_names;
 use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::model::{Access, Cluster, Deadline, GpuType, Job, Seconds, Terms};
+use crate::model::{Access, Cluster, Deadline, Job, Seconds, Terms};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{
     self, Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
@@ -132,10 +132,11 @@ pub(crate) fn plan(
     let Desk { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
         prepare(args, context, text, path)?;
     let name = &args.policy.policy;
-    let (plan, solve) = solve(name, args, context, &problem)?;
-    let other = |problem: &Problem| Ok(self::solve(name, args, context, problem)?.0);
+    let (plan, solve) = solve(name, args, context, (&jobs, &problem))?;
+    let other = |problem: &Problem| Ok(self::solve(name, args, context, (&jobs, problem))?.0);
     notes.extend(guesses::warning(&problem, &plan, other)?);
     notes.extend(pieces(context, (&cluster, &problem), &jobs, &plan));
+    notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
     notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
     let solved =
@@ -229,7 +230,7 @@ pub(crate) fn prepare(
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
-    note_misspelt_types(&cluster, &jobs, &mut notes);
+    type_names::note_misspelt(&cluster, &jobs, &mut notes);
     notes.extend(goals::remarks(&jobs, asking::time(&context.clock)));
     let live = args.source.is_live();
     let types = Problem::types_of(&cluster);
@@ -261,7 +262,7 @@ pub(crate) fn solve(
     name: &str,
     args: &PlanningArgs,
     context: &Context,
-    problem: &Problem,
+    (jobs, problem): (&[Job], &Problem),
 ) -> Result<(CheckedPlan, Seconds), Failure> {
     let mut policy = args.policy.find(name, Parameters::default())?;
     let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
@@ -271,7 +272,7 @@ pub(crate) fn solve(
     let stop = args.stop(context, usual);
     let plan = policy.decide(problem, &Budget::until(&stop));
     let time = taken();
-    let plan = plan.map(|plan| with_those_behind(problem, plan));
+    let plan = plan.map(|plan| with_those_behind(jobs, plan));
     let plan =
         plan.and_then(|plan| policy::checked(policy.name(), problem, plan)).map_err(|error| match error {
             PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
@@ -282,13 +283,16 @@ pub(crate) fn solve(
 }
 
 /// Adds that jobs wait that come after others; no policy decides on them.
-fn with_those_behind(problem: &Problem, mut plan: Plan) -> Plan {
-    let behind = |job: &usize| problem.jobs[*job].standing.waits == Waits::Never;
-    let why = || "comes after another job: hsched watch submits it when that has completed".to_owned();
-    let own = (0..problem.jobs.len()).filter(behind).map(|job| (job, Decision::Defer { why: why() }));
-    plan.changes.retain(|(job, _)| !behind(job));
-    plan.changes.extend(own);
+fn with_those_behind(jobs: &[Job], mut plan: Plan) -> Plan {
+    plan.changes.retain(|(job, _)| jobs[*job].after.is_empty());
+    plan.changes.extend(those_behind(jobs));
     plan
+}
+
+/// Returns that jobs wait that come after others.
+pub(crate) fn those_behind(jobs: &[Job]) -> Vec<(usize, Decision)> {
+    let defer = |(number, job): (usize, &Job)| Some((number, Decision::Defer { why: behind(job)? }));
+    jobs.iter().enumerate().filter_map(defer).collect()
 }
 
 /// What is proven of a plan's jobs, and the time that took beside the policy's own.
@@ -322,27 +326,6 @@ pub(crate) fn bound(
     let proven = (bound, Some(Seconds(taken().as_secs_f64())));
     known.push((jobs, proven.clone()));
     Some(proven)
-}
-
-/// Adds a note for each GPU type of a job that neither the cluster nor the catalogue has, but nearly.
-///
-/// A type of the catalogue is meant for another cluster: a V100 is one letter from a P100.
-fn note_misspelt_types(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>) {
-    let (known, table): (_, Vec<&str>) = (Problem::types_of(cluster), catalogue::names().collect());
-    let is_known = |name: &str| known.iter().any(|own| own.as_str().eq_ignore_ascii_case(name));
-    for job in jobs {
-        let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).chain(job.max_batch.keys());
-        let named: BTreeSet<&str> = named.map(GpuType::as_str).collect();
-        for name in named.into_iter().filter(|name| !is_known(name) && recognise(name).is_none()) {
-            let own = known.iter().map(GpuType::as_str);
-            if let Some(near) = formats::nearest(name, own.chain(table.iter().copied())) {
-                notes.push(format!(
-                    "{}: no GPU type is known by the name {name}; did you mean {near}?",
-                    job.name
-                ));
-            }
-        }
-    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
+use crate::app::type_names::none_here;
 use crate::catalogue::recognise;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -11,7 +12,7 @@ use crate::model::{
     Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, Terms, Usage,
     Walltime,
 };
-use crate::policy::{Grounds, Placement, Problem, Sharing, Slot};
+use crate::policy::{Grounds, Placement, Problem, Sharing, Slot, refusal};
 use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
 
 /// Requests of one job that are looked at.
@@ -61,7 +62,10 @@ impl Unit {
     }
 }
 
-/// Returns the requests of a job on the cluster of a snapshot, at most [`MOST`]; adds notes on what was left out.
+/// The requests of a job; where there are none, why.
+pub(crate) type Requests = (Vec<JobRequest>, Option<String>);
+
+/// Returns the requests of a job on the cluster of a snapshot, at most [`MOST`]; adds notes on its speeds and on what was left out.
 ///
 /// # Errors
 /// When the measured speeds cannot be read.
@@ -71,12 +75,18 @@ pub(crate) fn requests(
     job: &Job,
     snapshot: &Snapshot,
     notes: &mut Vec<String>,
-) -> Result<Vec<JobRequest>, Failure> {
+) -> Result<Requests, Failure> {
     let accounts = accounts(context, job);
-    let mut list = Vec::new();
+    let (mut list, mut nothing) = (Vec::new(), None);
     for partition in partitions(context, job, snapshot, notes) {
         let own = snapshot.partitions.iter().find(|own| Some(&own.name) == partition.as_ref());
-        let shapes = shapes(context, speeds, job, snapshot, partition.as_deref())?;
+        let shapes = match shapes(context, speeds, job, (snapshot, partition.as_deref()), notes)? {
+            Ok(shapes) => shapes,
+            Err(why) => {
+                nothing = nothing.or(Some(why));
+                continue;
+            }
+        };
         for account in &accounts {
             let may = |allowed: &BTreeSet<String>| account.as_ref().is_none_or(|name| allowed.contains(name));
             if own.and_then(|own| own.accounts.as_ref()).is_some_and(|allowed| !may(allowed)) {
@@ -94,7 +104,9 @@ pub(crate) fn requests(
         notes.push(format!("{}: {} requests are possible, {MOST} are looked at", job.name, list.len()));
         list = thin(list);
     }
-    Ok(list)
+    let nothing = nothing.unwrap_or_else(|| "there is nothing that it could ask for".to_owned());
+    let nothing = list.is_empty().then_some(nothing);
+    Ok((list, nothing))
 }
 
 /// Returns the accounts that a job may be submitted with; `None` is the user's default.
@@ -137,17 +149,18 @@ struct Shape {
     is_estimated: bool,
 }
 
-/// Returns the GPUs that a job could use in a partition; of one type only such that more GPUs make it faster.
+/// Returns the GPUs that a job could use in a partition, or why there are none; of one type only such that more GPUs make it faster.
 fn shapes(
     context: &Context,
     speeds: &SpeedArgs,
     job: &Job,
-    snapshot: &Snapshot,
-    partition: Option<&str>,
-) -> Result<Vec<Shape>, Failure> {
+    (snapshot, partition): (&Snapshot, Option<&str>),
+    notes: &mut Vec<String>,
+) -> Result<Result<Vec<Shape>, String>, Failure> {
     let cluster = cluster(snapshot, partition);
     if cluster.nodes.is_empty() {
-        return Ok(Vec::new());
+        let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
+        return Ok(Err(format!("no node{of} takes new jobs")));
     }
     let mut job = job.clone();
     job.launch.partition = partition.map(str::to_owned);
@@ -169,7 +182,18 @@ fn shapes(
         let most = jobs[0].max_gpus.unwrap_or(USUAL_MOST).min(expected.unwrap_or(u32::MAX));
         list.extend(of_type(&problem, gpu_type, (most, most_nodes), jobs[0].epochs));
     }
-    Ok(list)
+    if list.is_empty() {
+        let why = none_here(&jobs[0], &problem.gpu_types).or_else(|| refusal(&problem, 0));
+        return Ok(Err(why.unwrap_or_else(|| "no request of it fits the nodes that are up".to_owned())));
+    }
+    for note in problem.jobs[0].notes(&problem) {
+        let note = format!("{}: {note}", jobs[0].name);
+        // The same holds in all partitions.
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    Ok(Ok(list))
 }
 
 /// Returns the shapes of one type, each faster than all smaller ones.
@@ -266,15 +290,14 @@ fn option(
         is_estimated: shape.is_estimated,
     };
     let walltime = terms.walltime(job, shape.run, defaults);
-    let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
     let limit = walltime.limit();
-    let piece = if walltime.pieces > 1 { (limit.0 - grace.0).max(60.0) } else { limit.0 };
+    let piece = if walltime.pieces > 1 { walltime.trains } else { limit };
     let request = Request {
         asks,
         partition: terms.partition.clone(),
         account: terms.account.clone(),
         limit,
-        run: Seconds(shape.run.0.min(piece)),
+        run: Seconds(shape.run.0.min(piece.0)),
     };
     let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
     let run = Seconds(shape.run.0 + f64::from(walltime.further_pieces()) * restart);

@@ -117,7 +117,9 @@ pub(crate) fn submit(
     let Seen { at, mut events, queue } =
         state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
     untold::leave(context, &directory, &state, (at, &[taken, events.clone()].concat()));
-    let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
+    let mut names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
+    // A job of several requests is one job.
+    names.dedup();
     if let Some(twice) = in_queue(&names, &queue, &state) {
         // What was seen counts all the same: since when a job has been missing, for one.
         ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;

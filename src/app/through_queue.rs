@@ -11,13 +11,12 @@ use crate::ui::Progress;
 /// Requests of a job that are looked at together with those of others: the best alone.
 const MOST_OF_JOB: usize = 8;
 
-/// Futures in which jobs are looked at together, at most.
-const MOST_FUTURES: u32 = 24;
-
 /// What was found for some jobs.
 pub(crate) struct Through {
     /// The requests of each job, as if it were the only one; the first to finish first.
     pub alone: Vec<Vec<Foretold>>,
+    /// Why a job has none.
+    pub nothing: Vec<Option<String>>,
     /// What was chosen among those; `None` where nothing could ever start, or nobody can tell.
     pub chosen: Vec<Option<Chosen>>,
     /// What was left out, for people.
@@ -36,13 +35,15 @@ pub(crate) fn choose(
     stop: &dyn Fn() -> bool,
 ) -> Result<Through, Failure> {
     let _progress = Progress::start(format!("planning {} jobs through the queue", jobs.len()));
-    let (mut notes, mut alone) = (Vec::new(), Vec::new());
-    let futures = search.futures.min(MOST_FUTURES);
+    let (mut notes, mut alone, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+    let futures = search.futures_together();
     let queues = std::slice::from_ref(queue);
     for job in jobs {
         let surroundings = (context, speeds);
-        let list = foretelling::foretell(surroundings, job, queues, (seed, futures), stop, &mut notes)?;
-        alone.push(list.into_iter().take(MOST_OF_JOB).collect::<Vec<Foretold>>());
+        let mut own = foretelling::foretell(surroundings, job, queues, (seed, futures), stop, &mut notes)?;
+        own.list.truncate(MOST_OF_JOB);
+        alone.push(own.list);
+        nothing.push(own.nothing);
     }
     let options: Vec<Vec<Offer>> = alone.iter().map(|list| offers(list)).collect();
     let samples = usize::try_from(futures).unwrap_or(1);
@@ -54,7 +55,7 @@ pub(crate) fn choose(
     if queue.snapshot.others_hidden {
         chosen = alone.iter().map(|list| as_alone(list, cost_weight)).collect();
     }
-    Ok(Through { alone, chosen, notes })
+    Ok(Through { alone, nothing, chosen, notes })
 }
 
 /// Returns what is best for a job as if it were alone: in a queue that nobody sees, none is in another's way.

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::QueueViewArgs;
+use crate::app::foretelling::{QueueViewArgs, without_queue};
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::explain::explain_plan;
@@ -44,7 +44,7 @@ pub(super) struct Args {
     explain: Option<String>,
     /// Plan through Slurm's queue: which request of each job to make so that all are done soonest on average. Starts are
     /// estimated as for `hsched when`, and each chosen request is in the queue of the others.
-    #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "capacity", "cluster", "from"])]
+    #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "policy", "capacity", "cluster", "from"])]
     queue: bool,
     #[command(flatten)]
     view: QueueViewArgs,
@@ -74,9 +74,7 @@ impl Subcommand for Args {
             return plan_queue::run(context, &self.planning, view, (&text, path), written);
         }
         if self.view.is_given() {
-            let failure =
-                Failure::new(Exit::Usage, "--snapshot and --cost-weight are for planning through the queue");
-            return Err(failure.hint("add --queue"));
+            return Err(without_queue("--snapshot, --cost-weight and --futures"));
         }
         if !self.compare.is_empty() {
             return compare(self, context, &text, path);
@@ -141,7 +139,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
     let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
     let (mut rows, mut known) = (Vec::new(), Vec::new());
     for policy in policy::names().into_iter().filter(chosen) {
-        let result = match planning::solve(policy, &args.planning, context, &desk.problem) {
+        let result = match planning::solve(policy, &args.planning, context, (&desk.jobs, &desk.problem)) {
             Ok((plan, time)) => {
                 let proven = planning::bound(&args.planning, context, &desk.problem, &plan, &mut known);
                 let outcome = Outcome::of(&desk.problem, &plan);

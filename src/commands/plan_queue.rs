@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::{Foretold, Queue, QueueViewArgs, without_beaten};
-use crate::app::{input, planning, through_queue};
+use crate::app::foretelling::{self, Foretold, Queue, QueueViewArgs, without_beaten};
+use crate::app::through_queue::{self, Through};
+use crate::app::{input, planning};
 use crate::commands::cli::{json_text, print};
 use crate::commands::when::{option_json, row};
 use crate::error::Failure;
@@ -39,8 +40,7 @@ pub(super) fn run(
     let search = (view.search, planning.policy.seed());
     let all: Vec<&Job> = jobs.iter().collect();
     let found = through_queue::choose((context, &planning.speeds), &all, queue, search, &stop)?;
-    let made =
-        Made { jobs: &jobs, together: found.together(), alone: &found.alone, queue, notes: &found.notes };
+    let made = Made { jobs: &jobs, together: found.together(), found: &found, queue };
     if let Some(name) = explain {
         check_name(name, &jobs)?;
         print(context, &made.explained(name, format, context)?)?;
@@ -71,20 +71,18 @@ struct Made<'a> {
     jobs: &'a [Job],
     /// What was chosen for each job, with the others in the queue.
     together: Vec<Option<Foretold>>,
-    /// The requests of each job as if it were the only one.
-    alone: &'a [Vec<Foretold>],
+    found: &'a Through,
     queue: &'a Queue,
-    notes: &'a [String],
 }
 
 impl Made<'_> {
     fn exit(&self) -> Exit {
-        if self.together.iter().all(Option::is_some) { Exit::Done } else { Exit::Unplaced }
+        foretelling::exit(self.jobs.iter().zip(self.together.iter().map(Option::is_some)))
     }
 
     /// Returns the requests of the jobs of a name, or of all, that no other beats both in time and in cost.
     fn explained(&self, name: &str, format: Format, context: &Context) -> Result<String, Failure> {
-        let jobs = self.jobs.iter().zip(self.alone).zip(&self.together);
+        let jobs = self.jobs.iter().zip(&self.found.alone).zip(&self.together);
         let jobs = jobs.filter(|((job, _), _)| name.is_empty() || job.name.as_str() == name);
         let lists = jobs.map(|((job, list), chosen)| (job, without_beaten(list, chosen.as_ref()), chosen));
         if format == Format::Json {
@@ -129,9 +127,9 @@ impl Made<'_> {
 
     fn json(&self) -> Value {
         let queue = self.queue;
-        let job = |(job, own): (&Job, &Option<Foretold>)| {
+        let job = |((job, own), nothing): ((&Job, &Option<Foretold>), &Option<String>)| {
             let request = own.as_ref().map(|own| option_json(own, std::slice::from_ref(queue)));
-            json!({ "name": job.name.as_str(), "request": request })
+            json!({ "name": job.name.as_str(), "request": request, "reason": nothing })
         };
         json!({
             "schema": "hsched.queue-plan/1",
@@ -141,17 +139,18 @@ impl Made<'_> {
             "age_s": queue.age,
             "corrected_by": queue.learnt.map(|(_, count)| count),
             "mean_finish_s": self.mean_finish(),
-            "jobs": self.jobs.iter().zip(&self.together).map(job).collect::<Vec<_>>(),
-            "notes": self.notes.iter().chain(&queue.snapshot.notes).collect::<Vec<_>>(),
+            "jobs": self.jobs.iter().zip(&self.together).zip(&self.found.nothing).map(job).collect::<Vec<_>>(),
+            "notes": self.found.notes.iter().chain(&queue.snapshot.notes).collect::<Vec<_>>(),
         })
     }
 
     fn table(&self, context: &Context) -> String {
         let mut text = String::new();
-        for (job, own) in self.jobs.iter().zip(&self.together) {
+        for ((job, own), nothing) in self.jobs.iter().zip(&self.together).zip(&self.found.nothing) {
             let rows = own.iter().map(row);
             let unit = own.as_ref().and_then(|own| own.own.cost).map(|cost| cost.unit.word());
             let place = own.as_ref().map(|_| "with the other jobs in the queue".to_owned());
+            let place = place.or_else(|| nothing.clone());
             let when = When {
                 job: job.name.as_str(),
                 place,
@@ -164,8 +163,9 @@ impl Made<'_> {
             text.push('\n');
         }
         let unit = self.together.iter().flatten().find_map(|own| own.own.cost).map(|cost| cost.unit.word());
-        let mut notes: Vec<String> = when_legend(unit);
-        notes.extend(self.notes.iter().cloned());
+        let is_empty = self.together.iter().all(Option::is_none);
+        let mut notes: Vec<String> = if is_empty { Vec::new() } else { when_legend(unit) };
+        notes.extend(self.found.notes.iter().cloned());
         if let Some(mean) = self.mean_finish() {
             let mean = duration(crate::model::Seconds(mean));
             notes.insert(0, format!("done in {mean} on average (estimated)"));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::app::after::refuse_unknown;
+use crate::app::after::{behind, refuse_unknown};
 use crate::app::answered::Answered;
 use crate::app::context::{Context, Format};
 use crate::app::entries::Entries;
@@ -92,6 +92,7 @@ impl Subcommand for Args {
             let policy = self.planning.policy.words();
             return self.together.submit(context, submission, &policy, (self.dry_run, self.format));
         }
+        self.through.check()?;
         let text = input::text(&self.input)?;
         let run_id = self.run_id(context)?;
         let (planned, planned_by, requested) = if PlanFile::recognises(&text) {
@@ -143,7 +144,8 @@ impl Subcommand for Args {
             Some(json!({ "name": name, "state": "not_placed", "job_id": null, "message": reason }))
         };
         let mut jobs: Vec<Value> = chosen.iter().filter_map(unplaced).collect();
-        let is_whole = !self.through.is_wanted() || chosen.iter().all(|index| submitted.contains(index));
+        let settled = |index: &usize| submitted.contains(index) || behind(&planned.jobs[*index]).is_some();
+        let is_whole = !self.through.is_wanted() || chosen.iter().all(settled);
         let (mut folder, mut exit) = (None, if is_whole { planned.exit() } else { Exit::Unplaced });
         if self.dry_run {
             refuse_unknown(&run.jobs, &wishes::foreseen(context, &state::rules(context))?)?;

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
-use crate::app::foretelling::{Foretold, Queue, SearchArgs};
+use crate::app::foretelling::{self, Foretold, Queue, SearchArgs};
 use crate::app::planning::{self, PlanningArgs};
 use crate::app::{queue_look, through_queue};
 use crate::commands::when::gpus;
@@ -27,7 +28,8 @@ pub(super) struct ThroughArgs {
     /// done soonest on average, wait in the queue and run together.
     #[arg(long, conflicts_with_all = ["capacity", "cluster", "from", "pin", "together"])]
     queue: bool,
-    /// Queue so many of these requests of each job: the first to start trains, the others leave the queue or end at once.
+    /// Queue so many of these requests of each job: the first to start trains, the others leave the queue or end at once. More than 1
+    /// implies --queue.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3),
           conflicts_with_all = ["capacity", "cluster", "from", "pin", "together"])]
     race: u8,
@@ -39,6 +41,17 @@ impl ThroughArgs {
     /// Returns whether jobs are to go through the queue.
     pub(super) fn is_wanted(&self) -> bool {
         self.queue || self.race > 1
+    }
+
+    /// Refuses what would do nothing.
+    ///
+    /// # Errors
+    /// When something is said of the choice of requests, and none is to be made.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.is_wanted() || !self.search.is_given() {
+            return Ok(());
+        }
+        Err(foretelling::without_queue("--cost-weight and --futures"))
     }
 
     /// Returns what is to be submitted for the jobs of a file that `numbers` picks, and when the queue was looked at.
@@ -66,8 +79,9 @@ impl ThroughArgs {
         let wanted = usize::from(self.race);
         let requests = found.entries(wanted);
         let mut notes: Vec<String> = [&desk.notes[..], &queue.snapshot.notes, &found.notes].concat();
-        let each = jobs.iter().zip(&requests);
-        notes.extend(each.filter_map(|(job, own)| fewer(job, own, wanted)));
+        let each = jobs.iter().zip(requests.iter().zip(&found.nothing));
+        notes.extend(each.filter_map(|(job, (own, nothing))| fewer(job, own, nothing.as_deref(), wanted)));
+        let all_behind = jobs.iter().all(|job| behind(job).is_some());
         let chosen = numbers.into_iter().zip(requests).collect();
         let entries = entries::entries(desk, chosen, &context.settings.jobs, &mut notes)?;
         notes.extend(queue.corrected());
@@ -81,7 +95,7 @@ impl ThroughArgs {
         for note in &notes {
             context.note(note);
         }
-        if entries.intents.is_empty() {
+        if entries.intents.is_empty() && !all_behind {
             let failure = Failure::new(Exit::Unplaced, "no job has a request that could ever start");
             return Err(failure.hint("hsched when JOBS shows the requests that were looked at"));
         }
@@ -108,11 +122,12 @@ fn told(job: &Job, own: &Foretold) -> String {
     }
 }
 
-/// Returns that a job has fewer requests than wanted, if so.
-fn fewer(job: &Job, own: &[Foretold], wanted: usize) -> Option<String> {
+/// Returns that a job has fewer requests than wanted, if so. That it comes after others is said when it is not submitted.
+fn fewer(job: &Job, own: &[Foretold], nothing: Option<&str>, wanted: usize) -> Option<String> {
     let (name, found) = (&job.name, own.len());
     match found {
-        0 => Some(format!("{name}: no request of it could ever start here")),
+        0 if behind(job).is_some() => None,
+        0 => Some(format!("{name}: {}", nothing.unwrap_or("no request of it could ever start here"))),
         _ if found < wanted => {
             Some(format!("{name}: {found} of {wanted} requests, for there are no other GPUs for it"))
         }

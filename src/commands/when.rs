@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::{self, Foretold, Queue, QueueViewArgs};
+use crate::app::foretelling::{self, Foretold, Found, Queue, QueueViewArgs};
 use crate::app::input;
 use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
@@ -72,17 +72,16 @@ impl Subcommand for Args {
         for (number, job) in jobs.iter().enumerate() {
             let mut notes = Vec::new();
             let left = u32::try_from(jobs.len() - number).unwrap_or(u32::MAX);
-            let list = self.foretell(context, job, &queues, left, &mut notes)?;
+            let Found { list, nothing } = self.foretell(context, job, &queues, left, &mut notes)?;
             let choice = foretelling::best(&list, self.view.search.cost_weight);
-            told.push(Told { job, list, choice, notes });
+            told.push(Told { job, list, nothing, choice, notes });
         }
         let text = match self.format {
             Format::Json => json_text(&json(&told, &queues))?,
             Format::Table => table(context, &told, &queues),
         };
         print(context, &text)?;
-        let all = told.iter().all(|own| own.choice.is_some());
-        Ok(if all { Exit::Done } else { Exit::Unplaced })
+        Ok(foretelling::exit(told.iter().map(|own| (own.job, own.choice.is_some()))))
     }
 }
 
@@ -90,8 +89,22 @@ impl Subcommand for Args {
 struct Told<'a> {
     job: &'a Job,
     list: Vec<Foretold>,
+    /// Why there are none.
+    nothing: Option<String>,
     choice: Option<Choice>,
     notes: Vec<String>,
+}
+
+impl Told<'_> {
+    /// Returns why a request is chosen, or why none is.
+    fn reason(&self) -> Option<String> {
+        let unknown = self.list.iter().find_map(|own| match &own.outlook {
+            Outlook::Unknown(why) => Some(format!("nobody can tell when it would start: {why}")),
+            _ => None,
+        });
+        let chosen = self.choice.map(|choice| choice.reason.word().to_owned());
+        chosen.or_else(|| self.nothing.clone()).or(unknown)
+    }
 }
 
 impl Args {
@@ -103,12 +116,12 @@ impl Args {
         queues: &[Queue],
         left: u32,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Foretold>, Failure> {
+    ) -> Result<Found, Failure> {
         let _progress = Progress::start(format!("{}: looking at futures of the queue", job.name));
         let begin = context.clock.elapsed();
         let share = self.budget / left.max(1);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
-        let sampling = (self.seed, self.view.search.futures);
+        let sampling = (self.seed, self.view.search.futures_alone());
         foretelling::foretell((context, &self.speeds), job, queues, sampling, &stop, notes)
     }
 }
@@ -125,7 +138,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     let mut text = blocks.collect::<Vec<_>>().join("\n");
     let unit =
         told.iter().flat_map(|own| &own.list).find_map(|own| own.own.cost).map(|cost| cost.unit.word());
-    let mut notes = when_legend(unit);
+    let mut notes = if told.iter().all(|own| own.list.is_empty()) { Vec::new() } else { when_legend(unit) };
     for queue in queues {
         notes.push(format!("{}: the queue as it was {} ago", queue.name, duration(queue.age)));
         notes.extend(queue.corrected());
@@ -166,7 +179,7 @@ fn when<'a>(told: &'a Told, queues: &'a [Queue]) -> When<'a> {
     }
     When {
         job: told.job.name.as_str(),
-        place: chosen.and_then(place),
+        place: chosen.and_then(place).or_else(|| told.nothing.clone()),
         rows: list.iter().map(row).collect(),
         chosen: told.choice.map(|choice| (choice.number, choice.reason.word())),
         unit: list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word()),
@@ -245,7 +258,7 @@ fn json(told: &[Told], queues: &[Queue]) -> Value {
         json!({
             "name": own.job.name.as_str(),
             "chosen": own.choice.map(|choice| choice.number),
-            "reason": own.choice.map(|choice| choice.reason.word()),
+            "reason": own.reason(),
             "options": own.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
             "notes": own.notes,
         })

@@ -30,7 +30,7 @@ impl Admission {
         let mut left_out = Vec::new();
         let mut candidates = Vec::new();
         for (job, model) in problem.jobs.iter().enumerate() {
-            match refusal(problem, model) {
+            match alone(problem, model) {
                 Some(verdict) => left_out.push((job, verdict)),
                 None => candidates.push(job),
             }
@@ -151,8 +151,13 @@ fn waits(place: usize, min_gpus: u32) -> Verdict {
     Verdict::Defer { reason: format!("{left}; number {place} among the waiting jobs") }
 }
 
-/// Returns why a job could not be placed even if it were alone, if so.
-fn refusal(problem: &Problem, job: &JobModel) -> Option<Verdict> {
+/// Returns why a job of a problem could not be placed even if it were alone, if so.
+#[must_use]
+pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
+    alone(problem, &problem.jobs[job])?.reason().map(str::to_owned)
+}
+
+fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
     let name = |ty: usize| problem.labels[ty].as_str();
     let usable: Vec<usize> = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).collect();
     if problem.gpu_types.is_empty() {

@@ -56,6 +56,7 @@ mod trace_bound;
 mod turns;
 mod verify;
 
+pub use self::admission::refusal;
 pub use self::advice::{Advice, advice};
 pub use self::alternative::Alternative;
 pub use self::cost::{EpochTime, epoch_as_shared};

@@ -45,9 +45,11 @@ const SMALL_PICTURE: usize = 14;
 /// and of what stands beside it, at most.
 const BESIDE: usize = 64;
 
+/// A terminal of fewer columns has no room for partition, account and note beside the numbers.
+const NARROW: usize = 72;
+
 /// What the picture's blocks mean.
-const LEGEND: &str =
-    "· waits, ░ may start, █ runs, ▒ may run; medians, eight cases in ten in brackets; sorted by the mean";
+const LEGEND: &str = "· waits, ░ may start, █ runs, ▒ may run; STARTS IN: median, DONE IN: mean (the rows' order), eight cases in ten in brackets";
 
 /// The most that the picture shows, as a multiple of the best time to the end.
 const REACH: f64 = 3.0;
@@ -79,25 +81,27 @@ pub fn when_table(when: &When, terminal: Terminal) -> String {
 }
 
 fn table(when: &When, width: usize) -> Table {
-    let named = |own: fn(&WhenRow) -> bool| when.rows.iter().any(own);
-    let places = [
+    // Where there is no room, what tells requests apart is one column, and what else there is to know is below its row.
+    let is_narrow = width < NARROW;
+    let named = |own: fn(&WhenRow) -> bool| !is_narrow && when.rows.iter().any(own);
+    let columns = [
         ("CLUSTER", named(|row| row.cluster.is_some())),
         ("PARTITION", named(|row| row.partition.is_some())),
         ("ACCOUNT", named(|row| row.account.is_some())),
     ];
     let mut headings = vec![("", Align::Left), ("GPUS", Align::Left)];
-    headings.extend(places.iter().filter(|(_, is)| *is).map(|(name, _)| (*name, Align::Left)));
+    headings.extend(columns.iter().filter(|(_, is)| *is).map(|(name, _)| (*name, Align::Left)));
     headings.extend([("LIMIT", Align::Right), ("STARTS IN", Align::Left), ("RUNS", Align::Right)]);
     headings.push(("DONE IN", Align::Left));
     if when.unit.is_some() {
         headings.push(("COST", Align::Right));
     }
-    let room = width.saturating_sub(BESIDE + 11 * places.iter().filter(|(_, is)| *is).count());
+    let room = width.saturating_sub(BESIDE + 11 * columns.iter().filter(|(_, is)| *is).count());
     let picture = if room < SMALL_PICTURE { 0 } else { room.clamp(SMALL_PICTURE, PICTURE) };
     if picture > 0 {
         headings.push(("WAIT AND RUN", Align::Left));
     }
-    if when.rows.iter().any(|row| !row.mark.is_empty()) {
+    if named(|row| !row.mark.is_empty()) {
         headings.push(("NOTE", Align::Left));
     }
     let done = when.rows.iter().filter_map(|row| row.done);
@@ -105,14 +109,17 @@ fn table(when: &When, width: usize) -> Table {
     let mut table = Table::new(&headings);
     for (number, row) in when.rows.iter().enumerate() {
         let is_chosen = when.chosen.is_some_and(|(own, _)| own == number);
-        let mut cells = vec![if is_chosen { "*" } else { "" }.to_owned(), row.gpus.clone()];
-        for ((_, is), own) in places.iter().zip([row.cluster, row.partition, row.account]) {
+        let all = [row.cluster, row.partition, row.account];
+        let places: Vec<&str> = all.into_iter().flatten().filter(|_| is_narrow).collect();
+        let asks = [&[row.gpus.as_str()], &places[..]].concat().join(", ");
+        let mut cells = vec![if is_chosen { "*" } else { "" }.to_owned(), asks];
+        for ((_, is), own) in columns.iter().zip(all) {
             cells.extend(is.then(|| own.unwrap_or("").to_owned()));
         }
         cells.push(clock(row.limit));
         cells.push(start(row.outlook));
         cells.push(about(row.run));
-        cells.push(row.done.map_or(String::new(), |done| span(&done, is_sampled(row.outlook))));
+        cells.push(row.done.map_or(String::new(), |done| span(&done, done.mean, is_sampled(row.outlook))));
         if when.unit.is_some() {
             cells.push(row.cost.map_or("?".to_owned(), |cost| format!("{cost:.1}")));
         }
@@ -123,6 +130,9 @@ fn table(when: &When, width: usize) -> Table {
             cells.push(row.mark.clone());
         }
         table.row(cells);
+        if is_narrow && !row.mark.is_empty() {
+            table.note(row.mark.clone());
+        }
     }
     table
 }
@@ -133,19 +143,19 @@ fn is_sampled(outlook: &Outlook) -> bool {
 
 fn start(outlook: &Outlook) -> String {
     match outlook {
-        Outlook::Estimated(forecast) => span(&forecast.start, is_sampled(outlook)),
+        Outlook::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(outlook)),
         Outlook::Unknown(_) => "unknown".to_owned(),
         Outlook::Never => "never".to_owned(),
     }
 }
 
-/// Returns an estimate with its interval: `1.2 h (0.3–4.0)`; one with all at their limits has none and says so.
-fn span(estimate: &Estimate, is_sampled: bool) -> String {
+/// Returns one number of an estimate with its interval: `1.2 h (0.3–4.0)`; one with all at their limits has none and says so.
+fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
     if is_sampled && estimate.high.0 < 60.0 {
         return "now".to_owned();
     }
     if !is_sampled {
-        return format!("~{} by limits", about(estimate.median));
+        return format!("~{} by limits", about(middle));
     }
     let (unit, name) = match estimate.high.0 {
         high if high < 7200.0 => (60.0, "min"),
@@ -156,8 +166,7 @@ fn span(estimate: &Estimate, is_sampled: bool) -> String {
         let value = time.0 / unit;
         if unit > 60.0 && value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
     };
-    let Estimate { low, median, high, .. } = *estimate;
-    format!("{} {name} ({}–{})", number(median), number(low), number(high))
+    format!("{} {name} ({}–{})", number(middle), number(estimate.low), number(estimate.high))
 }
 
 /// Returns a time in one unit: `25 min`, `3.4 h`, `18 h`, `5.2 d`.
@@ -206,6 +215,7 @@ fn blocks(row: &WhenRow, reach: f64, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Forecast;
 
     fn estimate(low: f64, median: f64, high: f64) -> Estimate {
         let hours = |own: f64| Seconds(own * 3600.0);
@@ -214,11 +224,52 @@ mod tests {
 
     #[test]
     fn estimates_never_come_without_their_interval() {
+        let span = |estimate: &Estimate, is_sampled| span(estimate, estimate.median, is_sampled);
         assert_eq!(span(&estimate(0.1, 0.5, 1.5), true), "30 min (6–90)");
         assert_eq!(span(&estimate(0.0, 6.4, 17.0), true), "6.4 h (0.0–17)");
         assert_eq!(span(&estimate(24.0, 60.0, 240.0), true), "2.5 d (1.0–10)");
         assert_eq!(span(&estimate(0.0, 0.0, 0.01), true), "now");
         assert_eq!(span(&estimate(31.0, 31.0, 31.0), false), "~31 h by limits");
+    }
+
+    #[test]
+    fn a_narrow_table_breaks_between_words_alone() {
+        let starts = estimate(12.1, 14.2, 19.9);
+        let outlook = Outlook::Estimated(Forecast {
+            at_limits: None,
+            start: starts,
+            finish: starts,
+            first: 1.0,
+            starts: vec![Seconds(0.0)],
+            past_waits: 0,
+            waiting: 0,
+            ahead: 0,
+        });
+        let row = WhenRow {
+            gpus: "16 v100 on 2 nodes".to_owned(),
+            cluster: None,
+            partition: Some("gpu"),
+            account: Some("def-you"),
+            limit: Seconds(108_000.0),
+            outlook: &outlook,
+            run: Seconds(40_000.0),
+            done: Some(Estimate { mean: Seconds(100_000.0), ..estimate(20.5, 22.0, 31.5) }),
+            cost: Some(118.4),
+            mark: "3 pieces of 12 h".to_owned(),
+        };
+        let when = When {
+            job: "x",
+            place: None,
+            rows: vec![row],
+            chosen: None,
+            unit: Some("RGU-hours"),
+            notes: vec![],
+        };
+        let text = table(&when, 60).render(60, false);
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        for word in ["(12–20)", "28", "(20–32)", "def-you", "3 pieces of 12 h"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
     }
 
     #[test]

@@ -245,6 +245,8 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
     vgg19: rejected: cannot use any available GPU type (p100: no throughput known)
     to use a GPU type without a known speed, measure the speed with hsched probe or
       estimate it with --estimate all
+    resnet18: no t4, v100 here: the cluster has p100
+    vgg19: no t4, v100 here: the cluster has p100
     ");
     assert_snapshot!(check("nodes: [{name: a, gpus: {v100: 2}, state: down}]"), @r"
     optimal: 0 of 2 jobs on 0 of 0 GPUs

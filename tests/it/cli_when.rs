@@ -233,3 +233,78 @@ fn a_job_that_is_too_long_for_its_partition_is_cut_into_pieces() {
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
     assert!(text.contains("4 pieces") && text.contains("3 h"), "{text}");
 }
+
+/// A job after another, and one for GPUs of another cluster.
+fn behind() -> Sandbox {
+    let jobs = format!(
+        "{}\n- {{name: eval, after: train, samples_per_epoch: 10, epochs: 1, global_batch: 10, model_size: 0MB, \
+         throughput: {{t4: 10}}, command: [x]}}\n",
+        JOB.replace("jobs: [", "jobs:\n- ").trim_end_matches(']')
+    );
+    small().file("jobs.yaml", jobs)
+}
+
+#[test]
+fn a_job_behind_another_asks_for_nothing_yet() {
+    let why = "comes after train: hsched watch submits it when that has completed";
+    let sandbox = behind();
+    for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
+        let command = format!("{command} --snapshot queue.json --futures 5 --budget 1h");
+        let text = sandbox.run(&command).succeeds();
+        assert!(text.contains(&format!("eval: {why}")), "{text}");
+        let json = sandbox.run(&format!("{command} --format json")).exits(0).json();
+        assert_eq!(json["jobs"][1]["reason"], why, "{json}");
+    }
+    let plan = "plan jobs.yaml --queue --snapshot queue.json --futures 5 --budget 1h --format json";
+    let (alone, both) = (small().run(plan).json(), sandbox.run(plan).json());
+    assert_eq!(alone["jobs"][0]["request"], both["jobs"][0]["request"]);
+}
+
+#[test]
+fn a_job_without_a_request_says_why() {
+    let jobs = JOB.replace("t4: 10, a100: 50", "h100: 10");
+    let sandbox = small().file("jobs.yaml", jobs);
+    let why = "no h100 here: the cluster has a100, t4";
+    for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
+        let command = format!("{command} --snapshot queue.json");
+        let text = sandbox.run(&command).exits(3).stdout;
+        assert!(text.starts_with(&format!("train: {why}\n")) && !text.contains('█'), "{text}");
+        let json = sandbox.run(&format!("{command} --format json")).exits(3).json();
+        assert_eq!(json["jobs"][0]["reason"], why, "{json}");
+    }
+}
+
+#[test]
+fn measured_speeds_are_named() {
+    let sandbox = small();
+    sandbox.run("cache set train a100 100").succeeds();
+    let note = "train: speeds from the cache: a100 (set by hand)";
+    for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
+        let command = format!("{command} --snapshot queue.json --futures 5 --budget 1h");
+        let json = sandbox.run(&format!("{command} --format json")).json();
+        let notes = if command.starts_with("when") { &json["jobs"][0]["notes"] } else { &json["notes"] };
+        assert!(notes.as_array().is_some_and(|all| all.contains(&note.into())), "{notes}");
+        assert!(sandbox.run(&command).succeeds().contains("speeds from the cache: a100"));
+    }
+}
+
+#[test]
+fn as_many_futures_are_looked_at_as_wanted() {
+    let sandbox = small();
+    let futures = |more: &str| {
+        let plan = "plan jobs.yaml --queue --snapshot queue.json --format json --budget 1h";
+        sandbox.run(&format!("{plan} {more}")).json()["jobs"][0]["request"]["futures"].clone()
+    };
+    assert_eq!((futures(""), futures("--futures 30")), (24.into(), 30.into()));
+}
+
+#[test]
+fn what_says_nothing_to_the_queue_is_refused() {
+    let sandbox = small();
+    let error = sandbox.run("plan jobs.yaml --queue --snapshot queue.json --policy jps").fails(2);
+    assert!(error.contains("--policy"), "{error}");
+    for command in ["plan jobs.yaml --futures 9", "submit jobs.yaml --cost-weight 1"] {
+        let error = sandbox.run(command).fails(2);
+        assert!(error.contains("are for planning through the queue\nhint: add --queue"), "{error}");
+    }
+}

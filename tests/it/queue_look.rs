@@ -110,6 +110,26 @@ fn what_is_submitted_asks_for_what_was_chosen() {
 }
 
 #[test]
+fn what_comes_after_another_job_is_submitted_later() {
+    let after =
+        "{name: eval, after: train, samples_per_epoch: 10, epochs: 1, global_batch: 10, model_size: 0MB,
+  throughput: {t4: 10}, command: [x]}";
+    let sandbox = site("", &[]).file("both.yaml", LONG.trim_end_matches(']').to_owned() + ", " + after + "]");
+    let why =
+        "note: eval was not submitted: comes after train: hsched watch submits it when that has completed\n";
+    let submit = |more: &str| sandbox.run(&format!("submit both.yaml --dry-run {more}"));
+    for (more, code) in [("--queue", 0), ("--capacity up", 0), ("--queue -j eval", 3)] {
+        let ran = submit(more);
+        assert_eq!((ran.code, ran.stderr.matches(why).count()), (Some(code), 1), "{more}: {}", ran.stderr);
+        assert!(
+            !ran.stderr.contains("no request") && !ran.stderr.contains("error"),
+            "{more}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
 fn what_was_foretold_is_kept_scored_and_corrects() {
     // Whatever the day, who has the GPUs may have them for eleven more hours.
     let since = (chrono::Local::now() - chrono::TimeDelta::hours(1)).format("%Y-%m-%dT%H:%M:%S").to_string();
