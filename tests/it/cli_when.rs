@@ -234,7 +234,7 @@ fn a_job_that_is_too_long_for_its_partition_is_cut_into_pieces() {
     assert!(text.contains("4 pieces") && text.contains("3 h"), "{text}");
 }
 
-/// A job after another, and one for GPUs of another cluster.
+/// The job, and one that comes after it.
 fn behind() -> Sandbox {
     let jobs = format!(
         "{}\n- {{name: eval, after: train, samples_per_epoch: 10, epochs: 1, global_batch: 10, model_size: 0MB, \

@@ -130,6 +130,14 @@ fn what_comes_after_another_job_is_submitted_later() {
 }
 
 #[test]
+fn a_job_of_several_requests_is_named_once() {
+    let sandbox = site("", &[]);
+    sandbox.run("submit jobs.yaml --job resnet18 --race 2 --run-id r1").exits(0);
+    let error = sandbox.run("submit jobs.yaml --job resnet18 --race 2 --run-id r2").fails(1);
+    assert_eq!(error.matches("resnet18 (").count(), 1, "{error}");
+}
+
+#[test]
 fn what_was_foretold_is_kept_scored_and_corrects() {
     // Whatever the day, who has the GPUs may have them for eleven more hours.
     let since = (chrono::Local::now() - chrono::TimeDelta::hours(1)).format("%Y-%m-%dT%H:%M:%S").to_string();
