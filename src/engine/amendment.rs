@@ -17,7 +17,9 @@ pub struct Kind {
 /// What a pending request is changed to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Amendment {
-    pub kind: Kind,
+    /// `None`: its GPUs stay, and only the limit is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
     /// The ranks as they are planned then, rank 0 first.
     pub ranks: Vec<PlacedRank>,
     #[serde(rename = "epoch_s")]

@@ -1,9 +1,12 @@
 //! Trainings that their time limit cuts into pieces: the next piece waits in the queue while the one before it runs, and takes over.
 
 use crate::engine::carry::Carrier;
-use crate::engine::{Attempt, End, Intent, Piece, Rules, Stage, State, Submission, Then, Tracked};
-use crate::model::{Time, Walltime};
+use crate::engine::{Amendment, Attempt, End, Intent, Piece, Rules, Stage, State, Submission, Then, Tracked};
+use crate::model::{Seconds, Time, Walltime};
 use crate::policy::{Decision, Placement, Sharing};
+
+/// A next piece asks for less where that is at most this part of its limit.
+const SHORTER: f64 = 0.75;
 
 /// Returns the submission whose next piece is to be queued now: it runs, alone, and ends before the job is done.
 pub(super) fn due<'t>(tracked: &'t Tracked, at: Time, rules: &Rules) -> Option<&'t Submission> {
@@ -27,6 +30,29 @@ pub(super) fn due<'t>(tracked: &'t Tracked, at: Time, rules: &Rules) -> Option<&
     // It may well wait as long as this one has.
     let lead = (Walltime::AHEAD * limit.0).max(started.since(attempt.meant).0);
     (at.0 >= started.0 + limit.0 - lead).then_some(own)
+}
+
+/// Returns the change of a next piece that waits to the limit that what is left of the job needs by now: short jobs start sooner.
+pub(super) fn shorter(tracked: &Tracked, attempt: &Attempt, rules: &Rules) -> Option<Amendment> {
+    let (terms, limit) = (attempt.terms.as_ref()?, attempt.limit?);
+    if attempt.keeps_limit || !tracked.is_next(attempt) {
+        return None;
+    }
+    let rest = tracked.rest();
+    let epoch = tracked.epoch.map_or(attempt.epoch.0, |seen| seen.0.max(attempt.epoch.0));
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let walltime = terms.walltime(&rest, Seconds(epoch * rest.epochs as f64), &rules.defaults);
+    (walltime.limit().0 <= SHORTER * limit.0).then(|| Amendment {
+        kind: None,
+        ranks: attempt.ranks.clone(),
+        epoch: attempt.epoch,
+        communication: attempt.communication,
+        minutes: walltime.minutes,
+        cpus: 0,
+        memory: 0,
+        terms: None,
+        pieces: walltime.in_pieces(),
+    })
 }
 
 impl Carrier<'_> {

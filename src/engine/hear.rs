@@ -46,8 +46,10 @@ impl Tracked {
             Answer::NotAmended { message } => {
                 let Some(attempt) = self.attempt_mut(of) else { return };
                 // What was refused once is not asked again.
-                attempt.tables.clear();
-                attempt.amendment = None;
+                match attempt.amendment.take() {
+                    Some(own) if own.kind.is_none() => attempt.keeps_limit = true,
+                    _ => attempt.tables.clear(),
+                }
                 self.last = (at, format!("its request was not changed: {message}"));
             }
         }

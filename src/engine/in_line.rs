@@ -45,7 +45,7 @@ impl Carrier<'_> {
         let walltime = terms.walltime(&rest, placement.jct(rest.epochs), &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
-            kind,
+            kind: Some(kind),
             ranks,
             epoch: Seconds(placement.epoch.total()),
             communication: Seconds(placement.epoch.comm),

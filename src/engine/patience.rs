@@ -1,8 +1,9 @@
-//! Jobs that are ended whatever a policy wants: given up by their owners, deaf to a stop, or without nodes for good.
+//! What is done whatever a policy wants: jobs that end, given up by their owners, deaf to a stop, or without nodes for good, and next
+//! pieces that ask for less.
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked};
+use crate::engine::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked, chain};
 use crate::model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
@@ -55,6 +56,11 @@ impl<'a> Patience<'a> {
             Stage::Pending if attempt.cannot_start() => {
                 "Slurm took the change of its request and cannot start it so (BadConstraints); it is submitted anew"
                     .to_owned()
+            }
+            Stage::Pending if let Some(to) = chain::shorter(tracked, attempt, self.rules) => {
+                let (of, to) = (attempt.key(&tracked.job.name), Box::new(to));
+                let why = "less is left of the job by now".to_owned();
+                return Some(Action::Amend { of, job_id: attempt.job_id?, to, why });
             }
             Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
                 format!("{} are no longer up, so it can never start", self.unable(attempt)?)

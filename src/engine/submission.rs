@@ -94,6 +94,9 @@ pub struct Attempt {
     /// Whether the piece after it was queued, or could not be.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_next: bool,
+    /// Whether its time limit stays as it is: a shorter one was refused.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keeps_limit: bool,
     /// What its request can be changed to: its script has tables for these, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Kind>,
@@ -225,12 +228,14 @@ impl Attempt {
     /// Takes in that its request was changed as was meant.
     pub(super) fn amend(&mut self) {
         let Some(mut own) = self.amendment.take() else { return };
-        let before = Kind::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
-        self.tables.extend(before);
-        match own.terms.take() {
-            // These GPUs may go elsewhere again.
-            Some(terms) => self.terms = Some(terms),
-            None => self.tables.retain(|kind| *kind != own.kind),
+        if let Some(kind) = own.kind.take() {
+            let before = Kind::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
+            self.tables.extend(before);
+            match own.terms.take() {
+                // These GPUs may go elsewhere again.
+                Some(terms) => self.terms = Some(terms),
+                None => self.tables.retain(|known| *known != kind),
+            }
         }
         (self.gpus, self.limit) = (Gpus::of(&own.ranks), Some(own.limit()));
         (self.ranks, self.epoch, self.communication) = (own.ranks, own.epoch, own.communication);
@@ -284,6 +289,7 @@ impl Attempt {
             joins: None,
             follows: None,
             has_next: false,
+            keeps_limit: false,
             tables: Vec::new(),
             amendment: None,
             ranks,

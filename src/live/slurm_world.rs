@@ -15,7 +15,7 @@ use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
 use crate::model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 use crate::policy::Outlook;
-use crate::slurm::scontrol_update::{Update, UpdateError};
+use crate::slurm::scontrol_update::{OtherGpus, Update, UpdateError};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
     sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
@@ -316,11 +316,13 @@ impl World for SlurmWorld<'_> {
 
 /// Returns what Slurm is asked to change.
 fn update(to: &Amendment) -> Update {
-    let Kind { nodes, per_node, gpu_type } = to.kind.clone();
-    let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
-    let memory_mib = (memory > 0).then_some(memory);
+    let gpus = to.kind.clone().map(|Kind { nodes, per_node, gpu_type }| {
+        let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
+        let memory_mib = (memory > 0).then_some(memory);
+        OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
+    });
     let Terms { account, partition, .. } = to.terms.clone().unwrap_or_default();
-    Update { nodes, per_node, gpu_type, minutes: to.minutes, cpus: to.cpus, memory_mib, account, partition }
+    Update { minutes: to.minutes, gpus, account, partition }
 }
 
 fn moment(time: Time) -> DateTime<Utc> {

@@ -140,6 +140,7 @@ impl World {
         let Some(place) = self.submissions.iter().position(pending) else { return false };
         self.submissions[place].request = self.request_for(&to.ranks);
         self.submissions[place].ranks.clone_from(&to.ranks);
+        self.submissions[place].job.launch.time = Some(to.limit());
         self.look_soon();
         true
     }

@@ -6,21 +6,28 @@ use crate::model::GpuType;
 use crate::slurm::request::Denial;
 use crate::slurm::{CommandLine, JobId, Runner};
 
-/// What a pending job asks for from now on: GPUs of the type that it has asked for before, in other numbers.
+/// What a pending job asks for from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
+    /// The time limit.
+    pub minutes: u64,
+    /// `None`: they stay as they are.
+    pub gpus: Option<OtherGpus>,
+    /// Where it goes, if that is to change; several partitions with commas between them.
+    pub account: Option<String>,
+    pub partition: Option<String>,
+}
+
+/// GPUs of the type that a job has asked for before, in other numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherGpus {
     pub nodes: u32,
     pub per_node: u32,
     pub gpu_type: GpuType,
-    /// The time limit.
-    pub minutes: u64,
     /// CPUs of each rank.
     pub cpus: u64,
     /// Memory on each node in MiB, where the job says how much it needs.
     pub memory_mib: Option<u64>,
-    /// Where it goes, if that is to change; several partitions with commas between them.
-    pub account: Option<String>,
-    pub partition: Option<String>,
 }
 
 /// Why a job was not changed, or not for certain.
@@ -40,23 +47,28 @@ pub enum UpdateError {
 /// A number of nodes without a range is refused.
 #[must_use]
 pub fn command(id: JobId, to: &Update) -> CommandLine {
-    let ranks = to.nodes.saturating_mul(to.per_node);
-    let cpus = |ranks: u32| to.cpus.saturating_mul(ranks.into());
-    let mut words = vec![
-        "update".to_owned(),
-        format!("JobId={id}"),
-        format!("TimeLimit={}", to.minutes),
-        format!("NumNodes={0}-{0}", to.nodes),
-        format!("Gres=gpu:{}:{}", to.gpu_type, to.per_node),
-        format!("TasksPerNode={}", to.per_node),
-        format!("NumTasks={ranks}"),
-        format!("NumCPUs={}", cpus(ranks)),
-        format!("MinCPUsNode={}", cpus(to.per_node)),
-    ];
-    words.extend(to.memory_mib.map(|memory| format!("MinMemoryNode={memory}")));
+    let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
+    words.extend(to.gpus.iter().flat_map(OtherGpus::words));
     words.extend(to.account.as_ref().map(|name| format!("Account={name}")));
     words.extend(to.partition.as_ref().map(|names| format!("Partition={names}")));
     CommandLine::new("scontrol", words)
+}
+
+impl OtherGpus {
+    fn words(&self) -> Vec<String> {
+        let ranks = self.nodes.saturating_mul(self.per_node);
+        let cpus = |ranks: u32| self.cpus.saturating_mul(ranks.into());
+        let mut words = vec![
+            format!("NumNodes={0}-{0}", self.nodes),
+            format!("Gres=gpu:{}:{}", self.gpu_type, self.per_node),
+            format!("TasksPerNode={}", self.per_node),
+            format!("NumTasks={ranks}"),
+            format!("NumCPUs={}", cpus(ranks)),
+            format!("MinCPUsNode={}", cpus(self.per_node)),
+        ];
+        words.extend(self.memory_mib.map(|memory| format!("MinMemoryNode={memory}")));
+        words
+    }
 }
 
 /// Sends [`command`] once.
@@ -79,13 +91,10 @@ mod tests {
 
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");
+        let gpus = OtherGpus { nodes: 2, per_node: 4, gpu_type, cpus: 3, memory_mib: Some(500) };
         let to = Update {
-            nodes: 2,
-            per_node: 4,
-            gpu_type,
             minutes: 90,
-            cpus: 3,
-            memory_mib: Some(500),
+            gpus: Some(gpus),
             account: Some("a".to_owned()),
             partition: Some("short,day".to_owned()),
         };
@@ -100,6 +109,12 @@ mod tests {
              'NumTasks=8' 'NumCPUs=24' 'MinCPUsNode=12' 'MinMemoryNode=500' \
              'Account=a' 'Partition=short,day'"
         );
+    }
+
+    #[test]
+    fn a_shorter_limit_changes_nothing_else() {
+        let to = Update { minutes: 15, gpus: None, account: None, partition: None };
+        assert_eq!(command(JobId(7), &to).to_string(), "scontrol update 'JobId=7' 'TimeLimit=15'");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::engine::{Action, Answer, End, Event, Intent, Kind, News, SubmissionKey};
+use crate::engine::{Action, Answer, End, Event, Intent, News, SubmissionKey};
 
 /// A line about the answer to what hsched did: the only lines that are read back.
 #[derive(Serialize, Deserialize)]
@@ -98,10 +98,8 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
         Action::Stop { of, why, .. } => vec![request("stop", of, why)],
         Action::Cancel { of, why, .. } => vec![request("cancel", of, why)],
         Action::Amend { of, to, why, .. } => {
-            let Kind { nodes, per_node, gpu_type } = &to.kind;
             let what = json!({
-                "action": "amend", "why": why, "nodes": nodes, "per_node": per_node,
-                "type": gpu_type.as_str(), "minutes": to.minutes, "terms": to.terms,
+                "action": "amend", "why": why, "minutes": to.minutes, "kind": to.kind, "terms": to.terms,
             });
             vec![about(of, what)]
         }

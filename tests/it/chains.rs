@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use hsched::engine::{
-    self, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
+    self, Amendment, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
     SubmissionKey, Tracked, World, apply,
 };
 use hsched::model::{Job, JobId, JobName, Seconds, Time};
@@ -28,6 +28,9 @@ pub struct Seer {
     overlapped: bool,
     /// Who was seen to end how.
     ended: BTreeMap<SubmissionKey, End>,
+    /// How often a request was to be changed, and whether that is refused.
+    amended: u32,
+    keeps_limits: bool,
 }
 
 impl World for Seer {
@@ -70,6 +73,14 @@ impl World for Seer {
         self.world.cancel(of, job_id)
     }
 
+    fn amend(&mut self, of: &SubmissionKey, job_id: JobId, to: &Amendment) -> Answer {
+        self.amended += 1;
+        if self.keeps_limits {
+            return Answer::NotAmended { message: "Access/permission denied".to_owned() };
+        }
+        self.world.amend(of, job_id, to)
+    }
+
     fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
         inquiries.iter().map(|own| answer(own, 0.0, &|_| (0.0, 0.0))).collect()
     }
@@ -94,6 +105,8 @@ pub struct Story {
     pub incidents: Vec<Incident>,
     /// Whether it is one epoch of 25 min, as anybody thinks, and takes 13.
     pub is_faster: bool,
+    /// Whether the site refuses to change time limits.
+    pub keeps_limits: bool,
     /// The write at which the process dies, and whether before it.
     pub dies: (u32, bool),
     /// What its owner wants at a moment.
@@ -122,7 +135,9 @@ pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
     }
     let world = simulate::World::new(site, story.incidents.clone(), Time(0.0));
     let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let mut seer = Seer { world, submitted, reported, alive: 0, overlapped: false, ended };
+    let keeps_limits = story.keeps_limits;
+    let mut seer =
+        Seer { world, submitted, reported, alive: 0, overlapped: false, ended, amended: 0, keeps_limits };
     let jobs = jobs.into_iter().map(|own| Tracked::new(own, Time(0.0))).collect();
     let mut state = State { jobs, ..State::default() };
     let left = Cell::new(story.dies.0);
@@ -170,6 +185,16 @@ fn the_next_piece_waits_while_one_runs_and_goes_on_where_it_ends() {
     let gaps: Vec<f64> = tracked.past.windows(2).map(gap).collect();
     assert!(gaps.iter().all(|gap| *gap <= 0.0), "{gaps:?}");
     assert_eq!(tracked.failures, 0);
+    // When the last one was queued, more was left than one piece can do.
+    let limit = |past: &engine::PastAttempt| past.attempt.limit.expect("a limit").0 / 60.0;
+    assert_eq!(tracked.past.iter().map(limit).collect::<Vec<f64>>(), [20.0, 20.0, 20.0, 15.0]);
+}
+
+#[test]
+fn a_limit_that_slurm_keeps_is_not_asked_for_again() {
+    let story = Story { gpus: 1, keeps_limits: true, ..Story::default() };
+    let (seer, tracked, _) = play(&story);
+    assert_eq!((outcome(&tracked), tracked.epochs_done, seer.amended), (&Outcome::Completed, 10, 1));
 }
 
 #[test]

@@ -255,6 +255,7 @@ impl Moment {
             joins: _,
             follows: _,
             has_next: _,
+            keeps_limit: _,
             limit: _,
             tables: _,
             amendment: _,
