@@ -81,7 +81,7 @@ fn decisions(seed: u64, load: f64) -> Vec<Outcome> {
 }
 
 /// Returns the requests for so many hours of work on one GPU of the fastest type.
-fn trials(hours: f64) -> Vec<Trial> {
+pub fn trials(hours: f64) -> Vec<Trial> {
     let mut list = Vec::new();
     for (gpu_type, own) in SPEEDS.into_iter().enumerate() {
         for (doublings, (nodes, per_node)) in (0..).zip([(1, 1), (1, 2), (1, 4), (2, 4)]) {

@@ -1,5 +1,5 @@
 //! The model of the queue: how fast it is, how right on real submissions, and what choosing by it is worth, as tables:
-//! `cargo bench --bench queue_model -- speed|calibration|choice [SEED]`.
+//! `cargo bench --bench queue_model -- speed|calibration|choice|several [SEED]`.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a bench that cannot be set up should fail")]
 #![expect(clippy::print_stdout, reason = "prints its tables")]
@@ -11,6 +11,7 @@ mod calibration;
 mod choice;
 mod foretold;
 mod made_up;
+mod several;
 mod speed;
 mod submissions;
 mod world;
@@ -27,5 +28,8 @@ fn main() {
     }
     if is_wanted("choice") {
         choice::main(seed.unwrap_or(0));
+    }
+    if is_wanted("several") {
+        several::main(seed.unwrap_or(0));
     }
 }

@@ -60,7 +60,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    fn limit(&self) -> f64 {
+    pub fn limit(&self) -> f64 {
         (self.run * 1.21 / 900.0).ceil() * 900.0
     }
 
@@ -119,18 +119,8 @@ impl World {
     pub fn finish(&self, trials: &[Trial]) -> f64 {
         let mut world = self.clone();
         let first = usize::MAX / 2;
-        for (number, own) in trials.iter().enumerate() {
-            world.waiting.push(Job {
-                id: first + number,
-                user: OWN,
-                gpu_type: own.gpu_type,
-                nodes: own.nodes,
-                per_node: own.per_node,
-                limit: own.limit(),
-                run: own.run,
-                submitted: world.now,
-            });
-        }
+        let own = |(number, own): (usize, &Trial)| self.job(first + number, own);
+        world.waiting.extend(trials.iter().enumerate().map(own));
         world.pass();
         loop {
             if let Some(run) = world.running.iter().find(|run| run.job.id >= first) {
@@ -140,6 +130,30 @@ impl World {
                 return f64::INFINITY;
             }
         }
+    }
+
+    /// Returns the seconds to the end of each of some jobs that are submitted now.
+    pub fn finishes(&self, trials: &[Trial]) -> Vec<f64> {
+        let mut world = self.clone();
+        // Below those of a race, above all others.
+        let first = usize::MAX / 4;
+        let own = |(number, own): (usize, &Trial)| self.job(first + number, own);
+        world.waiting.extend(trials.iter().enumerate().map(own));
+        world.pass();
+        let mut finishes = vec![f64::INFINITY; trials.len()];
+        loop {
+            for run in world.running.iter().filter(|run| run.job.id >= first) {
+                finishes[run.job.id - first] = run.since - self.now + run.job.run;
+            }
+            if finishes.iter().all(|own| own.is_finite()) || !world.step() {
+                return finishes;
+            }
+        }
+    }
+
+    fn job(&self, id: usize, own: &Trial) -> Job {
+        let Trial { gpu_type, nodes, per_node, run } = *own;
+        Job { id, user: OWN, gpu_type, nodes, per_node, limit: own.limit(), run, submitted: self.now }
     }
 
     /// Returns whether GPUs for a request are free now.

@@ -1,0 +1,116 @@
+//! Requests of several jobs at once, in the world with other rules: each alone, each beside those before it, and all together.
+
+use hsched::model::Time;
+use hsched::queue::{Jobs, Offer, Outlook, Question, QueueJob, Request, Snapshot, choose_together, forecast};
+
+use crate::choice::trials;
+use crate::made_up::Random;
+use crate::world::{Trial, World};
+
+const DECISIONS: usize = 12;
+const SAMPLES: usize = 24;
+/// Requests of each job that are looked at together.
+const MOST: usize = 8;
+
+/// Prints the mean time to the end of so many jobs that are submitted at once, at three loads, in worlds of the seeds after `first`.
+pub fn main(first: u64) {
+    println!(
+        "| jobs | load | decisions | each alone | each beside those before | together | together / beside |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for jobs in [3, 6] {
+        for (number, load) in [0.9, 0.97, 1.1].into_iter().enumerate() {
+            row(jobs, load, first + number as u64 + 1);
+        }
+    }
+}
+
+fn row(jobs: usize, load: f64, seed: u64) {
+    let mut random = Random::new(seed + 200);
+    let mut world = World::new(seed, load, 20.0);
+    let mut sums = [0.0; 3];
+    for _ in 0..DECISIONS {
+        let next = world.now + 3600.0 * (6.0 + 24.0 * random.unit());
+        world.go_until(next);
+        let options: Vec<Vec<Trial>> =
+            (0..jobs).map(|_| trials(2.0 * 12.0_f64.powf(random.unit()))).collect();
+        for (sum, chosen) in sums.iter_mut().zip([
+            alone(&world, &options),
+            beside(&world, &options),
+            together(&world, &options),
+        ]) {
+            *sum += world.finishes(&chosen).iter().sum::<f64>() / (jobs * DECISIONS) as f64 / 3600.0;
+        }
+    }
+    let [alone, beside, together] = sums;
+    println!(
+        "| {jobs} | {load} | {DECISIONS} | {alone:.2} h | {beside:.2} h | {together:.2} h | {:.3} |",
+        together / beside
+    );
+}
+
+/// Returns the requests of a job, the first to finish first by the forecasts.
+fn ranked(snapshot: &Snapshot, options: &[Trial]) -> Vec<Trial> {
+    let requests: Vec<Request> = options.iter().map(Trial::request).collect();
+    let question = Question { snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
+    let finish = |outlook: &Outlook| match outlook {
+        Outlook::Estimated(own) => own.mean_finish(),
+        _ => f64::INFINITY,
+    };
+    let outlooks = forecast(&question, &|| false);
+    let mut list: Vec<(f64, Trial)> = outlooks.iter().map(finish).zip(options.iter().copied()).collect();
+    list.sort_by(|a, b| a.0.total_cmp(&b.0));
+    list.into_iter().map(|(_, own)| own).collect()
+}
+
+fn alone(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
+    let snapshot = world.snapshot();
+    options.iter().map(|own| ranked(&snapshot, own)[0]).collect()
+}
+
+/// As `watch --queue` does: each job finds in the queue what the jobs before it are likely to ask for.
+fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
+    let mut snapshot = world.snapshot();
+    let mut chosen = Vec::new();
+    for (number, own) in options.iter().enumerate() {
+        let best = ranked(&snapshot, own)[0];
+        let Request { asks, account, limit, .. } = best.request();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "priorities are 32 bits wide"
+        )]
+        let priority = snapshot.standing(account.as_deref()).priority as u64;
+        snapshot.jobs.push(QueueJob {
+            id: format!("own {number}"),
+            ours: true,
+            account,
+            priority: Some(priority),
+            submitted: Some(Time(snapshot.taken_at.0)),
+            limit_s: Some(limit),
+            asks,
+            tasks: 1,
+            ..QueueJob::default()
+        });
+        chosen.push(best);
+    }
+    chosen
+}
+
+fn together(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
+    let snapshot = world.snapshot();
+    let ranked: Vec<Vec<Trial>> = options.iter().map(|own| ranked(&snapshot, own)).collect();
+    let offer = |own: &Trial| Offer { request: own.request(), rest: 0.0, cost: None };
+    let offers: Vec<Vec<Offer>> =
+        ranked.iter().map(|own| own.iter().take(MOST).map(offer).collect()).collect();
+    let jobs = Jobs {
+        snapshot: &snapshot,
+        options: &offers,
+        cost_weight: 0.0,
+        seed: 7,
+        samples: SAMPLES,
+        calibration: None,
+    };
+    let chosen = choose_together(&jobs, &|| false);
+    chosen.iter().zip(&ranked).map(|(own, list)| list[own.as_ref().map_or(0, |own| own.option)]).collect()
+}
