@@ -75,7 +75,7 @@ pub(crate) fn offer(
         problem.limit(&settings.capacity);
     }
     let problem = problem.extract(&all, basis).problem;
-    let is_in_use = capacity == Capacity::Free && problem.offered().iter().sum::<u32>() < up.values().sum();
+    let is_in_use = !held.is_empty() && problem.offered().iter().sum::<u32>() < up.values().sum();
     Ok(Offered { capacity, problem, is_in_use })
 }
 

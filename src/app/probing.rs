@@ -291,15 +291,16 @@ impl Prober<'_> {
 
     fn trouble(&self, tracked: &Tracked) -> String {
         let why = match &tracked.phase {
-            Phase::Ended { outcome: Outcome::Failed { reason }, .. } => reason.clone(),
+            Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
+                format!("{reason}; nothing was reported")
+            }
             Phase::Ended { outcome: Outcome::Completed, .. } => "ended without a report".to_owned(),
-            _ => tracked.last.1.clone(),
+            _ => {
+                let minutes = self.limit.0 / 60.0;
+                format!("{}; nothing was reported within {minutes:.0} min", tracked.last.1)
+            }
         };
-        format!(
-            "{why}; nothing was reported within {:.0} min (see {}.out)",
-            self.limit.0 / 60.0,
-            tracked.job.name
-        )
+        format!("{why} (see {}.out)", tracked.job.name)
     }
 
     /// Keeps what was measured, cancels what still runs, and says both.

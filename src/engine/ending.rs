@@ -110,7 +110,8 @@ impl Tracked {
             }
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
             (None, End::Failed { exit: 126 | 127, signal: 0 }) if self.epochs_done == 0 => {
-                let reason = format!("{end}: its command was not found or cannot be run");
+                let reason =
+                    format!("{end}: its command, or one of its setup, was not found or cannot be run");
                 self.finish(ended, Outcome::Failed { reason });
             }
             (None, end) => {

@@ -79,11 +79,15 @@ fn metric((name, value): &(String, f64)) -> String {
     format!("{} {}", harmless(name), number(*value))
 }
 
-/// Returns which of several jobs is the best by a metric that all who have one share; nothing where nobody said whether
-/// it is to fall, and it is no loss.
+/// Returns which of several jobs of one model is the best by the metric that they share, such as in a sweep; nothing where
+/// nobody said whether it is to fall, and it is no loss.
 fn best(state: &State, metrics: &Metrics) -> Option<String> {
     let (first, _) = metrics.values().next()?;
-    if metrics.len() < 2 || metrics.values().any(|(name, _)| name != first) {
+    let mut models =
+        state.jobs.iter().filter(|own| metrics.contains_key(&own.job.name)).map(|own| &own.job.model);
+    let model = models.next()?;
+    if metrics.len() < 2 || models.any(|own| own != model) || metrics.values().any(|(name, _)| name != first)
+    {
         return None;
     }
     let targets = state.jobs.iter().filter_map(|tracked| tracked.job.target.as_ref());

@@ -126,7 +126,8 @@ fn a_job_in_full_has_all_its_submissions() {
 #[test]
 fn metrics_have_a_column_and_the_best_is_named() {
     let job = |name: &str| tracked(name, ended(60.0, Outcome::Completed), (60.0, "completed"));
-    let state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
+    let mut state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
+    state.jobs.iter_mut().for_each(|own| "net".clone_into(&mut own.job.model));
     let own = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
     let metrics = Metrics::from([own("a", 0.123_456), own("b", 12.0)]);
     let text = status_table(&state, &metrics, NOW, plain());
@@ -139,4 +140,7 @@ fn metrics_have_a_column_and_the_best_is_named() {
         ["METRIC", "loss 0.1235", "loss 12.00", "-"]
     );
     assert!(text.ends_with("best loss: a with 0.1235\n"), "{text}");
+    // Losses of different models say nothing of each other.
+    "other".clone_into(&mut state.jobs[1].job.model);
+    assert!(!status_table(&state, &metrics, NOW, plain()).contains("best loss"));
 }
