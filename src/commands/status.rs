@@ -9,6 +9,7 @@ use crate::app::metrics::metrics;
 use crate::app::{state, wishes};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::together;
 use crate::engine::{
     Attempt, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, Tracked, apply,
 };
@@ -36,8 +37,18 @@ pub(super) struct Args {
 /// The age of a look that goes without saying: `watch` looks every half minute, or from cron every minute or so.
 const STALE: Seconds = Seconds(120.0);
 
-/// What is said where the jobs' `hsched run` has ended.
-const INTERRUPTED: &str = "no hsched run is at work here, so nothing runs; start hsched run again to go on\n";
+/// Returns what is said where the jobs' `hsched run` is not at work.
+fn interrupted(root: &Path) -> String {
+    let script = together::script(root);
+    if !script.exists() {
+        return "no hsched run is at work here, so nothing runs; start hsched run again to go on\n"
+            .to_owned();
+    }
+    let (name, script) = (together::NAME, shell_words::quote(&script.display().to_string()).into_owned());
+    format!(
+        "the Slurm job {name} runs these jobs, and is not at work now: squeue --me --name={name} shows whether it waits\nif it is gone, submit it again: sbatch {script}\n"
+    )
+}
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
@@ -93,7 +104,7 @@ impl Subcommand for Args {
         print(context, &text)?;
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {
-                Some(state::HERE) => is_left.then(|| INTERRUPTED.to_owned()),
+                Some(state::HERE) => is_left.then(|| interrupted(&root)),
                 _ => looked.and_then(|at| stale(at, now, follower)),
             };
             print(context, &note.unwrap_or_default())?;

@@ -46,10 +46,15 @@ pub(super) struct TogetherArgs {
 type Counts = Vec<(GpuType, u32)>;
 
 /// The name of the script in the state directory, of the Slurm job, and of its output.
-const NAME: &str = "hsched-run";
+pub(super) const NAME: &str = "hsched-run";
 
 /// How long before its end Slurm tells the script, beyond what the jobs need to save. hsched knows the end, too.
 const NOTICE_S: f64 = 25.0;
+
+/// Returns the path of the script of a state directory.
+pub(super) fn script(root: &Path) -> PathBuf {
+    root.join("runs").join(format!("{NAME}.sbatch"))
+}
 
 /// What is submitted.
 struct Submission<'a> {
@@ -106,7 +111,7 @@ impl TogetherArgs {
 
 impl Submission<'_> {
     fn script(&self) -> PathBuf {
-        self.root.join("runs").join(format!("{NAME}.sbatch"))
+        script(&self.root)
     }
 
     /// Returns the text of the script.

@@ -282,3 +282,16 @@ fn a_job_after_nobody_is_refused_by_a_dry_run_too() {
     }
     assert!(sandbox.calls("sbatch").is_empty());
 }
+
+/// Jobs of an allocation that waits are not to be started by hand where somebody looks at them.
+#[test]
+fn the_status_of_jobs_in_one_allocation_names_its_slurm_job() {
+    let sandbox = Sandbox::with_slurm();
+    let said = sandbox.run("submit --together jobs.yaml --gpus v100:2 --time 2h --format json").exits(0);
+    let root = said.json()["state_dir"].as_str().expect("a path").to_owned();
+    let sandbox = sandbox.variable("HSCHED_STATE_DIR", &root);
+    let status = sandbox.run("status").succeeds();
+    let wanted = "the Slurm job hsched-run runs these jobs, and is not at work now: squeue --me --name=hsched-run shows whether it waits\n";
+    assert!(status.contains(wanted) && status.contains("/runs/hsched-run.sbatch"), "{status}");
+    assert!(!status.contains("start hsched run again"), "{status}");
+}
