@@ -288,7 +288,10 @@ fn a_job_after_nobody_is_refused_by_a_dry_run_too() {
 fn the_status_of_jobs_in_one_allocation_names_its_slurm_job() {
     let sandbox = Sandbox::with_slurm();
     let said = sandbox.run("submit --together jobs.yaml --gpus v100:2 --time 2h --format json").exits(0);
-    let root = said.json()["state_dir"].as_str().expect("a path").to_owned();
+    let root = said.json()["state_dir"]
+        .as_str()
+        .expect("a path")
+        .replace("ROOT", &sandbox.path("").display().to_string());
     let sandbox = sandbox.variable("HSCHED_STATE_DIR", &root);
     let status = sandbox.run("status").succeeds();
     let wanted = "the Slurm job hsched-run runs these jobs, and is not at work now: squeue --me --name=hsched-run shows whether it waits\n";
