@@ -25,7 +25,7 @@ pub(super) struct Allocation {
 }
 
 /// The relative difference beyond which numbers are never the same in twelve digits.
-const NEAR: f64 = 1e-10;
+pub(super) const NEAR: f64 = 1e-10;
 
 /// Compares numbers by twelve digits: sums of floats that differ by less are the same.
 pub(in crate::policy) fn by_digits(a: f64, b: f64) -> Ordering {
@@ -93,7 +93,7 @@ impl<'a> Market<'a> {
     }
 
     /// Returns when a job of some speed would be done, counted from its arrival, and what that is worth.
-    fn worth(&self, job: &HadarJob, speed: f64, restart: f64) -> (f64, f64) {
+    pub(super) fn worth(&self, job: &HadarJob, speed: f64, restart: f64) -> (f64, f64) {
         let jct = self.now + restart + job.left / speed - job.arrival;
         (jct, job.worth(jct, self.parameters))
     }

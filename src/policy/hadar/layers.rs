@@ -23,22 +23,19 @@ const BEAM: usize = 64;
 /// Returns the jobs that bring most payoff together, each on its own best allocation in its turn.
 pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
     let mut states = States::new(market.cells.list.len());
-    let mut desks: HashMap<Taste, Desk> = HashMap::new();
+    let (mut desks, desk_of) = desks(queue);
     let mut offers: Vec<Offer> = Vec::new();
     // The states that are kept, once these are not all.
     let mut kept: Option<Vec<u32>> = None;
-    for (place, job) in queue.iter().enumerate() {
-        let desk = desks.entry(Taste::of(job)).or_insert_with_key(|taste| Desk::new(taste.clone()));
-        let every = all(&states);
-        match &kept {
-            None => desk.ask((market, job), &mut states, every, &mut offers),
-            Some(kept) => desk.ask((market, job), &mut states, kept.iter().copied(), &mut offers),
-        }
+    for (place, desk) in desk_of.into_iter().enumerate() {
+        desks[desk].ask((market, queue, place), &mut states, kept.as_deref(), &mut offers);
         for own in offers.drain(..) {
             if let Some(kept) = kept.as_mut().filter(|_| !states.is_reached(own.state)) {
                 kept.push(own.state);
             }
-            states.offer(own.state, own.payoff, own.before, place);
+            if states.offer(own.state, own.payoff, own.before, place) {
+                desks.iter_mut().for_each(|desk| desk.wake(own.state));
+            }
         }
         if kept.is_none() && states.count() > MOST_STATES {
             kept = Some(all(&states).collect());
@@ -52,6 +49,22 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
     let best = last.into_iter().reduce(|best, own| if states.is_better(own, best) { own } else { best });
     let best = best.unwrap_or(0);
     Answer { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
+}
+
+/// Returns a desk for each taste, and the number of each job's desk.
+fn desks(queue: &[HadarJob]) -> (Vec<Desk>, Vec<usize>) {
+    let mut numbers: HashMap<Taste, usize> = HashMap::new();
+    let mut jobs: Vec<(Taste, Vec<usize>)> = Vec::new();
+    let desk = |(place, job): (usize, &HadarJob)| {
+        let number = *numbers.entry(Taste::of(job)).or_insert_with_key(|taste| {
+            jobs.push((taste.clone(), Vec::new()));
+            jobs.len() - 1
+        });
+        jobs[number].1.push(place);
+        number
+    };
+    let desk_of = queue.iter().enumerate().map(desk).collect();
+    (jobs.into_iter().map(|(taste, places)| Desk::new(taste, places)).collect(), desk_of)
 }
 
 /// Returns all states; none of them has been given up.

@@ -89,8 +89,9 @@ pub(super) struct Menu {
     pub choices: Vec<Choice>,
     details: Vec<Details>,
     parts: Vec<(usize, u32)>,
-    /// Free cells in the order in which they are taken; kept for its memory.
+    /// Free cells in the order in which they are taken, and the GPUs of an allocation by rank; kept for their memory.
     free: Vec<Free>,
+    counts: Vec<u32>,
 }
 
 /// A cell with free GPUs that a taste can use.
@@ -120,6 +121,7 @@ impl Menu {
             details: Vec::new(),
             parts: Vec::new(),
             free: Vec::new(),
+            counts: Vec::new(),
         }
     }
 
@@ -175,7 +177,12 @@ impl Menu {
     /// Adds GPUs of one cell, by cell: of those of one speed on a node, the first.
     fn alone(&mut self, place: Place<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let gpus = self.taste.gpus;
+        let mut least = f64::INFINITY;
         for (at, own) in free.iter().enumerate().filter(|(_, own)| of(own) && own.count >= gpus) {
+            least = least.min(own.price);
+            if gpus == 1 && least + place.market.slack < own.price {
+                break; // the same for more, as all that follow
+            }
             let is_second = |other: &Free| of(other) && other.node == own.node;
             if place.market.cells.is_mixed && free[..at].iter().any(is_second) {
                 continue;
@@ -215,7 +222,9 @@ impl Menu {
     fn take<'b>(&mut self, place: Place<'_>, cells: impl Iterator<Item = &'b Free>) {
         let Place { market, taken, begin } = place;
         let (mut gpus, first) = (self.taste.gpus, self.parts.len());
-        let mut counts = vec![0; self.taste.ranks.len()];
+        let mut counts = std::mem::take(&mut self.counts);
+        counts.clear();
+        counts.resize(self.taste.ranks.len(), 0);
         for own in cells {
             let count = own.count.min(gpus);
             gpus -= count;
@@ -234,7 +243,8 @@ impl Menu {
             counts[slowest] = self.taste.gpus;
         }
         let (nodes, cost) = (market.cells.nodes(parts), market.cost(taken, parts));
-        let pace = self.pace(Pace { counts, ring: market.cells.ring(&self.parts[first..]) });
+        let pace = self.pace(&counts, market.cells.ring(&self.parts[first..]));
+        self.counts = counts;
         let details = Details { nodes, parts: first..self.parts.len() };
         let others = begin..self.choices.len();
         if others.into_iter().any(|other| self.always_beats(market, other, (cost, pace, &details))) {
@@ -246,10 +256,10 @@ impl Menu {
     }
 
     /// Returns the number of a pace.
-    fn pace(&mut self, pace: Pace) -> u32 {
-        let known = self.paces.iter().position(|own| *own == pace);
+    fn pace(&mut self, counts: &[u32], ring: f64) -> u32 {
+        let known = self.paces.iter().position(|own| own.ring == ring && own.counts == counts);
         let number = known.unwrap_or_else(|| {
-            self.paces.push(pace);
+            self.paces.push(Pace { counts: counts.to_vec(), ring });
             self.paces.len() - 1
         });
         #[expect(clippy::cast_possible_truncation, reason = "far fewer than states")]

@@ -4,6 +4,7 @@
 
 mod cells;
 mod find;
+mod hopes;
 mod job;
 mod layers;
 mod menu;

@@ -1,11 +1,14 @@
-//! `find` against all allocations of tiny clusters, counted in another way.
+//! `find` against all allocations of tiny clusters, counted in another way, and the recursion against one that asks every job in
+//! every state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::Seconds;
+use crate::policy::Sharing;
 use crate::policy::hadar::cells::{Cells, Parts};
-use crate::policy::hadar::find::Market;
+use crate::policy::hadar::find::{Market, by_digits};
 use crate::policy::hadar::job::{HadarJob, HadarParameters, Utility, Worth};
+use crate::policy::hadar::layers;
 use crate::policy::hadar::prices::Prices;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -98,6 +101,12 @@ fn payoff(market: &Market<'_>, job: &HadarJob, taken: &[u32], counts: &[u32]) ->
     Some(worth - cost)
 }
 
+fn parameters(random: &mut Pcg64) -> HadarParameters {
+    let utility = if pick(random, 2) == 0 { Utility::Throughput } else { Utility::Normalised };
+    let worth = if pick(random, 2) == 0 { Worth::Finish } else { Worth::Delay };
+    HadarParameters { utility, worth, round: Seconds(ROUND), ..HadarParameters::default() }
+}
+
 #[test]
 fn no_allocation_pays_more_than_the_one_that_is_found() {
     let mut random = Pcg64::seed_from_u64(7);
@@ -106,10 +115,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
         let cells = cells(&mut random);
         let jobs: Vec<HadarJob> = (0..3).filter_map(|number| job(&mut random, number, &cells)).collect();
         let Some(mut own) = jobs.first().cloned() else { continue };
-        let utility = if pick(&mut random, 2) == 0 { Utility::Throughput } else { Utility::Normalised };
-        let worth = if pick(&mut random, 2) == 0 { Worth::Finish } else { Worth::Delay };
-        let parameters =
-            HadarParameters { utility, worth, round: Seconds(ROUND), ..HadarParameters::default() };
+        let parameters = parameters(&mut random);
         let prices = Prices::new(&cells, &jobs, NOW, &parameters);
         let market = Market::new((&cells, &prices), &jobs, NOW, &parameters);
         let taken: Vec<u32> = cells.list.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
@@ -131,4 +137,66 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
             (found, known) => assert_eq!(found, known, "{own:?}"),
         }
     }
+}
+
+/// Returns the jobs to serve, by their place in the queue, and what they bring together.
+fn recursion(market: &Market<'_>, queue: &[HadarJob]) -> (Vec<usize>, f64) {
+    let mut layer = BTreeMap::from([(vec![0; market.cells.list.len()], (0.0, Vec::new()))]);
+    let is_better = |own: &(f64, Vec<usize>), other: &(f64, Vec<usize>)| {
+        by_digits(own.0, other.0).then_with(|| other.1.cmp(&own.1)).is_gt()
+    };
+    for (place, job) in queue.iter().enumerate() {
+        let before = layer.clone();
+        for (taken, (payoff, way)) in before {
+            let Some(found) = market.find(job, &taken).filter(|own| own.terms.payoff > 0.0) else { continue };
+            let mut then = taken;
+            found.parts.iter().for_each(|&(cell, count)| then[cell] += count);
+            let own = (payoff + found.terms.payoff, [way, vec![place]].concat());
+            if layer.get(&then).is_none_or(|other| is_better(&own, other)) {
+                layer.insert(then, own);
+            }
+        }
+    }
+    let best = layer.into_values().reduce(|best, own| if is_better(&own, &best) { own } else { best });
+    let (payoff, way) = best.expect("nothing taken is a state");
+    (way, payoff)
+}
+
+#[test]
+fn who_is_not_asked_would_change_nothing() {
+    let mut random = Pcg64::seed_from_u64(11);
+    for case in 0..400 {
+        let cells = cells(&mut random);
+        let mut queue: Vec<HadarJob> =
+            (0..12).filter_map(|number| job(&mut random, number, &cells)).collect();
+        if let Some(twin) = queue.first().cloned() {
+            queue.push(HadarJob { number: 12, ..twin });
+        }
+        let mut parameters = parameters(&mut random);
+        if pick(&mut random, 2) == 0 {
+            parameters.sharing = Sharing::Balanced;
+        }
+        queue.sort_by(|a, b| {
+            b.urgency(NOW, &parameters).total_cmp(&a.urgency(NOW, &parameters)).then(a.number.cmp(&b.number))
+        });
+        let prices = Prices::new(&cells, &queue, NOW, &parameters);
+        let market = Market::new((&cells, &prices), &queue, NOW, &parameters);
+        if let Some(first) = queue.first().cloned()
+            && let Some(found) = market.find(&first, &vec![0; cells.list.len()])
+            && pick(&mut random, 3) == 0
+        {
+            let mut queue = queue.clone();
+            queue[0].held = found.parts;
+            check(case, &market, &queue);
+        }
+        check(case, &market, &queue);
+    }
+}
+
+fn check(case: u32, market: &Market<'_>, queue: &[HadarJob]) {
+    let answer = layers::best(market, queue);
+    let (way, payoff) = recursion(market, queue);
+    let served: Vec<usize> = answer.served.iter().map(|(place, _)| *place).collect();
+    assert_eq!(served, way, "case {case}: {queue:?}");
+    assert!((answer.payoff - payoff).abs() <= 1e-12 * payoff, "case {case}: {} for {payoff}", answer.payoff);
 }

@@ -21,13 +21,16 @@ pub(super) struct States {
     taken: Vec<u32>,
     /// What the best way to each brings; less than anything where none is known.
     payoffs: Vec<f64>,
+    /// The most that any has brought.
+    most: f64,
     /// The last job served on that way, among the steps.
     last: Vec<Option<u32>>,
     steps: Vec<Step>,
-    /// Numbers of states by what they hash to, with the next place where that is taken.
+    /// What the cells count in hashes, and what each state hashes to.
+    keys: Vec<u64>,
+    hashes: Vec<u64>,
+    /// Numbers of states by that, with the next place where that is taken.
     slots: Vec<Option<u32>>,
-    /// A state that is asked for; kept for its memory.
-    wanted: Vec<u32>,
 }
 
 impl States {
@@ -37,13 +40,14 @@ impl States {
             cells,
             taken: vec![0; cells],
             payoffs: vec![0.0],
+            most: 0.0,
             last: vec![None],
             steps: Vec::new(),
+            keys: (0..cells).map(key).collect(),
+            hashes: vec![0],
             slots: vec![None; 1024],
-            wanted: Vec::new(),
         };
-        let slot = states.slot(&vec![0; cells]);
-        states.slots[slot] = Some(0);
+        states.slots[0] = Some(0);
         states
     }
 
@@ -57,6 +61,11 @@ impl States {
 
     pub(super) fn payoff(&self, state: u32) -> f64 {
         self.payoffs[state as usize]
+    }
+
+    /// Returns the most that any way to any state brings.
+    pub(super) fn most(&self) -> f64 {
+        self.most
     }
 
     /// Returns the last job on the way to a state.
@@ -76,47 +85,60 @@ impl States {
 
     /// Returns the state in which some more GPUs are taken; to a new one no way is known.
     pub(super) fn after(&mut self, state: u32, parts: &[(usize, u32)]) -> u32 {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        wanted.clear();
-        wanted.extend_from_slice(self.taken(state));
-        for &(cell, count) in parts {
-            wanted[cell] += count;
-        }
-        let slot = self.slot(&wanted);
-        let known = self.slots[slot];
-        let number = known.unwrap_or_else(|| self.add(slot, &wanted));
-        self.wanted = wanted;
-        number
+        let hash = self.hash(state, parts);
+        let slot = self.slot(hash, |own| self.is_after(own, state, parts));
+        self.slots[slot].unwrap_or_else(|| self.add((slot, hash), state, parts))
     }
 
-    fn add(&mut self, slot: usize, taken: &[u32]) -> u32 {
+    /// Returns the same, if it is there.
+    pub(super) fn find(&self, state: u32, parts: &[(usize, u32)]) -> Option<u32> {
+        self.slots[self.slot(self.hash(state, parts), |own| self.is_after(own, state, parts))]
+    }
+
+    fn add(&mut self, (slot, hash): (usize, u64), before: u32, parts: &[(usize, u32)]) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "a few for each job")]
         let number = self.count() as u32;
         self.slots[slot] = Some(number);
-        self.taken.extend_from_slice(taken);
+        let (from, begin) = (before as usize * self.cells, self.taken.len());
+        self.taken.extend_from_within(from..from + self.cells);
+        for &(cell, count) in parts {
+            self.taken[begin + cell] += count;
+        }
+        self.hashes.push(hash);
         self.payoffs.push(f64::NEG_INFINITY);
         self.last.push(None);
         if 2 * self.count() > self.slots.len() {
             self.slots = vec![None; 2 * self.slots.len()];
             for state in 0..=number {
-                let slot = self.slot(self.taken(state));
+                let slot = self.slot(self.hashes[state as usize], |own| own == state);
                 self.slots[slot] = Some(state);
             }
         }
         number
     }
 
-    /// Returns where the number of a state is kept, or would be.
-    fn slot(&self, taken: &[u32]) -> usize {
-        let mix = |hash: u64, count: &u32| {
-            (hash.rotate_left(5) ^ u64::from(*count)).wrapping_mul(0x517c_c1b7_2722_0a95)
+    /// Returns the hash of a state in which some more GPUs are taken: a sum over cells, so that only these count.
+    fn hash(&self, state: u32, parts: &[(usize, u32)]) -> u64 {
+        let add = |hash: u64, &(cell, count): &(usize, u32)| {
+            hash.wrapping_add(self.keys[cell].wrapping_mul(u64::from(count)))
         };
-        let hash = (taken.iter().fold(0, mix) >> 20) as usize;
-        let mut slot = hash & (self.slots.len() - 1);
-        while self.slots[slot].is_some_and(|state| self.taken(state) != taken) {
+        parts.iter().fold(self.hashes[state as usize], add)
+    }
+
+    /// Returns where the number of a state is kept, or would be.
+    fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
+        #[expect(clippy::cast_possible_truncation, reason = "what counts are the lowest bits")]
+        let mut slot = (hash >> 32) as usize & (self.slots.len() - 1);
+        while self.slots[slot].is_some_and(|own| self.hashes[own as usize] != hash || !is_it(own)) {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
         slot
+    }
+
+    fn is_after(&self, own: u32, state: u32, parts: &[(usize, u32)]) -> bool {
+        let more = |cell: usize| parts.iter().find(|part| part.0 == cell).map_or(0, |part| part.1);
+        let mut cells = self.taken(own).iter().zip(self.taken(state)).enumerate();
+        cells.all(|(cell, (own, before))| *own == before + more(cell))
     }
 
     /// Returns whether a way that brings so much may be better than the one that is known.
@@ -124,18 +146,21 @@ impl States {
         payoff >= self.payoff(state) * (1.0 - SLACK)
     }
 
-    /// Takes another way to a state if it is better: to serve a job after all others on some way.
-    pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) {
+    /// Takes another way to a state if it is better, and returns whether it is: to serve a job after all others on some way.
+    pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "the place of a job in the queue")]
         let step = Step { before, place: place as u32 };
         let order = by_digits(payoff, self.payoff(state));
-        if order.then_with(|| self.earlier(Some(step), self.step(self.last(state)))).is_gt() {
+        let is_better = order.then_with(|| self.earlier(Some(step), self.step(self.last(state)))).is_gt();
+        if is_better {
             #[expect(clippy::cast_possible_truncation, reason = "no more than states and jobs")]
             let number = self.steps.len() as u32;
             self.payoffs[state as usize] = payoff;
+            self.most = self.most.max(payoff);
             self.last[state as usize] = Some(number);
             self.steps.push(step);
         }
+        is_better
     }
 
     /// Returns whether the way to one state is better than that to another.
@@ -178,4 +203,12 @@ impl States {
         }
         order
     }
+}
+
+/// Returns a number for a cell that has nothing to do with those of others (the steps of SplitMix64).
+fn key(cell: usize) -> u64 {
+    let mut own = (cell as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    own = (own ^ (own >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    own = (own ^ (own >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    own ^ (own >> 31)
 }
