@@ -34,7 +34,9 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
                 kept.push(own.state);
             }
             if states.offer(own.state, own.payoff, own.before, place) {
-                desks.iter_mut().for_each(|desk| desk.wake(own.state));
+                for desk in &mut desks {
+                    desk.wake(own.state);
+                }
             }
         }
         if kept.is_none() && states.count() > MOST_STATES {

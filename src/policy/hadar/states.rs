@@ -127,7 +127,6 @@ impl States {
 
     /// Returns where the number of a state is kept, or would be.
     fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
-        #[expect(clippy::cast_possible_truncation, reason = "what counts are the lowest bits")]
         let mut slot = (hash >> 32) as usize & (self.slots.len() - 1);
         while self.slots[slot].is_some_and(|own| self.hashes[own as usize] != hash || !is_it(own)) {
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -205,7 +204,7 @@ impl States {
     }
 }
 
-/// Returns a number for a cell that has nothing to do with those of others (the steps of SplitMix64).
+/// Returns a number for a cell that has nothing to do with those of others (the steps of `SplitMix64`).
 fn key(cell: usize) -> u64 {
     let mut own = (cell as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     own = (own ^ (own >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
