@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::model::{Job, JobName};
 use crate::plan_file::PlanFile;
-use crate::policy;
+use crate::policy::{self, Verdict};
 use crate::settings::Flag;
 
 /// Write a job script for each placed job and submit it with sbatch
@@ -147,10 +147,19 @@ impl Subcommand for Args {
         let settled = |index: &usize| submitted.contains(index) || behind(&planned.jobs[*index]).is_some();
         let is_whole = !self.through.is_wanted() || chosen.iter().all(settled);
         let (mut folder, mut exit) = (None, if is_whole { planned.exit() } else { Exit::Unplaced });
-        if self.dry_run {
+        if self.dry_run || scripts.is_empty() {
             refuse_unknown(&run.jobs, &wishes::foreseen(context, &state::rules(context))?)?;
+        }
+        if self.dry_run {
             jobs.extend(dry_run(self, context, &scripts)?);
-        } else if !scripts.is_empty() {
+        } else if scripts.is_empty() {
+            let waits = |index: &usize| matches!(planned.plan.verdicts()[*index], Verdict::Defer { .. });
+            if chosen.iter().any(waits) {
+                context.note(
+                    "nothing was submitted, and no job was added: hsched add JOBS adds those that wait, and hsched watch submits them",
+                );
+            }
+        } else {
             let outcome = submit(self, context, run, &planned, wish)?;
             if !predicted.is_empty() {
                 predictions::keep(context, &run_id, &predicted);

@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::sandbox::{Ran, Sandbox, THREE, mode};
+use crate::sandbox::{JOBS, Ran, Sandbox, THREE, mode};
 
 const SUBMIT: &str = "submit jobs.yaml --cluster cluster.yaml --run-id r1";
 
@@ -297,4 +297,26 @@ fn the_status_of_jobs_in_one_allocation_names_its_slurm_job() {
     let wanted = "the Slurm job hsched-run runs these jobs, and is not at work now: squeue --me --name=hsched-run shows whether it waits\n";
     assert!(status.contains(wanted) && status.contains("/runs/hsched-run.sbatch"), "{status}");
     assert!(!status.contains("start hsched run again"), "{status}");
+}
+
+/// Where nothing is submitted, nobody is left to wait for what does not exist, nor told that somebody waits.
+#[test]
+fn what_only_waits_is_not_submitted_and_its_owner_is_told_what_to_do() {
+    let waiting = JOBS.replace("name: vgg19", "name: vgg19, after: resnet18");
+    let sandbox = Sandbox::with_slurm().file("jobs.yaml", waiting);
+    let said = sandbox.run("submit jobs.yaml --job vgg19").exits(3);
+    assert!(
+        said.stderr.contains("no job was added: hsched add JOBS adds those that wait"),
+        "{}",
+        said.stderr
+    );
+    let alone = JOBS.lines().take(3).collect::<Vec<_>>().join("\n").replace("resnet18", "x, after: nobody");
+    let sandbox = sandbox.file("jobs.yaml", alone);
+    assert!(
+        sandbox
+            .run("submit jobs.yaml")
+            .fails(78)
+            .contains("x comes after nobody, and there is no job of that name")
+    );
+    assert!(sandbox.calls("sbatch").is_empty());
 }
