@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 
 use crate::model::Seconds;
 use crate::queue::estimate::{Calibration, Estimate, mean};
+use crate::queue::floor::Viewer;
 use crate::queue::future::Future;
 use crate::queue::hidden::by_past_waits;
 use crate::queue::line::Key;
 use crate::queue::others::Others;
-use crate::queue::play::{Entry, HORIZON, play_alone};
+use crate::queue::play::{Entry, HORIZON, play};
 use crate::queue::scene::Scene;
 use crate::queue::{Place, Request, Snapshot};
 
@@ -127,7 +128,7 @@ impl Table {
         future: (&Future, Option<&mut Others>),
         stop: &dyn Fn() -> bool,
     ) -> Option<Vec<f64>> {
-        let starts = play_alone(&self.scene, part, future, entries, stop)?;
+        let starts = play(&self.scene, part, future, (entries, Viewer::Guest), stop)?;
         let after = |at: f64| (at - self.scene.now).min(HORIZON);
         Some(starts.into_iter().map(|start| start.map_or(HORIZON, after)).collect())
     }

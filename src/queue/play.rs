@@ -99,27 +99,17 @@ struct Used {
 
 /// Returns when each of our requests starts in a future, in seconds since 1970: `None` where another of its job starts first, or
 /// it does not start within [`HORIZON`]. Returns `None` when it was stopped.
+///
+/// Of ours, members see what the others take or keep. Guests do not, each being alone with the jobs of others; these do see
+/// them, so guests should be few beside them.
 pub(super) fn play(
     scene: &Scene,
     part: usize,
     (future, others): (&Future, Option<&mut Others>),
-    ours: &[Entry],
+    ours: (&[Entry], Viewer),
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
-    let mut play = Play::new(scene, &scene.parts[part], future, (ours, Viewer::Member));
-    play.go(others, stop).then_some(play.starts)
-}
-
-/// Returns the same where each of our requests is alone with the jobs of others: what it takes or keeps is not seen by the rest
-/// of ours, but it is by the others, so these should be few beside them.
-pub(super) fn play_alone(
-    scene: &Scene,
-    part: usize,
-    (future, others): (&Future, Option<&mut Others>),
-    ours: &[Entry],
-    stop: &dyn Fn() -> bool,
-) -> Option<Vec<Option<f64>>> {
-    let mut play = Play::new(scene, &scene.parts[part], future, (ours, Viewer::Guest));
+    let mut play = Play::new(scene, &scene.parts[part], future, ours);
     play.go(others, stop).then_some(play.starts)
 }
 

@@ -3,6 +3,7 @@
 use crate::model::Seconds;
 use crate::queue::choice::{Candidate, choose};
 use crate::queue::estimate::{Calibration, Estimate, mean};
+use crate::queue::floor::Viewer;
 use crate::queue::forecast::Table;
 use crate::queue::future::Future;
 use crate::queue::others::Others;
@@ -132,7 +133,8 @@ impl<'a> Desk<'a> {
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.drawn.len() {
             let Drawn { future, others } = &mut self.drawn[sample];
-            let starts = play(&self.table.scene, part, (future, others.as_mut()), &entries, stop)?;
+            let starts =
+                play(&self.table.scene, part, (future, others.as_mut()), (&entries, Viewer::Member), stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
                 let start = start.map_or(HORIZON, |at| at - self.table.scene.now);
                 list.1.push(start + entry.run + self.extra(*job, *option));

@@ -27,13 +27,18 @@ const NAME: &str = "untold";
 const MOST: usize = 1000;
 
 impl StateDir {
-    /// Returns what is yet to be told, the oldest first. A line that was only half written is left out.
+    /// Returns what is yet to be told, the oldest first.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// When the file is there and cannot be read, or is damaged.
     pub fn untold(&self) -> Result<Vec<Untold>, StateError> {
-        let text = read(&self.root.join(NAME))?.unwrap_or_default();
-        Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+        let path = self.root.join(NAME);
+        let text = read(&path)?.unwrap_or_default();
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines
+            .map(serde_json::from_slice)
+            .collect::<Result<_, _>>()
+            .map_err(|error: serde_json::Error| StateError::Read { path, source: error.into() })
     }
 
     /// Keeps more to be told; of very many lines the newest.
@@ -85,6 +90,8 @@ mod tests {
         assert_eq!(directory.untold().expect("reads"), [line(1), line(2)]);
         directory.leave_untold((3..=MOST + 1).map(line).collect()).expect("writes");
         assert_eq!(directory.untold().expect("reads").first(), Some(&line(2)));
+        fs::write(root.path().join(NAME), "{").expect("writes");
+        directory.untold().expect_err("is damaged");
         directory.forget_untold().expect("removes");
         directory.forget_untold().expect("is gone");
         assert_eq!(directory.untold().expect("reads"), []);
