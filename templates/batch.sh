@@ -6,7 +6,7 @@
 
 hs_batch_main() {
   set -uo pipefail
-  hs_terminated=0 hs_interrupted=0 hs_srun='' hs_forwarded=0 hs_hostfile=''
+  hs_terminated=0 hs_interrupted=0 hs_srun='' hs_forwarded=0 hs_hostfile='' hs_epochs_before=''
   trap hs_on_exit EXIT
   hs_trap_signals
   case $hs_launch in
@@ -41,6 +41,7 @@ hs_batch_main() {
     hs_say "stop requested before the ranks started"
     hs_end 85
   fi
+  hs_epochs_before=$hs_epochs_done hs_files_before=$(hs_checkpoint_files)
   hs_start_ranks "$hs_program"
   hs_await "$hs_srun"
   hs_judge
@@ -90,7 +91,7 @@ hs_follow() {
 hs_word_of() {
   local id status word=''
   [[ -r $hs_report_dir_before/ends ]] || return 0
-  while read -r id status; do if [[ $id == "$1" ]]; then word=$status; fi; done <"$hs_report_dir_before/ends"
+  while read -r id status _; do if [[ $id == "$1" ]]; then word=$status; fi; done <"$hs_report_dir_before/ends"
   printf '%s' "$word"
 }
 
@@ -173,20 +174,38 @@ hs_end() {
 hs_on_exit() {
   local status=$?
   trap - EXIT
+  if ((hs_stopping)); then hs_leave 85; fi   # the signal ends the programs of such a line
   ((status != 0)) || hs_say "error: a line of setup exited the script"
   hs_leave $((status == 0 ? 1 : status))
 }
 
-# Leaves word of the end, for sites where Slurm forgets it.
+# Records how this submission ended: Slurm may forget it, and its exit status does not tell whether the training saved.
 hs_leave() {
+  local word=''
   hs_clean_up
-  if [[ -n ${hs_id-} && -d $hs_report_dir ]]; then printf '%s %s\n' "$hs_id" "$1" >>"$hs_report_dir/ends"; fi
+  if (($1 == 85 || ($1 == 143 && hs_terminated))); then
+    if hs_has_saved; then word=' saved'; else word=' interrupted'; fi
+  fi
+  if [[ -n ${hs_id-} && -d $hs_report_dir ]]; then printf '%s %s%s\n' "$hs_id" "$1" "$word" >>"$hs_report_dir/ends"; fi
   exit "$1"
+}
+
+# Returns whether the training can resume after what this submission did: it reported a new epoch, or wrote a checkpoint.
+hs_has_saved() {
+  if [[ -z $hs_epochs_before ]]; then return 1; fi   # its ranks never started
+  hs_count_epochs
+  ((hs_epochs_done > hs_epochs_before)) || [[ $(hs_checkpoint_files) != "$hs_files_before" ]]
+}
+
+# Prints a checksum of the names, sizes and times of the files in the checkpoint directory. Two of them are compared:
+# the clocks of this node and of the file server may differ.
+hs_checkpoint_files() {
+  find -H "$hs_checkpoint_dir" -type f -printf '%P %s %T@\n' 2>/dev/null | LC_ALL=C sort | cksum
 }
 
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
-  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed,groups,ended}."$hs_token"; fi
+  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token"; fi
 }
 
 # Notes where this submission's output begins in the file, which those before it may have written to.
@@ -543,14 +562,19 @@ hs_await() {
 }
 
 hs_judge() {
-  local file stopped=0 failure='' who
+  local file asked=0 stopped=0 failure='' who
+  if ((hs_stopping || hs_terminated)); then asked=1; fi
   # Listed, not looked up by name: a network file system then asks its server.
   for file in "$hs_report_dir/.stopped.$hs_token"*; do if [[ -e $file ]]; then stopped=1; fi; done
   for file in "$hs_report_dir/.failed.$hs_token"*; do
     if [[ -e $file ]]; then IFS=' ' read -r failure who <"$file"; fi
   done
+  # Slurm ends the other ranks when one fails: only without a failure does the signal of a rank count as a request.
+  for file in "$hs_report_dir/.asked.$hs_token"*; do if [[ -e $file && -z $failure ]]; then asked=1; fi; done
+  hs_count_epochs
+  if ((asked && hs_epochs_done < hs_epochs)); then hs_end_unfinished; fi
   if ((hs_status == 0 && stopped)); then
-    hs_say "the ranks stopped; the training can be resumed"
+    hs_say_stopped
     hs_end 85
   fi
   if ((hs_status == 0)); then hs_end 0; fi
@@ -562,4 +586,20 @@ hs_judge() {
   # The signal came so early that it ended srun or the shell of a rank: nothing was there to be saved.
   if ((hs_status == 138)); then hs_end 85; fi
   hs_end "$hs_status"
+}
+
+# Ends a submission that was asked to stop before its last epoch. The status of its commands does not matter: a shell line
+# goes on with its next command when the signal ends one, and exits 0.
+hs_end_unfinished() {
+  hs_say_stopped
+  if ((hs_stopping)) || ! ((hs_terminated)); then hs_end 85; fi
+  hs_end 143
+}
+
+hs_say_stopped() {
+  if hs_has_saved; then
+    hs_say "stopped after epoch $hs_epochs_done of $hs_epochs; the training can be resumed"
+  else
+    hs_say "interrupted after epoch $hs_epochs_done of $hs_epochs: it finished no epoch and wrote no checkpoint into $hs_checkpoint_dir"
+  fi
 }

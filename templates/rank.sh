@@ -77,6 +77,8 @@ hs_rank_main() {
     hs_end_stopped
   fi
   if ((hs_status != 0)); then hs_mark_failed "$hs_status" "the command failed"; fi
+  # A command that was asked to stop may exit 0 as well: the batch shell decides by the epochs whether it is done.
+  if ((hs_status == 0)) && ((hs_stopping || hs_terminated)); then : >>"$hs_report_dir/.asked.$hs_token" || exit 85; fi
   exit "$hs_status"
 }
 

@@ -1,7 +1,8 @@
 //! What the end of a submission means for its job: done, tried again, or given up.
 
 use crate::engine::{
-    Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, Tracked,
+    Attempt, End, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage, Submission, SubmissionKey, Then,
+    Tracked,
 };
 use crate::model::{GpuType, Time};
 
@@ -9,6 +10,7 @@ impl Tracked {
     /// Decides what the end of a submission means for the job.
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
+        let end = &self.believed(stage, end);
         // Whoever was taken out of the queue before the piece before it had made room has not begun.
         let is_next = self.is_next(&attempt);
         let has_waited = attempt.follows.is_some()
@@ -48,6 +50,14 @@ impl Tracked {
             let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));
             others.for_each(|own| own.end(ended, Then::GoOn));
         }
+    }
+
+    /// Returns how a submission really ended: the exit status 0 of one that was asked to stop before the last epoch proves nothing.
+    /// A copy of a training is believed: the other copies may have done the rest.
+    fn believed(&self, stage: Stage, end: &End) -> End {
+        let is_asked = matches!(stage, Stage::Stopping { request: Request::Asked | Request::Killed, .. });
+        let is_short = self.epochs_left() > 0 && self.job.training().is_none();
+        if *end == End::Completed && is_asked && is_short { End::Interrupted } else { end.clone() }
     }
 
     /// Decides what comes after a race, once the last of those that lost it is gone.
@@ -100,14 +110,7 @@ impl Tracked {
                 self.finish_early(ended, &format!("{} of {} epochs", self.epochs_done, self.job.epochs));
             }
             (Some(Then::GoOn | Then::Done(_)), _) => self.wait(ended, None, "stopped to move"),
-            (None, End::Saved | End::TimedOut) if epochs > 0 => {
-                self.wait(ended, None, &format!("{end}; resumes after epoch {}", self.epochs_done));
-            }
-            (None, End::Interrupted) => {
-                let done = self.epochs_done;
-                let from = if done > 0 { format!("; resumes after epoch {done}") } else { String::new() };
-                self.wait(ended, None, &format!("{end}{from}"));
-            }
+            (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
             (None, End::Failed { exit: 126 | 127, signal: 0 }) if self.epochs_done == 0 => {
                 let reason =
@@ -124,6 +127,23 @@ impl Tracked {
                 self.fail(now, Some(epochs), &format!("{why}{given_up}"), rules);
             }
         }
+    }
+
+    /// Waits to resume after a stop or a time limit. Without a new epoch, so many in a row use no retry, and each further one does;
+    /// the end of `hsched run` never does.
+    fn cut(&mut self, ended: Time, now: Time, end: &End, epochs: u64, rules: &Rules) {
+        let done = self.epochs_done;
+        let from = if done > 0 { format!("; resumes after epoch {done}") } else { String::new() };
+        let is_own = rules.realm == Realm::Devices && *end == End::Interrupted;
+        if epochs > 0 || is_own {
+            return self.wait(ended, None, &format!("{end}{from}"));
+        }
+        let why = self.past.last().map_or_else(|| end.to_string(), |past| self.ending(past));
+        if self.cuts() > Rules::MOST_CUTS {
+            return self.fail(now, Some(epochs), &why, rules);
+        }
+        self.fruitless += 1;
+        self.wait(ended, Some(now.after(rules.delay(self.fruitless))), &format!("{why}{from}"));
     }
 
     /// Takes out a submission that Slurm does not have: a job that was to end with it has ended, for others follows what
@@ -169,8 +189,8 @@ impl Tracked {
         if self.failures > self.job.retries {
             let reason = match self.failures {
                 1 => why.to_owned(),
-                times if self.has_stopped(times) => {
-                    format!("stopped {times} times without finishing an epoch")
+                times if self.cuts() >= times => {
+                    format!("stopped {} times without finishing an epoch", self.cuts())
                 }
                 times => format!("{why} ({times} failures, no retries left)"),
             };

@@ -158,7 +158,7 @@ pub enum End {
     Cancelled,
     /// Another submission of its race started before it.
     Yielded,
-    /// The hsched that ran it ended, and let it save where it could.
+    /// It was asked to stop, or cut by a limit, before the last epoch, and nothing shows that it saved.
     Interrupted,
     /// Slurm does not know it any more, and it left no word.
     Vanished,
@@ -171,6 +171,12 @@ impl End {
     #[must_use]
     pub fn is_from_outside(&self) -> bool {
         matches!(self, Self::NodeFailed | Self::BootFailed | Self::Preempted | Self::Vanished)
+    }
+
+    /// Returns whether it stopped on request or at its time limit.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        matches!(self, Self::Saved | Self::TimedOut | Self::Interrupted)
     }
 }
 

@@ -52,6 +52,8 @@ impl Rules {
     pub const STUCK: Seconds = Seconds(300.0);
     /// How many ends from outside in a row, without an epoch, count against no retry.
     pub const MOST_FRUITLESS: u32 = 10;
+    /// How many times in a row a time limit may cut a job before it finishes an epoch without using a retry.
+    pub const MOST_CUTS: u32 = 3;
     /// The longest wait before a further try.
     pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
 

@@ -208,23 +208,21 @@ impl Tracked {
         }
     }
 
-    /// Returns how an attempt ended, for people: one that stopped without finishing an epoch may have saved nothing.
+    /// Returns how an attempt ended, for people.
     #[must_use]
     pub fn ending(&self, past: &PastAttempt) -> String {
-        if past.end != End::Saved || past.epochs > 0 {
-            return past.end.to_string();
-        }
         let ran = past.attempt.started.map(|started| past.ended.since(started).0);
         // The signal comes some time before the limit: how long depends on the site, too.
-        let at_limit = self.job.launch.time.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 / 2.0);
-        format!("stopped{} without finishing an epoch", if at_limit { " at its time limit" } else { "" })
+        let at_limit = past.attempt.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 / 2.0);
+        let at = if past.end == End::Interrupted && at_limit { " at its time limit" } else { "" };
+        format!("{}{at}", past.end)
     }
 
-    /// Returns whether its last attempts, so many, all stopped without finishing an epoch.
-    pub(super) fn has_stopped(&self, times: u32) -> bool {
-        let stopped = |past: &PastAttempt| past.epochs == 0 && matches!(past.end, End::Saved | End::TimedOut);
-        let times = usize::try_from(times).unwrap_or(usize::MAX);
-        self.past.len() >= times && self.past.iter().rev().take(times).all(stopped)
+    /// Returns how many attempts since its last new epoch, or since it was added, were stopped or cut by a limit.
+    pub(super) fn cuts(&self) -> u32 {
+        let since = |past: &&PastAttempt| past.epochs == 0 && past.ended >= self.added;
+        let fruitless = self.past.iter().rev().take_while(since);
+        u32::try_from(fruitless.filter(|past| past.end.is_cut()).count()).unwrap_or(u32::MAX)
     }
 
     /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.

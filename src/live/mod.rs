@@ -9,7 +9,7 @@ mod signals;
 mod slurm_world;
 
 pub use self::error::LiveError;
-pub use self::observe::left_word;
+pub use self::observe::{left_word, word_end};
 pub use self::reported::{Reported, reported};
 pub use self::scripts::{Prepared, Script, Site, absolute, scripts};
 pub use self::signals::{Interrupts, on_endings, on_interrupt};

@@ -7,6 +7,7 @@ use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, 
 use crate::model::{Cluster, JobId, JobName, Time};
 use crate::slurm::permission;
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
+use crate::store::reports::LastWord;
 
 /// The user's queue by the submissions that hsched made.
 pub(super) struct Queue<'a> {
@@ -123,15 +124,21 @@ pub(super) fn recorded(job: &JobName, attempt: &Attempt, records: &[JobRecord]) 
 
 /// Returns how a submission ended by the word that its script left.
 #[must_use]
-pub fn left_word(job: &JobName, attempt: &Attempt, job_id: JobId, status: u8) -> Sighting {
-    let end = by_status(ExitStatus { code: status, signal: 0 });
+pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
+    let end = word_end(word).unwrap_or_else(|| by_status(ExitStatus { code: word.status, signal: 0 }));
     Sighting {
         of: attempt.key(job),
-        job_id,
+        job_id: word.job_id,
         submit_time: attempt.submit_time.clone(),
         standing: Standing::Ended { end, at: None },
         reason: None,
     }
+}
+
+/// Returns how a submission ended that stopped on request, if its script says whether it saved.
+#[must_use]
+pub fn word_end(word: LastWord) -> Option<End> {
+    word.saved.map(|saved| if saved { End::Saved } else { End::Interrupted })
 }
 
 /// Returns whether a job of Slurm, by its name, number and time of submission, is an attempt: numbers are given out

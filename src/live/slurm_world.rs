@@ -85,11 +85,37 @@ impl<'a> SlurmWorld<'a> {
             }
         }
         sightings.extend(self.endings(&left, notes)?);
+        self.judge_stops(state, &mut sightings, at)?;
         let sightings = self.judge_races(state, sightings)?;
         let Reported { epochs, odd, notes: unread } = reported(&self.site.state, state, at);
         notes.extend(unread);
         let strays = queue.strays(state, &cluster);
         Ok(Observation { at, cluster, sightings, strays, epochs, odd, notes: std::mem::take(notes) })
+    }
+
+    /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
+    /// status for both, but the script's last word or the reports tell.
+    fn judge_stops(&self, state: &State, seen: &mut [Sighting], at: Time) -> Result<(), LiveError> {
+        for Sighting { of, job_id, standing, .. } in seen {
+            let Standing::Ended { end, .. } = standing else { continue };
+            let own = state.find(&of.job).and_then(|tracked| tracked.submission(of));
+            let Some(attempt) = own.map(|own| &own.attempt) else { continue };
+            if !matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
+                continue;
+            }
+            let folder = report_folder(&self.site.state, &of.run, &of.name());
+            let unread = |source| LiveError::Reports { folder: folder.clone(), source };
+            let word = reports::word(&folder, Some(*job_id)).map_err(unread)?;
+            if let Some(told) = word.and_then(observe::word_end) {
+                *end = told;
+            } else if *end == End::Saved {
+                let new = reports::epochs(&folder, attempt.ranks.len(), attempt.epochs_before, at);
+                if new.map_err(unread)?.is_empty() {
+                    *end = End::Interrupted;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Tells submissions that left a race from those that did the job: both end with status 0.
@@ -179,7 +205,7 @@ impl<'a> SlurmWorld<'a> {
         let folder = report_folder(&self.site.state, &key.run, &key.name());
         let word =
             reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
-        Ok(word.map(|(job_id, status)| observe::left_word(job, attempt, job_id, status)))
+        Ok(word.map(|word| observe::left_word(job, attempt, word)))
     }
 
     fn ask(&self, command: &CommandLine) -> Result<String, CommandError> {

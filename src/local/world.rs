@@ -13,7 +13,7 @@ use crate::engine::{
     Answer, Attempt, End, Gpus, Intent, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
     named_ranks,
 };
-use crate::live::{LiveError, Prepared, Reported, Site, left_word, reported};
+use crate::live::{LiveError, Prepared, Reported, Site, left_word, reported, word_end};
 use crate::local::devices::{Devices, Lease};
 use crate::local::gate::Gate;
 use crate::local::guard::Order;
@@ -107,6 +107,12 @@ impl<'a> LocalWorld<'a> {
             let why = "it may have lacked the memory of parked jobs; will start again without them";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
+        }
+        if end == End::Saved {
+            // Without a word it cannot be known what the processes wrote.
+            let folder = report_folder(&self.site.site.state, &of.run, &of.name());
+            let word = reports::word(&folder, None).ok().flatten();
+            end = word.and_then(word_end).unwrap_or(End::Interrupted);
         }
         own.ended = Some((end, now));
         self.devices.give_back(&of);
@@ -270,8 +276,8 @@ fn left_behind(root: &Path, job: &JobName, attempt: &Attempt, at: Time) -> Resul
     let word =
         reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
     // A script that saved did so because its hsched wanted to end.
-    if let Some((job_id, status)) = word.filter(|(_, status)| *status != 85) {
-        return Ok(left_word(job, attempt, job_id, status));
+    if let Some(word) = word.filter(|word| word.status != 85) {
+        return Ok(left_word(job, attempt, word));
     }
     let standing = Standing::Ended { end: End::Interrupted, at: Some(at) };
     let job_id = attempt.job_id.unwrap_or(JobId(0));

@@ -193,19 +193,38 @@ fn duration(time: Option<f64>) -> Option<Seconds> {
     time.filter(|time| time.is_finite() && *time > 0.0).map(Seconds)
 }
 
-/// Returns the last word that a batch script left when it ended: its Slurm job and its exit status. Of one Slurm
-/// job where that is known.
+/// The last word of a batch script: how its submission ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastWord {
+    pub job_id: JobId,
+    /// Exit status of the script.
+    pub status: u8,
+    /// Whether the submission reported a new epoch or wrote a checkpoint; `None` if the script does not say.
+    pub saved: Option<bool>,
+}
+
+/// Returns the last word that a batch script left when it ended, of one Slurm job if that is known.
 ///
 /// # Errors
 /// When the file is there and cannot be read.
-pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<(JobId, u8)>> {
+pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<LastWord>> {
     let text = read(&folder.join("ends"))?.unwrap_or_default();
-    let line = |line: &str| {
-        let (id, status) = line.split_once(' ')?;
-        Some((JobId(id.parse().ok()?), status.trim().parse().ok()?))
-    };
-    let mut words = text.lines().rev().filter_map(line);
-    Ok(words.find(|(id, _)| job_id.is_none_or(|wanted| wanted == *id)))
+    let mut words = text.lines().rev().filter_map(LastWord::parse);
+    Ok(words.find(|word| job_id.is_none_or(|wanted| wanted == word.job_id)))
+}
+
+impl LastWord {
+    /// Parses a line of `ends`: `123 0`, `123 85 saved` or `123 85 interrupted`; scripts of 0.1.0 wrote no third word.
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let (job_id, status) = (JobId(words.next()?.parse().ok()?), words.next()?.parse().ok()?);
+        let saved = match words.next() {
+            Some("saved") => Some(true),
+            Some("interrupted") => Some(false),
+            _ => None,
+        };
+        Some(Self { job_id, status, saved })
+    }
 }
 
 /// Returns which Slurm job took a job for which several raced; `None` while none has, or none is known to have.
@@ -348,10 +367,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let read = |id: Option<u32>| word(folder.path(), id.map(JobId)).expect("reads");
         assert_eq!(read(Some(7)), None);
-        fs::write(folder.path().join("ends"), "7 1\n17 0\n7 85\n").expect("writes");
-        assert_eq!(read(Some(7)), Some((JobId(7), 85)));
+        fs::write(folder.path().join("ends"), "7 1\n17 0\n18 85 saved\n7 85 interrupted\n").expect("writes");
+        let word =
+            |id: u32, status: u8, saved: Option<bool>| Some(LastWord { job_id: JobId(id), status, saved });
+        assert_eq!(read(Some(7)), word(7, 85, Some(false)));
+        assert_eq!(read(Some(18)), word(18, 85, Some(true)));
+        assert_eq!(read(Some(17)), word(17, 0, None));
         assert_eq!(read(Some(1)), None);
-        assert_eq!(read(None), Some((JobId(7), 85)));
+        assert_eq!(read(None), word(7, 85, Some(false)));
     }
 
     #[test]
@@ -364,7 +387,8 @@ mod tests {
         take_over(&before, &after, 12).expect("writes");
         assert_eq!((begin(&after).expect("reads"), word(&after, None).expect("reads")), (Some(12), None));
         fs::write(before.join("ends"), "7 0\n").expect("writes");
-        assert_eq!(word(&after, Some(JobId(7))).expect("reads"), Some((JobId(7), 0)));
+        let last = word(&after, Some(JobId(7))).expect("reads").map(|word| word.status);
+        assert_eq!(last, Some(0));
         assert_eq!(written(&after), None);
     }
 }

@@ -184,11 +184,14 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
             )
         }
         _ => {
-            let counts =
-                !end.is_from_outside() && !matches!(end, End::Saved | End::Completed | End::TimedOut);
-            let left = if counts { format!(", {}", tracked.retries_left()) } else { String::new() };
-            let then =
-                if done > 0 { format!("resumes after epoch {done} of {all}") } else { "starts over".into() };
+            let left = tracked.retries_left();
+            // The engine says so if this end has used a retry.
+            let left = if tracked.last.1.ends_with(&left) { format!(", {left}") } else { String::new() };
+            let then = match done {
+                0 if *end == End::Saved => "resumes from its checkpoint".to_owned(),
+                0 => "starts over".to_owned(),
+                _ => format!("resumes after epoch {done} of {all}"),
+            };
             format!("{said}{left}; {then}{}", given_up(tracked))
         }
     }

@@ -2,7 +2,7 @@
 
 use hsched::engine::{
     Answer, Attempt, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
-    Realm, Rules, Sighting, Stage, Standing, State, Tracked, apply, notice, step,
+    Realm, Request, Rules, Sighting, Stage, Standing, State, Then, Tracked, apply, notice, step,
 };
 use hsched::model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched::policy::{Budget, Plan, Policy, PolicyError, Problem};
@@ -29,13 +29,59 @@ fn not_before(tracked: &Tracked) -> Option<f64> {
 }
 
 #[test]
-fn a_run_that_saved_with_progress_goes_on_at_once_and_uses_no_retry() {
-    for end in [End::Saved, End::TimedOut] {
+fn a_run_that_was_cut_resumes_at_once_after_progress_and_later_without() {
+    for end in [End::Saved, End::TimedOut, End::Interrupted] {
         let went_on = after(end.clone(), 5, 0);
         assert_eq!((went_on.failures, not_before(&went_on)), (0, None));
         let fruitless = after(end, 2, 0);
-        assert_eq!((fruitless.failures, not_before(&fruitless)), (1, Some(90.0)));
+        assert_eq!((fruitless.failures, not_before(&fruitless)), (0, Some(90.0)));
     }
+}
+
+/// The retries that a job with one has used after each of so many limit cuts without a new epoch.
+fn retries_used(end: &End, rules: &Rules, cuts: usize) -> Vec<u32> {
+    let mut state = state(vec![Tracked::new(job("a", "{v100: 100}", ", retries: 1"), Time(0.0))]);
+    let cut = |number: usize| {
+        let run = format!("r{number}");
+        state.jobs[0].phase = phase(attempt(&run, "v1", "v100", 1, 0), Stage::Running);
+        let news = News::Ended { end: end.clone(), at: Time(50.0) };
+        apply(&mut state, Time(60.0), &heard("a", &run, news), rules);
+        state.jobs[0].failures
+    };
+    (0..cuts).map(cut).collect()
+}
+
+#[test]
+fn three_limit_cuts_without_an_epoch_use_no_retry_and_each_further_one_does() {
+    for end in [End::Saved, End::TimedOut, End::Interrupted] {
+        assert_eq!(retries_used(&end, &rules(), 5), [0, 0, 0, 1, 2], "{end}");
+    }
+    let here = Rules { realm: Realm::Devices, ..rules() };
+    assert_eq!(retries_used(&End::Interrupted, &here, 9), [0; 9]);
+}
+
+#[test]
+fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last_epoch() {
+    let asked = |request: Request, then: Then, done: u64| {
+        let stage = Stage::Stopping { since: Time(40.0), then, request };
+        let attempt = attempt("r", "v1", "v100", 1, 0);
+        let tracked = Tracked {
+            phase: phase(attempt, stage),
+            ..running(job("a", "{v100: 100}", ""), self::attempt("r", "v1", "v100", 1, 0), done)
+        };
+        let mut state = state(vec![tracked]);
+        let news = News::Ended { end: End::Completed, at: Time(50.0) };
+        apply(&mut state, Time(60.0), &heard("a", "r", news), &rules());
+        let job = state.jobs.remove(0);
+        (job.phase.word(), job.past.last().expect("an attempt").end.clone())
+    };
+    for request in [Request::Asked, Request::Killed] {
+        assert_eq!(asked(request, Then::GoOn, 9), ("waiting", End::Interrupted));
+        assert_eq!(asked(request, Then::Cancel, 0), ("cancelled", End::Interrupted));
+        assert_eq!(asked(request, Then::GoOn, 10), ("completed", End::Completed));
+    }
+    // Slurm has not heard the request yet.
+    assert_eq!(asked(Request::Meant, Then::GoOn, 0), ("completed", End::Completed));
 }
 
 #[test]

@@ -64,6 +64,7 @@ mod hadar;
 mod hadare;
 mod horizon;
 mod import_trains;
+mod interrupted;
 mod layers;
 mod micro_policies;
 mod mid_run;

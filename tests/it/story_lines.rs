@@ -72,6 +72,12 @@ fn runs(more: &str) -> Tracked {
     running(job("a", "{v100: 100}", &format!(", time: 1m{more}")), attempt("r", "v1", "v100", 1, 0), 0)
 }
 
+/// Like [`runs`], submitted with a time limit in seconds.
+fn runs_for(limit: f64) -> Tracked {
+    let attempt = Attempt { limit: Some(Seconds(limit)), ..attempt("r", "v1", "v100", 1, 0) };
+    running(job("a", "{v100: 100}", ""), attempt, 0)
+}
+
 fn ends(end: End, at: f64) -> Observation {
     look(at, vec![sighting(7, Standing::Ended { end, at: Some(Time(at)) })])
 }
@@ -102,15 +108,14 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
 }
 
 #[test]
-fn a_stop_without_a_new_epoch_is_not_called_saved() {
+fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let known = |tracked: Tracked| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
     let told = |tracked, looks| seen(known(tracked), looks).0;
-    let at_limit = "stopped at its time limit without finishing an epoch; starts over";
-    assert_eq!(told(runs(""), vec![ends(End::Saved, 50.0)]), [at_limit]);
-    assert_eq!(
-        told(runs(""), vec![ends(End::Saved, 5.0)]),
-        ["stopped without finishing an epoch; starts over"]
-    );
+    let at_limit = told(runs_for(60.0), vec![ends(End::Interrupted, 50.0)]);
+    assert_eq!(at_limit, ["was interrupted at its time limit; starts over"]);
+    assert_eq!(told(runs(""), vec![ends(End::Interrupted, 5.0)]), ["was interrupted; starts over"]);
+    let saved = told(runs(""), vec![ends(End::Saved, 5.0)]);
+    assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint"]);
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
     assert_eq!(saved[1..], ["saved a checkpoint; resumes after epoch 1 of 10"]);
     let failed = End::Failed { exit: 7, signal: 0 };
@@ -121,16 +126,16 @@ fn a_stop_without_a_new_epoch_is_not_called_saved() {
 }
 
 #[test]
-fn a_job_that_stops_again_and_again_is_given_up_for_that() {
+fn a_job_that_stops_again_and_again_fails_for_that() {
     let past = PastAttempt {
         attempt: attempt("q", "v1", "v100", 1, 0),
         ended: Time(0.0),
         end: End::TimedOut,
         epochs: 0,
     };
-    let tracked = Tracked { past: vec![past], failures: 1, ..runs(", retries: 1") };
+    let tracked = Tracked { past: vec![past; 4], failures: 1, ..runs(", retries: 1") };
     let (_, over) = seen(tracked, vec![ends(End::Saved, 5.0)]);
-    assert_eq!(over.last.1, "failed: stopped 2 times without finishing an epoch");
+    assert_eq!(over.last.1, "failed: stopped 5 times without finishing an epoch");
 }
 
 #[test]

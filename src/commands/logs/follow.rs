@@ -149,7 +149,7 @@ impl<'a> Follower<'a> {
         let word = reports::word(&folder, None).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot read a file in {}: {error}", folder.display()))
         })?;
-        let Some((_, status)) = word else { return Ok(false) };
+        let Some(reports::LastWord { status, .. }) = word else { return Ok(false) };
         let now = state::now(self.context);
         let is_watched = last_look(&self.root).is_some_and(|at| now.since(at).0 < UNWATCHED.0);
         if status != 0 && !is_watched {

@@ -311,7 +311,7 @@ impl<'a> Session<'a> {
     }
 
     /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
-    /// nothing any more. `signal` is 0 where no signal asked for it.
+    /// nothing any more. `signal` is 0 where no signal asked for it. Ctrl-C is always 130; 85 means that something is left to run.
     fn close(&self, hands: &mut Hands<'_, '_>, signal: i32) -> Result<Exit, Failure> {
         let at_work = hands.world.at_work();
         if at_work > 0 {
@@ -335,11 +335,12 @@ impl<'a> Session<'a> {
         hands.ledger.keep(now, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
         self.telling.print(&[], &hands.state);
         self.telling.end();
-        if hands.state.is_over() {
-            return self.telling.finish(&hands.state, now);
+        let over = hands.state.is_over();
+        let done = if over { self.telling.finish(&hands.state, now)? } else { Exit::Saved };
+        if !over {
+            self.telling.say(&format!("stopped; to go on: {}", self.args.again()));
         }
-        self.telling.say(&format!("stopped; to go on: {}", self.args.again()));
-        Ok(if signal == INTERRUPT { Exit::Interrupted } else { Exit::Saved })
+        Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
     }
 
     /// Brings the state up to date with what the world shows; returns what has happened.

@@ -1,0 +1,120 @@
+//! Jobs that are asked to stop before they are done: whatever their commands return, they are interrupted and never complete.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::cli_run::Bench;
+
+/// Commands of which the signal ends a program, `SLEEP`, and what they return then.
+const SHAPES: [(&str, &str); 8] = [
+    ("line", "SLEEP; echo evaluated"),
+    ("pipe", "SLEEP | cat"),
+    ("trap", "trap : USR1; SLEEP; true"),
+    ("subshell", "(SLEEP; true); true"),
+    ("clean", "trap 'exit 0' USR1; SLEEP & wait"),
+    ("saver", "trap 'exit 85' USR1; SLEEP & wait"),
+    ("fails", "trap 'exit 3' USR1; SLEEP & wait"),
+    ("plain", "exec SLEEP"),
+];
+
+/// Returns a job without a checkpoint. `SLEEP` in its command is a program that leaves the file `up-NAME` and sleeps; the signal ends it.
+fn silent(name: &str, command: &str) -> String {
+    let command = command.replace("SLEEP", &format!("bash -c ': >up-{name}; exec sleep 60'"));
+    format!(
+        "  - {{name: {name}, samples_per_epoch: 100, epochs: 20, global_batch: 10, model_size: 0, max_gpus: 1, retries: 0, \
+         throughput: {{cpu: 2000}}, command: \"{command}\"}}\n"
+    )
+}
+
+fn all() -> Vec<String> {
+    SHAPES.iter().map(|(name, command)| silent(name, command)).collect()
+}
+
+/// Waits until all commands are at work.
+fn await_all(bench: &Bench) {
+    bench.await_that("all commands", || {
+        SHAPES.iter().all(|(name, _)| bench.sandbox.work(&format!("up-{name}")).exists())
+    });
+}
+
+/// Returns what `status` says of the jobs.
+fn status(bench: &Bench) -> Value {
+    let mut status: Value =
+        serde_json::from_str(&bench.sandbox.run("status --format json").succeeds()).expect("JSON");
+    status["jobs"].take()
+}
+
+#[test]
+fn jobs_that_are_asked_to_stop_are_interrupted_whatever_their_commands_return() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 85), (Signal::SIGUSR1, 85)] {
+        let bench = Bench::new(&all());
+        let session = bench.start("run jobs.yaml --devices cpu:8 --format json");
+        await_all(&bench);
+        session.signal(signal);
+        let ran = bench.end(session).exits(code);
+        assert!(!ran.stdout.contains("completed"), "{signal}: {}", ran.stdout);
+        let jobs = status(&bench);
+        assert!(!jobs.to_string().contains("completed"), "{signal}: {jobs}");
+        for job in jobs.as_array().expect("jobs") {
+            assert_eq!(job["state"], "waiting", "{signal}: {job}");
+            assert_eq!(
+                (&job["failures"], &job["runs"][0]["end"]),
+                (&0.into(), &"was interrupted".into()),
+                "{job}"
+            );
+        }
+        // It teaches nothing about speeds.
+        let cache = bench.sandbox.run("cache show --format json").json();
+        assert_eq!(cache["speeds"], Value::Array(Vec::new()), "{signal}");
+        assert_eq!(bench.processes(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn an_interrupted_job_runs_again_and_completes_when_nobody_stops_it() {
+    let bench = Bench::new(&[silent("a", "test -e go || SLEEP; echo evaluated")]);
+    for _ in 0..5 {
+        let session = bench.start("run jobs.yaml --devices cpu:1");
+        bench.await_that("the command", || bench.sandbox.work("up-a").exists());
+        session.signal(Signal::SIGINT);
+        bench.end(session).exits(130);
+        fs::remove_file(bench.sandbox.work("up-a")).expect("it ran");
+    }
+    // An interrupted `run` uses no retry, however often.
+    assert_eq!((&status(&bench)[0]["state"], &status(&bench)[0]["failures"]), (&"waiting".into(), &0.into()));
+    fs::write(bench.sandbox.work("go"), "").expect("a file");
+    let ran = bench.run("run --devices cpu:1").exits(0);
+    assert!(ran.stdout.contains("1 completed"), "{}", ran.stdout);
+    assert_eq!(status(&bench)[0]["runs"][5]["end"], "completed");
+}
+
+#[test]
+fn what_was_reported_or_saved_before_the_stop_counts() {
+    let report = |epoch: u32| format!("echo '{{\\\"epoch\\\": {epoch}}}' >>$HSCHED_REPORT");
+    let jobs = [
+        // Done with its last epoch, and evaluating.
+        silent("evaluates", &format!("{}; SLEEP; echo evaluated", report(20))),
+        // Between two epochs, with a checkpoint within the epoch.
+        silent("writes", "echo 1 >$HSCHED_CHECKPOINT_DIR/part; SLEEP; echo evaluated"),
+    ];
+    let bench = Bench::new(&jobs);
+    let session = bench.start("run jobs.yaml --devices cpu:2");
+    bench.await_that("both", || {
+        ["up-evaluates", "up-writes"].iter().all(|name| bench.sandbox.work(name).exists())
+    });
+    session.signal(Signal::SIGTERM);
+    bench.end(session).exits(85);
+    let jobs = status(&bench);
+    assert_eq!(jobs[0]["state"], "completed", "{}", jobs[0]);
+    assert_eq!(jobs[1]["state"], "waiting", "{}", jobs[1]);
+    let word = |job: &str| {
+        let run = jobs.as_array().expect("jobs").iter().find(|own| own["name"] == job).expect("the job");
+        let path = format!("runs/{}/report/{job}/ends", run["runs"][0]["run"].as_str().expect("a run"));
+        let text = fs::read_to_string(bench.sandbox.state(&path)).expect("a word");
+        text.split_once(' ').expect("two words").1.trim().to_owned()
+    };
+    assert_eq!((word("evaluates").as_str(), word("writes").as_str()), ("0", "85 saved"));
+    assert!(bench.sandbox.text(&bench.sandbox.work("writes.out")).contains("the training can be resumed"));
+}
