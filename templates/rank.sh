@@ -77,9 +77,16 @@ hs_rank_main() {
     hs_end_stopped
   fi
   if ((hs_status != 0)); then hs_mark_failed "$hs_status" "the command failed"; fi
-  # A command that was asked to stop may exit 0 as well: the batch shell decides by the epochs whether it is done.
+  # A command that was asked to stop may exit 0 as well: the batch shell decides by the epochs whether it is done. Slurm signals
+  # one process after the other, and this shell perhaps last.
+  if ((hs_status == 0 && hs_rank == 0 && !hs_stopping && !hs_terminated)) && ! hs_has_last_epoch; then sleep 1; fi
   if ((hs_status == 0)) && ((hs_stopping || hs_terminated)); then : >>"$hs_report_dir/.asked.$hs_token" || exit 85; fi
   exit "$hs_status"
+}
+
+# Returns whether this rank has reported the last epoch.
+hs_has_last_epoch() {
+  [[ $(tail -n 3 -- "$HSCHED_REPORT" 2>/dev/null) =~ \"epoch\"[[:space:]]*:[[:space:]]*${hs_epochs}[[:space:]]*[,}] ]]
 }
 
 hs_trap_rank_signals() {

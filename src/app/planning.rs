@@ -165,8 +165,8 @@ fn pieces(
     let defaults = &context.settings.jobs;
     let note = |(number, (job, verdict)): (usize, (&Job, &Verdict))| {
         let placement = verdict.placement()?;
-        let is_estimated = placement.is_estimated(&problem.jobs[number]);
-        let terms = Terms { longest: cluster.time_limit(job, defaults), is_estimated, ..Terms::default() };
+        let basis = placement.basis(&problem.jobs[number]);
+        let terms = Terms { longest: cluster.time_limit(job, defaults), basis, ..Terms::default() };
         let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
         let pieces = walltime.in_pieces()?;
         Some(format!(

@@ -9,8 +9,8 @@ use crate::catalogue::recognise;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{
-    Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, Terms, Usage,
-    Walltime,
+    Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, SpeedBasis, Terms,
+    Usage, Walltime,
 };
 use crate::policy::{Grounds, Placement, Problem, Sharing, Slot, refusal};
 use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
@@ -146,7 +146,7 @@ struct Shape {
     nodes: u32,
     per_node: u32,
     run: Seconds,
-    is_estimated: bool,
+    basis: SpeedBasis,
 }
 
 /// Returns the GPUs that a job could use in a partition, or why there are none; of one type only such that more GPUs make it faster.
@@ -219,14 +219,8 @@ fn of_type(problem: &Problem, gpu_type: usize, (most, most_nodes): (u32, u32), e
         let Some(placement) = Placement::new(problem, 0, &slots, Sharing::Balanced) else { continue };
         let run = placement.jct(epochs);
         if list.iter().all(|own| run.0 < own.run.0 * 0.98) {
-            let is_estimated = model.is_estimated(gpu_type);
-            list.push(Shape {
-                gpu_type: problem.gpu_types[gpu_type].clone(),
-                nodes,
-                per_node,
-                run,
-                is_estimated,
-            });
+            let basis = model.basis(gpu_type);
+            list.push(Shape { gpu_type: problem.gpu_types[gpu_type].clone(), nodes, per_node, run, basis });
         }
     }
     list
@@ -287,7 +281,8 @@ fn option(
         account: account.map(str::to_owned),
         partition: name.map(str::to_owned),
         longest: partition.and_then(|own| own.max_time_s),
-        is_estimated: shape.is_estimated,
+        basis: shape.basis,
+        at_least: None,
     };
     let walltime = terms.walltime(job, shape.run, defaults);
     let limit = walltime.limit();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::context::{Context, slurm_failure};
-use crate::app::{input, wishes};
+use crate::app::{false_ends, input, wishes};
 use crate::clock::Clock;
-use crate::engine::{Event, Realm, Rules, State, apply, notice};
+use crate::engine::{Event, Keeper as _, Realm, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
@@ -182,8 +182,11 @@ fn read<'a>(
     directory: &'a StateDir,
     rules: &Rules,
 ) -> Result<(State, Ledger<'a>), Failure> {
-    let (state, ledger) = directory.ledger(rules, now(context)).map_err(|error| failure(&error))?;
+    let (mut state, mut ledger) = directory.ledger(rules, now(context)).map_err(|error| failure(&error))?;
     ledger.repaired().iter().for_each(|repaired| context.warn(repaired));
+    if false_ends::mend(context, &mut state) {
+        ledger.keep(now(context), &state, &[], &[]).map_err(|error| failure(&error))?;
+    }
     Ok((state, ledger))
 }
 

@@ -17,7 +17,7 @@ use crate::engine::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
-use crate::model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Terms, Time};
+use crate::model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Time};
 use crate::policy::Verdict;
 use crate::slurm::QueuedJob;
 use crate::store::{StateError, run_folder};
@@ -218,11 +218,9 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
         let Some(tracked) = state.find_mut(&run.jobs[job].name) else { continue };
         run.epochs_done[job] = tracked.epochs_done;
         run.jobs[job].epochs = tracked.rest().epochs;
-        let (intent, rest) = (&run.submissions[place], &run.jobs[job]);
-        let attempt = run.attempt(intent, at);
-        let walltime = |terms: &Terms| terms.walltime(rest, intent.placement.jct(rest.epochs), defaults);
-        let walltime = intent.terms.as_ref().map(walltime);
-        tracked.intend(walltime.map_or_else(|| attempt.clone(), |walltime| attempt.clone().within(walltime)));
+        run.submissions[place].least_limit = tracked.least_limit();
+        let intent = &run.submissions[place];
+        tracked.intend(run.attempt(intent, at).within(run.walltime(intent, defaults)));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_score;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Job;
+use crate::model::{Job, SpeedBasis};
 use crate::queue::{Choice, Forecast, Outlook};
 use crate::settings::Flag;
 use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap, write_output};
@@ -216,7 +216,7 @@ fn marks(own: &Foretold) -> Vec<String> {
     if walltime.pieces > 1 {
         marks.push(format!("{} pieces of {}", walltime.pieces, walltime.length()));
     }
-    if own.own.terms.is_estimated {
+    if own.own.terms.basis == SpeedBasis::Estimated {
         marks.push("speed estimated".to_owned());
     }
     if own.own.preemptible {
@@ -292,7 +292,7 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "nodes": request.asks.nodes,
         "limit_s": request.limit,
         "run_s": own.own.run,
-        "run_estimated": own.own.terms.is_estimated,
+        "run_estimated": own.own.terms.basis == SpeedBasis::Estimated,
         "pieces": own.own.walltime.pieces,
         "preemptible": own.own.preemptible,
         "cost": own.own.cost.map(|cost| cost.hours),

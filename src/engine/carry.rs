@@ -245,7 +245,8 @@ impl Carrier<'_> {
             let copies = self.free_copies(state, own.job);
             let tracked = self.view.tracked(state, own.job);
             let intent = |(copy, (placement, whole)): (u32, (Placement, &&Placement))| {
-                let intent = Intent::new(number, copy, placement);
+                let least_limit = tracked.least_limit();
+                let intent = Intent { least_limit, ..Intent::new(number, copy, placement) };
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
                     () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
@@ -316,10 +317,7 @@ impl Carrier<'_> {
 
     /// Writes down that a job is about to be submitted.
     fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
-        let (job, defaults) = (&run.jobs[intent.job], &self.rules.defaults);
-        let predicted = intent.placement.jct(job.epochs);
-        let usual = || intent.usual_terms(run, self.cluster.time_limit(job, defaults));
-        let walltime = intent.terms.clone().unwrap_or_else(usual).walltime(job, predicted, defaults);
+        let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(run.attempt(intent, self.at).within(walltime));
     }
 

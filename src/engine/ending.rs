@@ -139,7 +139,8 @@ impl Tracked {
             return self.wait(ended, None, &format!("{end}{from}"));
         }
         let why = self.past.last().map_or_else(|| end.to_string(), |past| self.ending(past));
-        if self.cuts() > Rules::MOST_CUTS {
+        self.cuts += 1;
+        if self.cuts > Rules::MOST_CUTS {
             return self.fail(now, Some(epochs), &why, rules);
         }
         self.fruitless += 1;
@@ -189,8 +190,8 @@ impl Tracked {
         if self.failures > self.job.retries {
             let reason = match self.failures {
                 1 => why.to_owned(),
-                times if self.cuts() >= times => {
-                    format!("stopped {} times without finishing an epoch", self.cuts())
+                times if self.cuts >= times => {
+                    format!("stopped {} times without finishing an epoch", self.cuts)
                 }
                 times => format!("{why} ({times} failures, no retries left)"),
             };

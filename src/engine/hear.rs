@@ -182,7 +182,7 @@ impl Tracked {
         let before = attempt.epochs_before;
         let startup = startup(attempt, report);
         self.epochs_done = report.epoch;
-        self.fruitless = 0;
+        (self.fruitless, self.cuts) = (0, 0);
         // The first one after a stop may have begun before it.
         let whole = report.epoch > before + 1 || !self.may_have_saved();
         self.epoch = report.length.filter(|_| whole).or(self.epoch);

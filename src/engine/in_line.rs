@@ -5,7 +5,7 @@ use crate::engine::mark::intend;
 use crate::engine::{
     Action, Amendment, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, Wanted, named_ranks,
 };
-use crate::model::{Cluster, PlacedRank, Seconds, Terms};
+use crate::model::{Cluster, PlacedRank, Seconds, SpeedBasis, Terms};
 use crate::policy::{self, Basis, Decision, Placement, Problem, Prospect};
 
 impl Carrier<'_> {
@@ -23,7 +23,7 @@ impl Carrier<'_> {
             race: true,
             joins: first.map(|own| own.attempt.race_run().to_owned()),
             follows: first.and_then(|own| own.attempt.follows.clone()),
-            terms: Some(self.terms(tracked, way, placement.is_estimated(&problem.jobs[job]))),
+            terms: Some(self.terms(tracked, way, placement.basis(&problem.jobs[job]))),
             spares: if self.rules.pinned || tracked.past.iter().any(|past| past.attempt.cannot_start()) {
                 Vec::new()
             } else {
@@ -41,7 +41,7 @@ impl Carrier<'_> {
         let kind = Kind::of(&ranks)?;
         let own = changeable(tracked, &kind)?;
         let way = self.prospect(job, placement).map(|own| own.in_place_way);
-        let terms = self.terms(tracked, way, placement.is_estimated(&problem.jobs[job]));
+        let terms = self.terms(tracked, way, placement.basis(&problem.jobs[job]));
         let walltime = terms.walltime(&rest, placement.jct(rest.epochs), &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
@@ -68,8 +68,8 @@ impl Carrier<'_> {
         let extract = self.view.problem.extract(&[job], Basis::Line);
         let wanted = |option: &Placement| {
             let kind = Kind::of(&named_ranks(&extract.problem, option))?;
-            let is_estimated = option.is_estimated(&extract.problem.jobs[0]);
-            let ways = (0..self.ways(tracked).len()).map(|way| self.terms(tracked, Some(way), is_estimated));
+            let basis = option.basis(&extract.problem.jobs[0]);
+            let ways = (0..self.ways(tracked).len()).map(|way| self.terms(tracked, Some(way), basis));
             let in_place = changeable(tracked, &kind).and_then(|own| own.attempt.job_id);
             Some(Wanted { kind, run: option.jct(rest.epochs), ways: ways.collect(), in_place })
         };
@@ -86,12 +86,12 @@ impl Carrier<'_> {
     }
 
     /// Returns what a request asks of the queue: what its way says, else what was chosen at the first one.
-    fn terms(&self, tracked: &Tracked, way: Option<usize>, is_estimated: bool) -> Terms {
+    fn terms(&self, tracked: &Tracked, way: Option<usize>, basis: SpeedBasis) -> Terms {
         let mut ways = self.ways(tracked);
         let before = || tracked.phase.submissions().iter().find_map(|own| own.attempt.terms.clone());
         let known = if self.goes_elsewhere(tracked) && way.is_some() { None } else { before() };
         let number = way.filter(|way| *way < ways.len()).unwrap_or(0);
-        Terms { is_estimated, ..known.unwrap_or_else(|| ways.swap_remove(number)) }
+        Terms { basis, at_least: tracked.least_limit(), ..known.unwrap_or_else(|| ways.swap_remove(number)) }
     }
 
     /// Returns the accounts and partitions that a job may go to; there is always one.

@@ -1,7 +1,7 @@
 //! Runs: what is submitted together, by one plan, with that plan as it is written down.
 
 use crate::engine::{Attempt, Gpus, Kind, Piece, SubmissionKey, named_ranks};
-use crate::model::{Job, PlacedRank, Seconds, Terms, Time};
+use crate::model::{Job, JobDefaults, PlacedRank, Seconds, Terms, Time, Walltime};
 use crate::plan_file::PlanFile;
 use crate::policy::{CheckedPlan, Placement, Problem};
 
@@ -40,6 +40,8 @@ pub struct Intent {
     pub terms: Option<Terms>,
     /// Other ranks with which its script can do the job, should its request be changed while it waits.
     pub spares: Vec<Vec<PlacedRank>>,
+    /// The least time limit that its job's past calls for ([`Tracked::least_limit`](crate::engine::Tracked::least_limit)).
+    pub least_limit: Option<Seconds>,
 }
 
 impl Intent {
@@ -55,14 +57,8 @@ impl Intent {
             placement,
             terms: None,
             spares: Vec::new(),
+            least_limit: None,
         }
-    }
-
-    /// Returns what a submission asks of the queue that was not chosen among several requests, in partitions with this longest limit.
-    #[must_use]
-    pub fn usual_terms(&self, run: &Run, longest: Option<Seconds>) -> Terms {
-        let is_estimated = self.placement.is_estimated(&run.problem.jobs[self.job]);
-        Terms { longest, is_estimated, ..Terms::default() }
     }
 
     /// Returns what a checked plan submits of these jobs: those that it gives GPUs, each once.
@@ -86,6 +82,20 @@ impl Run {
         SubmissionKey { job, run: self.id.clone(), copy: intent.copy }
     }
 
+    /// Returns the walltime that a submission asks for: by its terms, or else by those of its job's partition.
+    #[must_use]
+    pub fn walltime(&self, intent: &Intent, defaults: &JobDefaults) -> Walltime {
+        let job = &self.jobs[intent.job];
+        let usual = || Terms {
+            longest: self.file.time_limit(job, defaults),
+            basis: intent.placement.basis(&self.problem.jobs[intent.job]),
+            ..Terms::default()
+        };
+        let terms = intent.terms.clone().unwrap_or_else(usual);
+        let terms = Terms { at_least: terms.at_least.or(intent.least_limit), ..terms };
+        terms.walltime(job, intent.placement.jct(job.epochs), defaults)
+    }
+
     /// Returns the GPUs on which a submission is planned.
     #[must_use]
     pub fn gpus(&self, intent: &Intent) -> Gpus {
@@ -95,7 +105,7 @@ impl Run {
     /// Returns a submission as what is known of it when it is about to be made.
     #[must_use]
     pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
-        let Intent { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares } =
+        let Intent { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares, .. } =
             *intent;
         let planned = (&self.problem, job, placement);
         Attempt {

@@ -48,6 +48,9 @@ pub struct Tracked {
     pub failures: u32,
     /// Ends in a row without finishing an epoch.
     pub fruitless: u32,
+    /// Stops and time limits in a row that cut it without a new epoch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cuts: u32,
     /// Length of the last whole epoch that was reported.
     #[serde(rename = "epoch_s")]
     pub epoch: Option<Seconds>,
@@ -150,6 +153,7 @@ impl Tracked {
             epochs_done: 0,
             failures: 0,
             fruitless: 0,
+            cuts: 0,
             epoch: None,
             startup: None,
             epoch_at: None,
@@ -218,11 +222,14 @@ impl Tracked {
         format!("{}{at}", past.end)
     }
 
-    /// Returns how many attempts since its last new epoch, or since it was added, were stopped or cut by a limit.
-    pub(super) fn cuts(&self) -> u32 {
+    /// Returns the least time limit of the next attempt: twice the longest one that has cut the job since its last new epoch.
+    #[must_use]
+    pub fn least_limit(&self) -> Option<Seconds> {
         let since = |past: &&PastAttempt| past.epochs == 0 && past.ended >= self.added;
-        let fruitless = self.past.iter().rev().take_while(since);
-        u32::try_from(fruitless.filter(|past| past.end.is_cut()).count()).unwrap_or(u32::MAX)
+        let cut = self.past.iter().rev().take_while(since).filter(|past| past.end.is_cut());
+        cut.filter_map(|past| past.attempt.limit)
+            .map(|limit| Seconds(2.0 * limit.0))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.
@@ -364,4 +371,9 @@ impl fmt::Display for Outcome {
             other => f.write_str(other.word()),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

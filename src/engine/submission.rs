@@ -137,6 +137,9 @@ pub struct Attempt {
     /// That a time limit cuts what is left of the job into pieces, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
+    /// Whether its script tells a stop from an end: those of 0.1.0 exited 0 in both cases.
+    #[serde(default)]
+    pub tells_stops: bool,
     /// Its time limit, where that is known.
     #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Seconds>,
@@ -307,6 +310,7 @@ impl Attempt {
             trials: Trials::default(),
             terms: None,
             pieces: None,
+            tells_stops: true,
             limit: None,
         }
     }

@@ -51,7 +51,7 @@ const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_
     #env: {LR: \"0.1\"}            # environment variables of every rank
     #setup: module list          # shell lines, once, on the first node
     #node_setup: module load cuda   # shell lines, once per node
-    #time: 12h                   # upper bound on the Slurm time limit [default: predicted time plus a margin]
+    #time: 12h                   # upper bound on the Slurm time limit, asked for until a speed is measured [default: predicted time plus a margin]
     #cpus_per_gpu: 4             # CPUs per rank
     #memory_per_gpu: 16GiB       # memory per rank
     #sweep: {lr: [0.1, 0.01]}    # one job for every combination of values; {lr} in other keys is the value

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::{Intent, Run, SubmissionKey, named_ranks};
 use crate::live::LiveError;
 use crate::live::observe::tag;
-use crate::model::{Job, JobDefaults, NodeName, Seconds, Selector, Walltime};
-use crate::plan_file::PlanFile;
+use crate::model::{Job, JobDefaults, NodeName, Selector, Walltime};
 use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
 use crate::store::{StateDir, claim_file, report_folder, run_folder};
 
@@ -113,11 +112,7 @@ struct Placed<'a> {
 
 impl Placed<'_> {
     fn walltime(&self, site: &Site) -> Walltime {
-        let job = &self.run.jobs[self.intent.job];
-        let predicted = self.intent.placement.jct(job.epochs);
-        let limit = || partition_limit(&self.run.file, job, site.defaults.partition.as_deref());
-        let usual = || self.intent.usual_terms(self.run, limit());
-        self.intent.terms.clone().unwrap_or_else(usual).walltime(job, predicted, &site.defaults)
+        self.run.walltime(self.intent, &site.defaults)
     }
 
     /// Returns the script's text; the inner error is about this job alone.
@@ -185,18 +180,6 @@ fn workdir(job: &Job, site: &Site) -> (PathBuf, Vec<String>) {
     let note = missing
         .then(|| format!("{}: workdir {} does not exist on this machine", job.name, workdir.display()));
     (workdir, note.into_iter().collect())
-}
-
-/// Returns the least walltime limit of the partitions that a job may go to, where all are known.
-fn partition_limit(file: &PlanFile, job: &Job, setting: Option<&str>) -> Option<Seconds> {
-    let partitions = &file.partitions;
-    let named = job.launch.partition.as_deref().or(setting);
-    let names: Vec<&str> = match named {
-        Some(names) => names.split(',').map(str::trim).collect(),
-        None => partitions.iter().filter(|own| own.default).map(|own| own.name.as_str()).collect(),
-    };
-    let limit = |name: &&str| partitions.iter().find(|own| own.name == *name)?.max_time_s;
-    names.iter().filter_map(limit).min_by(f64::total_cmp).map(Seconds)
 }
 
 /// Returns the path from `base`, with a leading `./` or a lone `.` resolved.

@@ -31,8 +31,15 @@ impl Walltime {
     /// and starts soon takes over soon, and many short pieces take longer than a few whole ones.
     pub const AHEAD: f64 = 0.5;
 
-    fn of(predicted: Seconds, margin: f64, (grace, restart): (Seconds, Seconds), longest: f64) -> Self {
+    /// Returns the walltime between the limits `least` and `longest`, in seconds; `longest` wins.
+    fn of(
+        predicted: Seconds,
+        margin: f64,
+        (grace, restart): (Seconds, Seconds),
+        (least, longest): (f64, f64),
+    ) -> Self {
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
+        let wanted = wanted.max(least);
         // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
         let limit = wanted.min(longest).clamp(MINUTE, 5_256_000.0 * MINUTE);
         let minutes = (limit / MINUTE).floor();
@@ -87,24 +94,42 @@ pub struct Terms {
     /// The longest limit that it may have; `None` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<Seconds>,
-    /// Whether the speed on its GPUs is estimated.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_estimated: bool,
+    /// How the speed on its GPUs is known.
+    #[serde(default)]
+    pub basis: SpeedBasis,
+    /// The least limit that it may have, if longer ones allow it: twice the one that cut the job before an epoch was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Seconds>,
+}
+
+/// How a speed is known, the least certain first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpeedBasis {
+    /// Derived from other models or GPU types.
+    Estimated,
+    /// The user stated it.
+    #[default]
+    Stated,
+    /// The job's model ran on these GPUs.
+    Measured,
 }
 
 impl Terms {
     /// Returns the walltime of what is left of the job: `predicted` times the margin and the time to save, in quarters of an hour, at
-    /// most the least limit.
+    /// most the least limit. A limit that the user gave holds until the speed is measured.
     #[must_use]
     pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
         let own = &job.launch.checkpoint;
-        let slow = if self.is_estimated { ESTIMATED } else { 1.0 };
+        let slow = if self.basis == SpeedBasis::Estimated { ESTIMATED } else { 1.0 };
         let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
+        let owners = job.launch.time.filter(|_| self.basis != SpeedBasis::Measured);
+        let least = owners.into_iter().chain(self.at_least).map(|limit| limit.0);
         Walltime::of(
             predicted,
             slow * defaults.time_margin,
             (own.grace.unwrap_or(defaults.grace), own.restart_cost.unwrap_or(Seconds(0.0))),
-            limits.fold(f64::INFINITY, f64::min),
+            (least.fold(0.0, f64::max), limits.fold(f64::INFINITY, f64::min)),
         )
     }
 }
@@ -175,7 +200,7 @@ impl Cluster {
             account: account.cloned(),
             partition: within(least),
             longest: Some(Seconds(least)).filter(|own| own.0.is_finite()),
-            is_estimated: false,
+            ..Terms::default()
         };
         let ways = accounts.iter().flat_map(|&account| limits.iter().map(move |&least| (account, least)));
         ways.map(|(account, least)| way(account, least)).collect()
@@ -239,9 +264,37 @@ mod tests {
     }
 
     #[test]
+    fn the_users_limit_holds_until_the_speed_is_measured_and_a_limit_that_cut_is_doubled() {
+        let name = crate::model::JobName::new("a").expect("a name");
+        let mut job = Job::only_planned(name, (1, 1), 1);
+        let minutes = |job: &Job, basis, at_least: Option<f64>, longest: Option<f64>| {
+            let hours = |hours: f64| Seconds(hours * 3600.0);
+            let terms = Terms {
+                basis,
+                at_least: at_least.map(hours),
+                longest: longest.map(hours),
+                ..Terms::default()
+            };
+            terms.walltime(job, Seconds(60.0), &JobDefaults::default()).minutes
+        };
+        let unlimited = |basis| minutes(&job, basis, None, None);
+        assert_eq!([SpeedBasis::Estimated, SpeedBasis::Stated, SpeedBasis::Measured].map(unlimited), [15; 3]);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, Some(0.5), None), 30);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, Some(48.0), Some(24.0)), 24 * 60);
+        job.launch.time = Some(Seconds(3.0 * 3600.0));
+        assert_eq!(minutes(&job, SpeedBasis::Estimated, None, None), 180);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, None, None), 180);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, None, Some(2.0)), 120);
+        assert_eq!(minutes(&job, SpeedBasis::Measured, None, None), 15);
+        assert_eq!(minutes(&job, SpeedBasis::Measured, Some(2.0), None), 120);
+        assert_eq!(minutes(&job, SpeedBasis::Measured, Some(8.0), None), 180);
+    }
+
+    #[test]
     fn the_time_has_a_margin_and_respects_every_limit() {
         let check = |predicted, (margin, longest): (f64, f64), minutes, said: Option<&str>| {
-            let walltime = Walltime::of(Seconds(predicted), margin, (Seconds(120.0), Seconds(0.0)), longest);
+            let costs = (Seconds(120.0), Seconds(0.0));
+            let walltime = Walltime::of(Seconds(predicted), margin, costs, (0.0, longest));
             assert_eq!((walltime.minutes, walltime.in_pieces().as_deref()), (minutes, said));
         };
         let (usual, none) = (USUAL_MARGIN, f64::INFINITY);

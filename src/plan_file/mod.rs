@@ -2,6 +2,7 @@
 
 mod check;
 mod file;
+mod limit;
 mod speed;
 
 pub use self::file::{PlanFile, PlanFileError, PlannedJob, Solved};

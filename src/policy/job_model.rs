@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, Time};
+use crate::model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
 use crate::policy::parts::{Part, Parts};
 use crate::policy::{Problem, Standing};
 use crate::throughput::{Cell, Known, Source, Unusable};
@@ -137,7 +137,18 @@ impl JobModel {
     /// Returns whether nobody has measured its speed on a type on offer, and it is estimated.
     #[must_use]
     pub fn is_estimated(&self, gpu_type: usize) -> bool {
-        self.sources.iter().any(|(own, source)| *own == gpu_type && matches!(source, Source::Estimated(_)))
+        self.basis(gpu_type) == SpeedBasis::Estimated
+    }
+
+    /// Returns how its speed on a type on offer is known.
+    #[must_use]
+    pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
+        match self.sources.iter().find(|(own, _)| *own == gpu_type) {
+            Some((_, Source::Estimated(_))) => SpeedBasis::Estimated,
+            // `cache set` counts no sample.
+            Some((_, Source::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
+            _ => SpeedBasis::Stated,
+        }
     }
 
     /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.

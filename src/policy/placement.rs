@@ -1,6 +1,6 @@
 //! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of them all together.
 
-use crate::model::Seconds;
+use crate::model::{Seconds, SpeedBasis};
 use crate::policy::cost::{self, EpochTime};
 use crate::policy::dual::Bound;
 use crate::policy::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
@@ -118,10 +118,10 @@ impl Placement {
         Some(Self { slots: in_rank_order, ranks, sharing, epoch })
     }
 
-    /// Returns whether the speed of its job on any of its GPUs is estimated.
+    /// Returns how the speed of its job is known on the GPUs of which it is least certain.
     #[must_use]
-    pub fn is_estimated(&self, model: &JobModel) -> bool {
-        self.slots.iter().any(|slot| model.is_estimated(slot.gpu_type))
+    pub fn basis(&self, model: &JobModel) -> SpeedBasis {
+        self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
     }
 
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.

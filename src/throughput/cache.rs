@@ -159,6 +159,12 @@ impl Cache {
         before - after
     }
 
+    /// Drops what a contributor inferred of a speed from whole epochs or runs at `since` (Unix seconds) or later; returns whether
+    /// that was anything.
+    pub fn forget_inferred(&mut self, key: &SpeedKey, contributor: &str, since: f64) -> bool {
+        self.records_mut(key).get_mut(contributor).is_some_and(|record| record.forget_inferred(since))
+    }
+
     fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &Records)> {
         self.models.iter().flat_map(|(model, places)| {
             places.iter().map(move |((gpu_type, precision), records)| {

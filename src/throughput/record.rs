@@ -126,6 +126,17 @@ impl Record {
         *self = Self { observations, stated: Some(Stated { speed, at }), ..Self::default() };
     }
 
+    /// Drops what was inferred from whole epochs or runs at `since` or later; returns whether that was anything.
+    pub(super) fn forget_inferred(&mut self, since: f64) -> bool {
+        let before = self.points.len() + self.aside.len();
+        self.points.retain(|point| point.source != SampleSource::Epoch || point.at < since);
+        self.aside.retain(|aside| aside.source != SampleSource::Epoch || aside.at < since);
+        let is_less = self.points.len() + self.aside.len() < before;
+        // The record without them is the later one when caches are merged.
+        self.observations += u64::from(is_less);
+        is_less
+    }
+
     /// Returns all its numbers in one order: of two records the greater wins, whoever merges them.
     pub(super) fn order(&self) -> Vec<u64> {
         let stated = self.stated.iter().flat_map(|own| [own.speed.alpha(), own.speed.beta(), own.at]);

@@ -52,7 +52,7 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     assert_eq!(count(&desk, "stopped", "limit"), count(&desk, "up", "limit"));
     assert!(desk.read("limit.out").contains("hsched: stop requested"), "{}", desk.read("limit.out"));
     // It says that it saved, but wrote no checkpoint.
-    let said = "hsched: interrupted after epoch 0 of 3: it finished no epoch and wrote no checkpoint";
+    let said = "hsched: interrupted after epoch 0 of 1: it finished no epoch and wrote no checkpoint";
     assert!(desk.read("saver.out").contains(said), "{}", desk.read("saver.out"));
 }
 

@@ -133,7 +133,7 @@ fn a_job_that_stops_again_and_again_fails_for_that() {
         end: End::TimedOut,
         epochs: 0,
     };
-    let tracked = Tracked { past: vec![past; 4], failures: 1, ..runs(", retries: 1") };
+    let tracked = Tracked { past: vec![past; 4], cuts: 4, failures: 1, ..runs(", retries: 1") };
     let (_, over) = seen(tracked, vec![ends(End::Saved, 5.0)]);
     assert_eq!(over.last.1, "failed: stopped 5 times without finishing an epoch");
 }

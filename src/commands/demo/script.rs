@@ -41,7 +41,7 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
         ranks: &ranks,
         pinned: false,
         inside: None,
-        walltime: intent.usual_terms(first, None).walltime(job, intent.placement.jct(job.epochs), &defaults),
+        walltime: first.walltime(intent, &defaults),
         epochs_done: 0,
         workdir: "/home/you".to_owned(),
         checkpoint_dir: "/home/you/checkpoints".to_owned(),

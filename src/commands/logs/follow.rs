@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::output::{Growth, Part};
+use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{state, wishes};
 use crate::clock::Clock as _;
-use crate::commands::logs::submissions::{Printed, latest, submissions};
 use crate::commands::logs::{Args, Output, unreadable};
 use crate::engine::{Phase, Rules, State, SubmissionKey, Tracked};
 use crate::error::Failure;

@@ -1,16 +1,15 @@
 //! `hsched logs`: what a job has printed.
 
 mod follow;
-mod submissions;
 
 use std::io::{self, ErrorKind};
 
 use crate::app::context::Context;
 use crate::app::output::Part;
+use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{state, wishes};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
-use crate::commands::logs::submissions::{Printed, submissions};
 use crate::engine::{State, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -107,9 +106,7 @@ impl Args {
                 .checked_sub(1)
                 .and_then(|place| all.get(place))
                 .map_or_else(|| wrong(format!("{job} has {count}, and no number {number}")), Ok),
-            (None, None) => {
-                submissions::latest(tracked, all).ok_or_else(|| self.not_started(context, tracked, 0))
-            }
+            (None, None) => latest(tracked, all).ok_or_else(|| self.not_started(context, tracked, 0)),
         }
     }
 

@@ -158,6 +158,7 @@ impl Moment {
             epochs_done,
             failures,
             fruitless,
+            cuts,
             epoch,
             startup,
             epoch_at,
@@ -177,7 +178,7 @@ impl Moment {
             "reports without lengths, no types on trial, none after others"
         );
         let stray = stray.map_or("", |_| "stray");
-        let _ = write!(text, "|{} {epochs_done} {failures} {fruitless} {stray}:", job.name);
+        let _ = write!(text, "|{} {epochs_done} {failures} {fruitless} {cuts} {stray}:", job.name);
         match phase {
             Phase::Waiting { not_before, reason: _ } => {
                 let wait = not_before.map_or(0.0, |due| ((due.0 - self.at.0) / TICK).ceil().max(0.0));
@@ -259,6 +260,7 @@ impl Moment {
             limit: _,
             tables: _,
             amendment: _,
+            tells_stops: _,
         } = attempt;
         assert!(submit_time.is_none() && reason.is_none() && odd.is_none(), "this Slurm says none of it");
         // One that has not started waits a minute for its nodes.

@@ -13,7 +13,7 @@ use crate::model::JobId;
 use crate::store::{report_folder, reports};
 
 /// The output of a submission.
-pub(super) struct Printed {
+pub(crate) struct Printed {
     pub key: SubmissionKey,
     pub job_id: Option<JobId>,
     /// Whether its script has begun, as far as is known.
@@ -28,7 +28,7 @@ pub(super) struct Printed {
 
 impl Printed {
     /// Says what its owner should know of its files.
-    pub(super) fn note(&self, context: &Context) {
+    pub(crate) fn note(&self, context: &Context) {
         self.notes.iter().for_each(|note| context.note(note));
         if !self.is_told_apart {
             context.note(
@@ -38,7 +38,7 @@ impl Printed {
     }
 
     /// Returns the submission in words.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let id = self.job_id.map(|id| format!(", job {id}")).unwrap_or_default();
         format!("run {}{id}", self.key.run)
     }
@@ -48,7 +48,7 @@ impl Printed {
 ///
 /// # Errors
 /// When a note of where one begins is there and cannot be read.
-pub(super) fn submissions(context: &Context, tracked: &Tracked) -> Result<Vec<Printed>, Failure> {
+pub(crate) fn submissions(context: &Context, tracked: &Tracked) -> Result<Vec<Printed>, Failure> {
     let root = state::root(context)?;
     let past = tracked.past.iter().map(|past| (&past.attempt, None));
     let present = tracked.phase.submissions().iter().map(|own| (&own.attempt, Some(own.stage)));
@@ -68,7 +68,7 @@ pub(super) fn submissions(context: &Context, tracked: &Tracked) -> Result<Vec<Pr
 }
 
 /// Returns the submission that stands for the job: the one that is farthest, or else its last one.
-pub(super) fn latest<'a>(tracked: &Tracked, all: &'a [Printed]) -> Option<&'a Printed> {
+pub(crate) fn latest<'a>(tracked: &Tracked, all: &'a [Printed]) -> Option<&'a Printed> {
     let foremost = tracked.phase.attempt().map(|attempt| attempt.key(&tracked.job.name));
     match foremost {
         Some(key) => all.iter().find(|own| own.key == key),

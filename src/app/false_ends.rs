@@ -1,0 +1,126 @@
+//! Completed jobs that never completed: 0.1.0 took exit status 0 as the end, also of a run that was asked to stop.
+
+use std::io;
+
+use crate::app::context::Context;
+use crate::app::output::Part;
+use crate::app::printed::submissions;
+use crate::engine::{End, Outcome, PastAttempt, Phase, State, Tracked};
+use crate::model::{GpuType, Seconds};
+use crate::throughput::SpeedKey;
+
+/// What the script says when it is asked to stop.
+const STOPPED: &[u8] = b"hsched: stop requested";
+
+/// How much of the end of an output is searched, in bytes.
+const TAIL: u64 = 1 << 20;
+
+/// How long before the moment that it is asked for Slurm may send the signal.
+const EARLY: Seconds = Seconds(60.0);
+
+/// Finds jobs that 0.1.0 recorded as completed though they were stopped before their last epoch; says so, records them as failed, and
+/// drops the speeds that were learnt from these runs. Returns whether anything changed.
+pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
+    let mut changed = false;
+    let State { jobs, cache, contributor, .. } = state;
+    for tracked in jobs {
+        let Some(past) = tracked.past.last().filter(|past| !past.attempt.tells_stops) else { continue };
+        let is_false = is_doubtful(tracked, past) && was_stopped(context, tracked, past);
+        let past = past.clone();
+        for own in &mut tracked.past {
+            own.attempt.tells_stops = true;
+        }
+        changed = true;
+        if !is_false {
+            continue;
+        }
+        let dropped: Vec<String> = past
+            .attempt
+            .gpus
+            .by_type()
+            .into_keys()
+            .filter(|gpu_type| cache.forget_inferred(&key(tracked, gpu_type), contributor, past.ended.0))
+            .map(|gpu_type| gpu_type.to_string())
+            .collect();
+        context.warn(&warning(tracked, &dropped));
+        record(tracked);
+    }
+    changed
+}
+
+/// Returns whether a job counts as completed without its last epoch and without a rule that allows that.
+fn is_doubtful(tracked: &Tracked, past: &PastAttempt) -> bool {
+    let is_completed = matches!(&tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
+    let is_allowed = tracked.stopped_early().is_some() || tracked.job.training().is_some();
+    is_completed && past.end == End::Completed && tracked.epochs_left() > 0 && !is_allowed
+}
+
+/// Returns whether the last run of a job was asked to stop: as its output says, or, without an output, as its time limit does.
+fn was_stopped(context: &Context, tracked: &Tracked, past: &PastAttempt) -> bool {
+    let printed = submissions(context, tracked).ok().and_then(|mut all| all.pop());
+    let output = printed.and_then(|own| own.parts.into_iter().next());
+    match output.and_then(|part| ends_stopped(part).ok().flatten()) {
+        Some(stopped) => stopped,
+        None => is_at_limit(context, tracked, past),
+    }
+}
+
+/// Returns whether the end of an output says that the run was asked to stop; nothing without a file.
+fn ends_stopped(mut part: Part) -> io::Result<Option<bool>> {
+    if !part.exists() {
+        return Ok(None);
+    }
+    let length = std::path::Path::metadata(&part.path)?.len();
+    part.position = part.position.max(part.end.unwrap_or(length).min(length).saturating_sub(TAIL));
+    let mut text = Vec::new();
+    loop {
+        let next = part.read()?;
+        if next.is_empty() {
+            break;
+        }
+        text.extend(next);
+    }
+    Ok(Some(text.windows(STOPPED.len()).any(|own| own == STOPPED)))
+}
+
+/// Returns whether a run ended when Slurm asks for a stop ahead of the time limit.
+fn is_at_limit(context: &Context, tracked: &Tracked, past: &PastAttempt) -> bool {
+    let grace = tracked.job.launch.checkpoint.grace.unwrap_or(context.settings.jobs.grace);
+    let ran = past.attempt.started.map(|started| past.ended.since(started).0);
+    past.attempt
+        .limit
+        .zip(ran)
+        .is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - EARLY.0)
+}
+
+fn key(tracked: &Tracked, gpu_type: &GpuType) -> SpeedKey {
+    let job = &tracked.job;
+    SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision }
+}
+
+fn warning(tracked: &Tracked, dropped: &[String]) -> String {
+    let Tracked { job, epochs_done, .. } = tracked;
+    let speeds = if dropped.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; dropped the speed of model {} on {} learnt from that run",
+            job.model,
+            dropped.join(" and ")
+        )
+    };
+    format!(
+        "{}: hsched 0.1.0 recorded it as completed, but its last run was asked to stop with {epochs_done} of {} epochs reported; \
+         it counts as failed now, and hsched add starts it again{speeds}",
+        job.name, job.epochs
+    )
+}
+
+/// Records that the last run of a job was interrupted.
+fn record(tracked: &mut Tracked) {
+    let Some(past) = tracked.past.last_mut() else { return };
+    past.end = End::Interrupted;
+    let reason = "was interrupted, which hsched 0.1.0 took for its end".to_owned();
+    tracked.last = (past.ended, reason.clone());
+    tracked.phase = Phase::Ended { at: past.ended, outcome: Outcome::Failed { reason } };
+}
