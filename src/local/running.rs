@@ -201,6 +201,7 @@ impl Running {
                 }
             }
             Some(85) => End::Saved,
+            Some(86) => End::NodeFailed,
             Some(code) => End::Failed { exit: u8::try_from(code).unwrap_or(1), signal: 0 },
             // Its guard was killed, and by nobody here.
             None => End::Failed { exit: 0, signal: 9 },

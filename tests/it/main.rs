@@ -65,6 +65,7 @@ mod hadare;
 mod horizon;
 mod import_trains;
 mod layers;
+mod lost_ranks;
 mod micro_policies;
 mod mid_run;
 mod mlfs;
