@@ -547,13 +547,24 @@ hs_await() {
 hs_all_done() {
   local try
   local -a marks
-  for ((try = 0; try < 10; try++)); do   # a network file system may show a new file late
+  for ((try = 0; try < (hs_terminated ? 1 : 10); try++)); do   # a network file system may show a new file late
     if ((try > 0)); then sleep 1; fi
     marks=("$hs_report_dir/.done.$hs_token."*)
     if [[ ! -e ${marks[0]} ]]; then marks=(); fi
     if ((${#marks[@]} >= hs_world_size)); then return 0; fi
   done
   hs_say "error: only ${#marks[@]} of $hs_world_size ranks have finished; the others were lost with their nodes"
+  return 1
+}
+
+# Returns whether Slurm still starts something on every node: ranks fail long before Slurm notices that a node is lost.
+hs_nodes_answer() {
+  local count=${#hs_hosts[@]}
+  local -a command=(srun --overlap "--nodes=$count" "--ntasks=$count" --ntasks-per-node=1 --kill-on-bad-exit=1 --mem=0)
+  unset -v SLURM_HOSTFILE
+  command+=("--nodelist=$(IFS=,; printf '%s' "${hs_hosts[*]}")" --gres=none --cpu-bind=none --input=none --mpi=none true)
+  if timeout 30 "${command[@]}" 2>/dev/null; then return 0; fi
+  hs_say "error: the ranks ended with status $hs_status, and Slurm cannot start anything on their nodes: ${hs_hosts[*]}"
   return 1
 }
 
@@ -568,9 +579,10 @@ hs_judge() {
     hs_say "the ranks stopped; the training can be resumed"
     hs_end 85
   fi
-  if ((hs_status == 0)) && ! hs_all_done; then hs_end 86; fi
+  if ((hs_status == 0)) && ! hs_all_done; then hs_end $((hs_terminated ? 143 : 86)); fi
   if ((hs_status == 0)); then hs_end 0; fi
   if ((hs_terminated)); then hs_end 143; fi
+  if [[ $hs_launch == steps ]] && ((!hs_stopping)) && ! hs_nodes_answer; then hs_end 86; fi
   if [[ $failure =~ ^[1-9][0-9]*$ ]]; then
     hs_say "$who failed first, with status $failure"
     hs_end $((failure == 86 ? 1 : failure))   # 86 is for lost ranks
