@@ -76,7 +76,7 @@ hs_follow() {
   done
   if [[ -z $killed && ${status:-143} == 143 ]] && hs_was_cancelled "$hs_follows"; then status=CANCELLED; fi
   case ${status:-85} in
-    85 | 143) ;;
+    85 | 86 | 143) ;;
     *)
       # It did all there was to do, failed, or was not to go on: what that means for the job is decided where it was submitted.
       hs_take "$hs_follows" >/dev/null
@@ -205,7 +205,9 @@ hs_checkpoint_files() {
 
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
-  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token"; fi
+  if [[ -n ${hs_token-} ]]; then
+    rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token" "$hs_report_dir/.done.$hs_token."*
+  fi
 }
 
 # Notes where this submission's output begins in the file, which those before it may have written to.
@@ -397,7 +399,7 @@ hs_rank_program() {
   declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
     hs_report_dir hs_helper_dir hs_grace hs_token hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
     hs_node_setup hs_command hs_shell hs_launch
-  declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_has_last_epoch hs_end_stopped hs_mark_failed hs_find_row \
+  declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_end_done hs_has_last_epoch hs_end_stopped hs_mark_done hs_mark_failed hs_find_row \
     hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name hs_name_has_type hs_types_by_order \
     hs_types_suffice
 }
@@ -561,6 +563,32 @@ hs_await() {
   done
 }
 
+# Returns whether every rank has left word that its command returned 0. srun is not believed: it also returns 0 when it
+# lost nodes.
+hs_all_done() {
+  local try
+  local -a marks
+  for ((try = 0; try < (hs_terminated ? 1 : 10); try++)); do   # a network file system may show a new file late
+    if ((try > 0)); then sleep 1; fi
+    marks=("$hs_report_dir/.done.$hs_token."*)
+    if [[ ! -e ${marks[0]} ]]; then marks=(); fi
+    if ((${#marks[@]} >= hs_world_size)); then return 0; fi
+  done
+  hs_say "error: only ${#marks[@]} of $hs_world_size ranks have finished; the others were lost with their nodes"
+  return 1
+}
+
+# Returns whether Slurm still starts something on every node: ranks fail long before Slurm notices that a node is lost.
+hs_nodes_answer() {
+  local nodes=${#hs_hosts[@]}
+  local -a command=(srun --overlap "--nodes=$nodes" "--ntasks=$nodes" --ntasks-per-node=1 --kill-on-bad-exit=1 --mem=0)
+  unset -v SLURM_HOSTFILE
+  command+=("--nodelist=$(IFS=,; printf '%s' "${hs_hosts[*]}")" --gres=none --cpu-bind=none --input=none --mpi=none true)
+  if timeout 30 "${command[@]}" 2>/dev/null; then return 0; fi
+  hs_say "error: the ranks ended with status $hs_status, and Slurm cannot start anything on their nodes: ${hs_hosts[*]}"
+  return 1
+}
+
 hs_judge() {
   local file asked=0 stopped=0 failure='' who
   if ((hs_stopping || hs_terminated)); then asked=1; fi
@@ -577,11 +605,13 @@ hs_judge() {
     hs_say_stopped
     hs_end 85
   fi
+  if ((hs_status == 0)) && ! hs_all_done; then hs_end $((hs_terminated ? 143 : 86)); fi
   if ((hs_status == 0)); then hs_end 0; fi
   if ((hs_terminated)); then hs_end 143; fi
+  if [[ $hs_launch == steps ]] && ((!hs_stopping)) && ! hs_nodes_answer; then hs_end 86; fi
   if [[ $failure =~ ^[1-9][0-9]*$ ]]; then
     hs_say "$who failed first, with status $failure"
-    hs_end "$failure"
+    hs_end $((failure == 86 ? 1 : failure))   # 86 is for lost ranks
   fi
   # The signal came so early that it ended srun or the shell of a rank: nothing was there to be saved.
   if ((hs_status == 138)); then hs_end 85; fi

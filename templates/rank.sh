@@ -22,7 +22,7 @@ hs_run_lines() {
     IFS=$' \t\n'
     if ((hs_status != 0)); then
       hs_say "error: $hs_what line $hs_number failed with status $hs_status on ${SLURMD_NODENAME:-this node}: $hs_line"
-      return $((hs_status == 85 ? 1 : hs_status))   # 85 is for ranks that saved
+      return $((hs_status == 85 || hs_status == 86 ? 1 : hs_status))   # those are for ranks that saved or were lost
     fi
   done
 }
@@ -76,12 +76,18 @@ hs_rank_main() {
     hs_say "rank $hs_rank was killed by SIGUSR1 before it saved: its command does not handle the signal, or had not installed its handler yet"
     hs_end_stopped
   fi
-  if ((hs_status != 0)); then hs_mark_failed "$hs_status" "the command failed"; fi
-  # A command that was asked to stop may exit 0 as well: the batch shell decides by the epochs whether it is done. Slurm signals
-  # one process after the other, and this shell perhaps last.
-  if ((hs_status == 0 && hs_rank == 0 && !hs_stopping && !hs_terminated)) && ! hs_has_last_epoch; then sleep 1; fi
-  if ((hs_status == 0)) && ((hs_stopping || hs_terminated)); then : >>"$hs_report_dir/.asked.$hs_token" || exit 85; fi
+  if ((hs_status == 0)); then hs_end_done; fi
+  hs_mark_failed "$hs_status" "the command failed"
   exit "$hs_status"
+}
+
+# Ends a rank whose command returned 0. That says little of one that was asked to stop: the batch shell then decides by the epochs.
+hs_end_done() {
+  # Slurm signals one process after the other, and this shell perhaps last.
+  if ((hs_rank == 0 && !hs_stopping && !hs_terminated)) && ! hs_has_last_epoch; then sleep 1; fi
+  if ((hs_stopping || hs_terminated)); then : >>"$hs_report_dir/.asked.$hs_token" || exit 85; fi
+  hs_mark_done
+  exit 0
 }
 
 # Returns whether this rank has reported the last epoch.
@@ -100,6 +106,10 @@ hs_end_stopped() {
   : >>"$hs_report_dir/.stopped.$hs_token" || exit 85
   exit 0
 }
+
+# The batch shell believes that the job is done only when every rank has left this mark. A file each: on network
+# file systems appends of several nodes overwrite each other.
+hs_mark_done() { : >"$hs_report_dir/.done.$hs_token.$hs_rank" || hs_fail "rank $hs_rank cannot leave word that it is done"; }
 
 # Leaves the status of the first failure: srun reports the ranks that it kills after it as well.
 hs_mark_failed() {

@@ -126,24 +126,27 @@ impl Tracked {
         }
     }
 
-    /// Takes back what a failure cost the job whose node turns out to have been down: the ranks fail before Slurm
-    /// notices.
+    /// Takes back what failures cost the job whose node turns out to have been down: the ranks fail before Slurm notices,
+    /// and so does the next try on that node.
     fn excuse(&mut self, at: Time, node: &NodeName, rules: &Rules) {
-        let left = self.epochs_left();
-        let Some(past) = self.past.last_mut() else { return };
-        let failed = matches!(past.end, End::Failed { .. }) && past.attempt.gpus.0.contains_key(node);
-        if !failed || at.since(past.ended) >= Rules::NOTICED || self.phase.is_submitted() {
+        let is_excused = |past: &PastAttempt| {
+            let failed = matches!(past.end, End::Failed { .. }) && past.attempt.gpus.0.contains_key(node);
+            failed && at.since(past.ended) < Rules::NOTICED
+        };
+        if self.epochs_left() == 0 {
             return;
         }
-        match &self.phase {
-            Phase::Ended { outcome: Outcome::Failed { .. }, .. } | Phase::Waiting { .. } => {}
-            _ => return,
-        }
-        if left > 0 {
+        let is_last = self.past.last().is_some_and(is_excused);
+        for past in self.past.iter_mut().filter(|past| is_excused(past)) {
             past.end = End::NodeFailed;
             self.failures = self.failures.saturating_sub(1);
-            let said = format!("its node {node} is down");
-            self.wait(at, Some(at.after(rules.delay(1))), &said);
+        }
+        let waits = matches!(
+            self.phase,
+            Phase::Ended { outcome: Outcome::Failed { .. }, .. } | Phase::Waiting { .. }
+        );
+        if is_last && waits {
+            self.wait(at, Some(at.after(rules.delay(1))), &format!("its node {node} is down"));
         }
     }
 

@@ -44,8 +44,8 @@ impl Rules {
     pub const REMEMBERED: Seconds = Seconds(30.0 * 86_400.0);
     /// How long nodes may be gone before an attempt that waits for them is taken back.
     pub const NODES_PATIENCE: Seconds = Seconds(60.0);
-    /// How long after a failure its node may be noticed to be down.
-    pub const NOTICED: Seconds = Seconds(300.0);
+    /// How long after a failure its node may be noticed to be down. Slurm takes five minutes unless its site says otherwise.
+    pub const NOTICED: Seconds = Seconds(600.0);
     /// How long Slurm may take to end a job before it is told again.
     pub const KILL_PATIENCE: Seconds = Seconds(120.0);
     /// How long others wait for the GPUs of a job that Slurm does not manage to end.

@@ -178,6 +178,7 @@ fn by_status(exit: ExitStatus) -> End {
         exit if exit.is_out_of_memory() => End::OutOfMemory,
         ExitStatus { code: 0, signal: 0 } => End::Completed,
         ExitStatus { code: 85, .. } => End::Saved,
+        ExitStatus { code: 86, .. } => End::NodeFailed,
         ExitStatus { code, signal } => End::Failed { exit: code, signal },
     }
 }

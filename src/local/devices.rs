@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::engine::SubmissionKey;
 use crate::model::{
-    Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
+    Availability, Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
 };
 use crate::probe::{self, Facts};
 
@@ -147,6 +147,27 @@ impl Devices {
         types.sort();
         types.dedup();
         types
+    }
+
+    /// Takes in how the nodes are, as Slurm sees them: what is down is gone. A node that drains is still ours.
+    pub fn look_at(&mut self, seen: &[Node]) {
+        for (node, _) in &mut self.nodes {
+            let lost = seen.iter().find(|own| own.name == node.name);
+            let lost = lost.filter(|own| own.state.availability() == Availability::Down);
+            node.state = lost.map_or_else(NodeState::idle, |own| own.state.clone());
+            node.reason = lost.and_then(|own| own.reason.clone());
+        }
+    }
+
+    /// Returns whether a node is gone.
+    #[must_use]
+    pub fn lacks_nodes(&self) -> bool {
+        self.nodes.iter().any(|(node, _)| node.state.availability() == Availability::Down)
+    }
+
+    /// Returns the names of the nodes.
+    pub fn names(&self) -> impl Iterator<Item = &NodeName> {
+        self.nodes.iter().map(|(node, _)| &node.name)
     }
 
     /// Returns the nodes, with what submissions use.
@@ -329,6 +350,23 @@ mod tests {
         assert_eq!(take(&mut devices, "b", &["tesla_t4"]), None);
         devices.give_back(&key("a"));
         assert_eq!(take(&mut devices, "b", &["tesla_t4"]).as_deref(), Some("box GPU-1\n"));
+    }
+
+    #[test]
+    fn a_node_that_is_down_is_gone_until_it_is_back() {
+        let facts = Facts { host: "box".into(), ..Facts::default() };
+        let mut devices = Devices::imagined(&Devices::parse("t4:1").expect("a list"), &facts);
+        let mut check = |state: &str, expected: &str| {
+            let seen = Node { state: NodeState::parse(state), ..devices.cluster().nodes[0].clone() };
+            devices.look_at(&[seen]);
+            assert_eq!(devices.cluster().nodes[0].state, NodeState::parse(expected), "{state}");
+            assert_eq!(devices.lacks_nodes(), state == expected, "{state}");
+        };
+        for (state, expected) in
+            [("down", "down"), ("mixed+drain", "idle"), ("mixed*", "mixed*"), ("allocated", "idle")]
+        {
+            check(state, expected);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_child_subreaper;
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, read, setsid};
@@ -53,13 +53,25 @@ impl Order {
     }
 }
 
+/// Why a guard ends.
+#[derive(Clone, Copy, Debug)]
+enum Cause {
+    /// Its script has ended, with this status.
+    Script(u8),
+    /// hsched wants it, or is gone.
+    Hsched,
+    /// Somebody else wants it: Slurm ends the allocation.
+    Signal(Signal),
+}
+
 /// What a script leaves that saved and may go on.
 const SAVED: u8 = 85;
 
 /// How long between two looks at what was killed, in milliseconds, where no end is heard of.
 const PAUSE_MS: u16 = 50;
 
-/// Starts a script and watches over it; returns its exit status, 128 and more where a signal ended it.
+/// Starts a script and watches over it; returns its exit status, 128 and more where a signal ended it. A signal that is
+/// not from hsched ends the guard as well, once the script is gone: so hsched can tell it from a failure of the job.
 ///
 /// Nothing that the script started is left by then. The script is killed when standard input ends: hsched holds the
 /// other end of it, and is gone.
@@ -88,12 +100,20 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     }
     let script = start(order, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
-    let status = attend(script, &signals, &stdin)?;
-    if status.is_none() && !order.farewell.is_zero() {
+    let cause = attend(script, &signals, &stdin)?;
+    if !matches!(cause, Cause::Script(_)) && !order.farewell.is_zero() {
         say_farewell(own.pid, &signals, order.farewell);
     }
     end_all(own.pid, &signals);
-    Ok(status.unwrap_or(128 + 9))
+    match cause {
+        Cause::Script(status) => return Ok(status),
+        Cause::Hsched => {}
+        Cause::Signal(signal) => {
+            heard.thread_unblock()?;
+            raise(signal)?;
+        }
+    }
+    Ok(128 + 9)
 }
 
 /// Starts the script with no signals held back, which it would inherit.
@@ -105,12 +125,17 @@ fn start(order: &Order, heard: &SigSet) -> io::Result<Child> {
     script
 }
 
-/// Waits for the end of the script, passing on what is said; returns its status, or nothing where it is to end at once.
-fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Option<u8>> {
+/// Waits for the end of the script, passing on what is said.
+fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Cause> {
     loop {
+        let signal = told(signals);
         // Before the wait: nobody was told of an end that came while no signal was held back.
-        if let Some(status) = reap(script) {
-            return Ok(Some(status));
+        let status = reap(script);
+        match (status, signal) {
+            // Slurm ends the script at the same time.
+            (Some(1..=84 | 86..), Some(signal)) | (None, Some(signal)) => return Ok(Cause::Signal(signal)),
+            (Some(status), _) => return Ok(Cause::Script(status)),
+            (None, None) => {}
         }
         let mut waiting =
             [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -119,16 +144,11 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Opti
             Err(error) => return Err(error.into()),
         }
         let said = waiting[1].revents().is_some_and(|events| !events.is_empty());
-        while let Ok(Some(signal)) = signals.read_signal() {
-            if signal.ssi_signo.cast_signed() != Signal::SIGCHLD as i32 {
-                return Ok(None);
-            }
-        }
         let mut words = [0; 16];
         if said {
             match read(stdin, &mut words) {
-                Ok(0) => return Ok(None),
-                Ok(count) if words[..count].contains(&KILL) => return Ok(None),
+                Ok(0) => return Ok(Cause::Hsched),
+                Ok(count) if words[..count].contains(&KILL) => return Ok(Cause::Hsched),
                 // It has not been waited for, so its number is its own.
                 Ok(_) => drop(kill(script, Signal::SIGUSR1)),
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
@@ -136,6 +156,16 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Opti
             }
         }
     }
+}
+
+/// Takes in the signals that have come; returns one that wants an end.
+fn told(signals: &SignalFd) -> Option<Signal> {
+    let mut told = None;
+    while let Ok(Some(signal)) = signals.read_signal() {
+        let signal = Signal::try_from(signal.ssi_signo.cast_signed()).ok();
+        told = told.or(signal.filter(|own| *own != Signal::SIGCHLD));
+    }
+    told
 }
 
 /// Takes in all ends; returns the status of the script where it is among them.

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
@@ -190,7 +191,7 @@ impl Running {
     pub(super) fn end(&self, status: ExitStatus, closing: bool) -> End {
         match status.code() {
             Some(0) => End::Completed,
-            Some(85) if closing => End::Interrupted,
+            Some(85 | 86 | 143) if closing => End::Interrupted,
             // It waited for as long as it may just when it was to go on.
             Some(85) if self.step == Step::GoingOn => End::Interrupted,
             _ if self.is_killed => {
@@ -201,7 +202,10 @@ impl Running {
                 }
             }
             Some(85) => End::Saved,
+            Some(86) => End::NodeFailed,
             Some(code) => End::Failed { exit: u8::try_from(code).unwrap_or(1), signal: 0 },
+            // Slurm, or somebody else, has asked its guard to end.
+            None if status.signal() != Some(9) => End::Interrupted,
             // Its guard was killed, and by nobody here.
             None => End::Failed { exit: 0, signal: 9 },
         }

@@ -10,8 +10,8 @@ use nix::sys::inotify::WatchDescriptor;
 
 use crate::clock::Clock;
 use crate::engine::{
-    Answer, Attempt, End, Gpus, Intent, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
-    named_ranks,
+    Answer, Attempt, End, Gpus, Intent, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
+    World, named_ranks,
 };
 use crate::live::{LiveError, Prepared, Reported, Site, left_word, reported, word_end};
 use crate::local::devices::{Devices, Lease};
@@ -21,7 +21,7 @@ use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
-use crate::model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
+use crate::model::{Cluster, JobId, JobName, Node, NodeName, Seconds, Time};
 use crate::render::Launcher;
 use crate::store::{StateDir, report_folder, reports, run_folder};
 
@@ -38,6 +38,9 @@ pub struct LocalSite {
 /// How long `srun` may take to end its tasks.
 const FAREWELL: Duration = Duration::from_secs(20);
 
+/// How soon it is asked again how the nodes are.
+const ASK_AGAIN: Seconds = Seconds(4.0);
+
 /// The devices at hand and what runs on them.
 pub struct LocalWorld<'a> {
     clock: &'a dyn Clock,
@@ -51,6 +54,10 @@ pub struct LocalWorld<'a> {
     pub(super) said: Vec<Said>,
     /// The run that was prepared last, by its id.
     prepared: Option<(String, Prepared)>,
+    /// When a submission lost a node, the last time.
+    lost: Option<Time>,
+    /// When somebody was asked last how the nodes are.
+    asked: Option<Time>,
     /// Whether hsched is about to end, and all that runs with it.
     pub(super) is_closing: bool,
 }
@@ -74,6 +81,8 @@ impl<'a> LocalWorld<'a> {
             parking: Parking::default(),
             said: Vec::new(),
             prepared: None,
+            lost: None,
+            asked: None,
             is_closing: false,
         }
     }
@@ -114,6 +123,9 @@ impl<'a> LocalWorld<'a> {
             let word = reports::word(&folder, None).ok().flatten();
             end = word.and_then(word_end).unwrap_or(End::Interrupted);
         }
+        if end == End::NodeFailed {
+            (self.lost, self.asked) = (Some(now), None);
+        }
         own.ended = Some((end, now));
         self.devices.give_back(&of);
         for watch in watches {
@@ -125,6 +137,24 @@ impl<'a> LocalWorld<'a> {
         if let Some(watch) = watch {
             self.waker.leave(watch);
         }
+    }
+
+    /// Returns the nodes of which somebody should say how they are: one was lost, or may have been. None until it is time to
+    /// ask again.
+    pub fn doubted(&mut self) -> Vec<NodeName> {
+        let now = self.now();
+        let within = |at: Option<Time>, most: Seconds| at.is_some_and(|at| now.since(at) < most);
+        let is_doubted = within(self.lost, Rules::NOTICED) || self.devices.lacks_nodes();
+        if !is_doubted || within(self.asked, ASK_AGAIN) {
+            return Vec::new();
+        }
+        self.asked = Some(now);
+        self.devices.names().cloned().collect()
+    }
+
+    /// Takes in how the nodes are.
+    pub fn look_at(&mut self, seen: &[Node]) {
+        self.devices.look_at(seen);
     }
 
     /// Returns how many submissions are at work.
@@ -275,8 +305,8 @@ fn left_behind(root: &Path, job: &JobName, attempt: &Attempt, at: Time) -> Resul
     let folder = report_folder(root, &of.run, &of.name());
     let word =
         reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
-    // A script that saved did so because its hsched wanted to end.
-    if let Some(word) = word.filter(|word| word.status != 85) {
+    // A script that saved, or that was ended with its ranks, did so because its hsched was to end.
+    if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
         return Ok(left_word(job, attempt, word));
     }
     let standing = Standing::Ended { end: End::Interrupted, at: Some(at) };

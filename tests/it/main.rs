@@ -67,6 +67,7 @@ mod horizon;
 mod import_trains;
 mod interrupted;
 mod layers;
+mod lost_ranks;
 mod micro_policies;
 mod mid_run;
 mod mlfs;

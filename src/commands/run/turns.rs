@@ -18,6 +18,7 @@ use crate::live::{LiveError, Site, on_endings};
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
 use crate::model::{GpuType, Job, Seconds, Time};
 use crate::policy::{Budget, Policy};
+use crate::slurm::sinfo;
 use crate::store::{Ledger, StateDir};
 
 /// A `hsched run` at work.
@@ -181,6 +182,7 @@ impl<'a> Session<'a> {
         hands: &mut Hands<'_, '_>,
         trouble: &mut Option<String>,
     ) -> Result<Turned, Failure> {
+        self.look_at_nodes(hands);
         match self.take_in(hands).and_then(|()| self.turn(hands)) {
             Ok(turned) => {
                 if trouble.take().is_some() {
@@ -196,6 +198,18 @@ impl<'a> Session<'a> {
                 Ok(Turned { at: hands.world.now(), asked: false })
             }
             Err(failure) => Err(failure),
+        }
+    }
+
+    /// Asks Slurm for the nodes of the allocation, where one may be lost. Without an answer they are as before.
+    fn look_at_nodes(&self, hands: &mut Hands<'_, '_>) {
+        let doubted = hands.world.doubted();
+        if !self.ground.is_remote || doubted.is_empty() {
+            return;
+        }
+        let answer = self.context.ask(&sinfo::command_for(&doubted)).ok();
+        if let Some((seen, _)) = answer.and_then(|text| sinfo::parse(&text).ok()) {
+            hands.world.look_at(&seen.nodes);
         }
     }
 

@@ -1,0 +1,59 @@
+//! A job script calls its ranks done only when each of them has said so: `srun` also returns 0 when it lost nodes.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use crate::real_cluster::repository;
+
+/// Judges three ranks after `srun` returned `$3`; `$4` comes before, and a wait is one of `hsched_wait`, not of time.
+const JUDGE: &str = r#"
+  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"
+  hs_report_dir=$2 hs_token=7.0.1 hs_id=7 hs_world_size=3 hs_status=$3 hs_terminated=0 hs_stopping=0 hs_hostfile=''
+  hs_epochs=3 hs_epochs_done=0 hs_epochs_before='' hs_report_dir_before='' hs_launch=plain
+  sleep() { hsched_wait; }
+  hsched_wait() { :; }
+  done_is() { for hs_rank in "$@"; do hs_mark_done; done; }
+  eval "$4"
+  hs_judge
+"#;
+
+fn judge(status: u8, before: &str) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new("bash");
+    command.args(["-uc", JUDGE, "judge"]).arg(repository()).arg(folder.path());
+    let Output { status, stderr, .. } =
+        command.args([&status.to_string(), before]).output().expect("bash starts");
+    let left: Vec<_> =
+        fs::read_dir(folder.path()).expect("a folder").map(|own| own.expect("a file")).collect();
+    let names: Vec<_> = left.iter().map(fs::DirEntry::file_name).collect();
+    assert_eq!(names, ["ends"], "{before}: only the last word is left");
+    let word = fs::read_to_string(folder.path().join("ends")).expect("a word");
+    assert_eq!(word, format!("7 {}\n", status.code().unwrap_or_default()));
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[test]
+fn status_0_is_believed_when_all_ranks_have_finished() {
+    assert_eq!(judge(0, "done_is 0 1 2"), (Some(0), String::new()));
+    // A network file system shows what another node wrote a moment later.
+    assert_eq!(judge(0, "done_is 0 2; hsched_wait() { done_is 1; }").0, Some(0));
+}
+
+#[test]
+fn status_0_of_lost_ranks_is_no_end() {
+    for (before, count) in [(":", 0), ("done_is 0 2", 2), ("done_is 1 1 1", 1)] {
+        let (status, said) = judge(0, before);
+        assert_eq!(status, Some(86), "{before}: {said}");
+        assert!(said.contains(&format!("only {count} of 3 ranks have finished")), "{said}");
+    }
+}
+
+#[test]
+fn ranks_that_saved_or_failed_are_not_lost() {
+    assert_eq!(judge(0, "done_is 0; : >\"$2/.stopped.7.0.1\"").0, Some(85));
+    assert_eq!(judge(137, "done_is 0 1").0, Some(137));
+    // 86 is the script's own word for lost ranks.
+    let (status, said) = judge(86, "hs_rank=1 hs_mark_failed 86 'the command failed' 2>/dev/null");
+    assert_eq!(status, Some(1));
+    assert!(said.contains("failed first, with status 86"), "{said}");
+}
