@@ -78,11 +78,6 @@ const BEFORE_END: Seconds = Seconds(30.0);
 /// What jobs get beyond their grace, before they are killed.
 const MARGIN: Seconds = Seconds(5.0);
 
-/// What a restart costs unless somebody says otherwise: with a queue, and without one, where a switch takes up to ten
-/// seconds as measured (docs/run.md).
-const RESTART_ON_SLURM: Seconds = Seconds(60.0);
-const RESTART_HERE: Seconds = Seconds(10.0);
-
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
 impl<'a> Session<'a> {
@@ -94,10 +89,9 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let mut rules = Rules { realm: Realm::Devices, pinned: true, ..state::rules(context) };
-        if rules.restart_cost == RESTART_ON_SLURM {
-            rules.restart_cost = RESTART_HERE;
-        }
+        let restart_cost = assumed::restart_cost(&context.settings);
+        let mut rules =
+            Rules { realm: Realm::Devices, pinned: true, restart_cost, ..state::rules(context) };
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format);
