@@ -90,8 +90,7 @@ impl<'a> Session<'a> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let restart_cost = assumed::restart_cost(&context.settings);
-        let mut rules =
-            Rules { realm: Realm::Devices, pinned: true, restart_cost, ..state::rules(context) };
+        let mut rules = Rules { realm: Realm::Devices, pinned: true, restart_cost, ..state::rules(context) };
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format);
