@@ -60,6 +60,7 @@ mod engine_rules;
 mod engine_states;
 mod explain;
 mod explored;
+mod full_disk;
 mod hadar;
 mod hadare;
 mod horizon;

@@ -1,5 +1,6 @@
 //! The turns of `hsched run`: each when something has happened; and the end, when all jobs save.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -139,7 +140,7 @@ impl<'a> Session<'a> {
             return Err(Failure::new(Exit::Failed, message)
                 .hint("ask Slurm for more time, or give the jobs a shorter checkpoint.grace"));
         }
-        let mut trouble = None;
+        let mut trouble = BTreeSet::new();
         loop {
             let turned = self.turn_or_trouble(hands, &mut trouble)?;
             if hands.state.is_over() {
@@ -151,9 +152,9 @@ impl<'a> Session<'a> {
                 continue;
             }
             let last = self.last_moment(&hands.state);
-            let again = trouble.is_some().then(|| turned.at.after(AGAIN));
+            let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
             let due = earliest([self.due(&hands.state, turned.at), hands.world.due()]);
-            if due.is_none() && trouble.is_none() && hands.world.at_work() == 0 {
+            if due.is_none() && trouble.is_empty() && hands.world.at_work() == 0 {
                 self.clear(hands);
                 return self.telling.give_up(&hands.state);
             }
@@ -168,28 +169,35 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes a turn. A bad moment of the disk ends a turn, and not the jobs: it is said once, and the turn tried again.
+    /// Takes a turn. A bad moment of the disk ends a turn, and not the jobs: the turn is tried again, and each `trouble` said
+    /// once until one succeeds. That one begins by writing down what the world has answered since the last that did.
     fn turn_or_trouble(
         &self,
         hands: &mut Hands<'_, '_>,
-        trouble: &mut Option<String>,
+        trouble: &mut BTreeSet<String>,
     ) -> Result<Turned, Failure> {
-        match self.take_in(hands).and_then(|()| self.turn(hands)) {
+        let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(hands, &[]) };
+        match kept.and_then(|()| self.take_in(hands)).and_then(|()| self.turn(hands)) {
             Ok(turned) => {
-                if trouble.take().is_some() {
+                if !std::mem::take(trouble).is_empty() {
                     self.telling.say("working again");
                 }
                 Ok(turned)
             }
             Err(failure) if failure.exit == Exit::Failed => {
-                if trouble.as_ref() != Some(&failure.message) {
+                if trouble.insert(failure.message.clone()) {
                     self.telling.say(&format!("{}; will keep trying", failure.message));
-                    *trouble = Some(failure.message);
                 }
                 Ok(Turned { at: hands.world.now(), asked: false })
             }
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Writes down the state, and these events as what has happened last.
+    fn keep(hands: &mut Hands<'_, '_>, events: &[Event]) -> Result<(), Failure> {
+        let now = hands.world.now();
+        hands.ledger.keep(now, &hands.state, events, &[]).map_err(|error| state::failure(&error))
     }
 
     /// Takes in the wishes that wait.
@@ -323,13 +331,19 @@ impl<'a> Session<'a> {
                 hands.world.kill();
             }
         }
-        let events = self.catch_up(hands)?;
-        let now = hands.world.now();
-        hands.ledger.keep(now, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
-        self.telling.print(&[], &hands.state);
+        let kept = self.catch_up(hands).and_then(|events| Self::keep(hands, &events));
+        if kept.is_ok() {
+            self.telling.print(&[], &hands.state);
+        }
         self.telling.end();
-        if hands.state.is_over() {
-            return self.telling.finish(&hands.state, now);
+        match kept {
+            Ok(()) if hands.state.is_over() => return self.telling.finish(&hands.state, hands.world.now()),
+            Ok(()) => {}
+            // The next hsched run tells what is not written down.
+            Err(failure) => self.telling.say(&format!(
+                "{}: what happened last is not in the state; the next hsched run takes it from the reports of the jobs",
+                failure.message
+            )),
         }
         self.telling.say(&format!("stopped; to go on: {}", self.args.again()));
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { Exit::Saved })
