@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -94,6 +95,30 @@ fn what_a_job_leaves_in_the_background_ends_with_it() {
         job("a", 1, "").replace("[bash, train.sh]", "\"(setsid sleep 600 &) ; sleep 600 & bash train.sh\"");
     let bench = Bench::new(&[entry]);
     bench.run("run jobs.yaml --devices cpu:1").exits(0);
+    assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
+/// The training leaves the session and the tree of its guard, as servers do, so that only its environment tells whose it is.
+#[test]
+fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() {
+    let daemon = "\"setsid --fork bash train.sh; until ((HSCHED_EPOCHS == $(wc -l <$HSCHED_CHECKPOINT_DIR/epochs || echo 0))); do sleep 0.05; done\"";
+    let entry = job("a", 30, "retries: 0").replace("[bash, train.sh]", daemon);
+    let bench = Bench::new(&[entry]);
+    let session = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_that("two epochs", || bench.saved("a").len() >= 2);
+    // Neither hears of the other's end.
+    session.signal(Signal::SIGSTOP);
+    for guard in bench.guards() {
+        kill(Pid::from_raw(guard), Signal::SIGKILL).expect("is there");
+    }
+    session.signal(Signal::SIGKILL);
+    drop(bench.end(session));
+    assert_ne!(bench.processes(), Vec::<String>::new());
+    let before = bench.saved("a").len();
+    // Two trainings at a time fail, and there is no retry.
+    bench.run("run --devices cpu:1").exits(0);
+    bench.did_each_epoch_once("a", 30);
+    assert!(before < 30, "the training ended before it could be found");
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
