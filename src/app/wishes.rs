@@ -40,10 +40,11 @@ pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failur
 }
 
 /// Takes all wishes into the state and writes it down; returns what has happened by that. A `dry_run` writes nothing.
+/// `look` brings the state up to date with Slurm.
 ///
 /// # Errors
-/// When the state cannot be written or Slurm prints nonsense. Where Slurm does not answer, wishes that need it wait.
-/// `look` brings the state up to date with Slurm.
+/// When the state cannot be written or Slurm prints nonsense: then the state is as it was, and the wishes wait. Where Slurm
+/// does not answer, wishes that need it wait.
 pub(crate) fn take_in(
     context: &Context,
     (state, ledger): (&mut State, &mut Ledger<'_>),
@@ -55,11 +56,15 @@ pub(crate) fn take_in(
     for trouble in &troubles {
         context.warn(trouble);
     }
+    if wishes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut next = state.clone();
     let mut seen = Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for wish in &wishes {
-        if !looked && needs_look(wish, state) {
-            match look(state) {
+        if !looked && needs_look(wish, &next) {
+            match look(&mut next) {
                 Ok(now) => (seen, looked) = (now, true),
                 // The others wait with it: they are in order.
                 Err(failure) if failure.exit == Exit::SlurmUnavailable => break,
@@ -67,16 +72,19 @@ pub(crate) fn take_in(
             }
             events.append(&mut seen.events);
         }
-        let (own, impossible) = play(state, wish, (seen.at, &seen.queue), rules);
-        if let Some(why) = &impossible {
-            context.warn(&format!("{}: {why}", describe(wish)));
-        }
+        let (own, impossible) = play(&mut next, wish, (seen.at, &seen.queue), rules);
         events.extend(own);
         taken.push((wish, impossible));
     }
     if !taken.is_empty() && !dry_run {
-        ledger.take(seen.at, state, &events, &taken).map_err(|error| state::failure(&error))?;
+        ledger.take(seen.at, &next, &events, &taken).map_err(|error| state::failure(&error))?;
     }
+    for (wish, impossible) in &taken {
+        if let Some(why) = impossible {
+            context.warn(&format!("{}: {why}", describe(wish)));
+        }
+    }
+    *state = next;
     Ok(events)
 }
 

@@ -160,12 +160,12 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
     tell: &mut dyn FnMut(Update<'_>),
 ) -> Result<Turn, E> {
     let turn = look(world, state, (rules, planner))?;
-    turn.events.iter().for_each(|event| tell(Update::Event(event)));
     perform(&turn, (world, keeper), state, rules, tell)?;
     Ok(turn)
 }
 
-/// Writes down what a turn means to do, then does it.
+/// Writes down what a turn means to do, then tells what has happened and does it: what cannot be written down is seen again
+/// at the next turn, and would be told again.
 ///
 /// # Errors
 /// When something cannot be written down: then nothing more may be done.
@@ -182,6 +182,7 @@ pub fn perform<W: World + ?Sized, K: Keeper + ?Sized>(
         keeper.keep(seen.at, &step.state, events, &step.actions)?;
         state.clone_from(&step.state);
     }
+    events.iter().for_each(|event| tell(Update::Event(event)));
     step.actions.iter().try_for_each(|action| carry_out(action, seen.at, (world, keeper), state, rules, tell))
 }
 

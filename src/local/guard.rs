@@ -21,7 +21,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, read, setsid};
 
 use crate::clock::{Clock as _, SystemClock};
-use crate::local::processes::Process;
+use crate::local::processes::{Mark, Process, TOKEN};
 
 /// What hsched tells a guard, a byte each; the end of its words is the end of hsched.
 pub(super) const STOP: u8 = b's';
@@ -88,7 +88,8 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     heard.thread_block()?;
     let signals = SignalFd::with_flags(&heard, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
     let own = Process::find(Pid::this().as_raw()).ok_or_else(|| io::Error::other("/proc is not there"))?;
-    mark(&order.mark, &own.mark())?;
+    let own_mark = Mark::new(own)?;
+    write_mark(&order.mark, &own_mark.text())?;
     let stdin = io::stdin();
     let mut is_held = order.is_held;
     while let Some(word) = early_word(&stdin, &signals, is_held)? {
@@ -98,13 +99,15 @@ pub fn guard(order: &Order) -> io::Result<u8> {
             _ => return Ok(128 + 9),
         }
     }
-    let script = start(order, &heard)?;
+    let script = start(order, &own_mark, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
     let cause = attend(script, &signals, &stdin)?;
     if !matches!(cause, Cause::Script(_)) && !order.farewell.is_zero() {
         say_farewell(own.pid, &signals, order.farewell);
     }
     end_all(own.pid, &signals);
+    // Nothing is left that it could tell of.
+    let _ = fs::remove_file(&order.mark);
     match cause {
         Cause::Script(status) => return Ok(status),
         Cause::Hsched => {}
@@ -116,11 +119,12 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     Ok(128 + 9)
 }
 
-/// Starts the script with no signals held back, which it would inherit.
-fn start(order: &Order, heard: &SigSet) -> io::Result<Child> {
+/// Starts the script with the guard's token, and with no signals held back, which it would inherit.
+fn start(order: &Order, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
     heard.thread_unblock()?;
-    let script =
-        Command::new("bash").arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null()).spawn();
+    let mut script = Command::new("bash");
+    script.arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null());
+    let script = script.envs(mark.token.iter().map(|token| (TOKEN, token))).spawn();
     heard.thread_block()?;
     script
 }
@@ -235,7 +239,7 @@ fn early_word(stdin: &io::Stdin, signals: &SignalFd, is_held: bool) -> io::Resul
 }
 
 /// Writes the mark as a whole.
-fn mark(path: &Path, text: &str) -> io::Result<()> {
+fn write_mark(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut options = fs::OpenOptions::new();
     let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;

@@ -1,4 +1,5 @@
-//! Processes of this machine, as /proc shows them: who descends from whom, and which is which after numbers were reused.
+//! Processes of this machine, as /proc shows them: who descends from whom, which is which after numbers were reused, and
+//! what a guard that was killed has left.
 
 #![expect(clippy::disallowed_methods, reason = "the system tells of processes in files alone")]
 
@@ -75,35 +76,79 @@ impl Process {
         let _ = kill(Pid::from_raw(self.pid), signal);
     }
 
-    /// Returns the line that tells this process from every other one.
-    pub(super) fn mark(self) -> String {
-        format!("{} {} {}\n", self.pid, self.start, boot())
+    /// Returns whether it was started with the token of a guard in its environment.
+    fn carries(self, token: &str) -> bool {
+        // Those of other users cannot be read.
+        let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        let word = format!("{TOKEN}={token}");
+        environment.split(|byte| *byte == 0).any(|own| own == word.as_bytes())
     }
 }
 
-/// Ends what a guard has left behind, by the mark that it wrote before it started anything: the guard and its session.
-/// No mark, no leftovers.
+/// The variable by which processes are known that have left the session of their guard, and have no parent any more.
+pub(super) const TOKEN: &str = "HSCHED_GUARD";
+
+/// Who a guard was, as it wrote before it started anything.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mark {
+    pid: i32,
+    start: u64,
+    boot: String,
+    /// The value of [`TOKEN`] in the environment of all that it started; guards of hsched 0.1.0 had none.
+    pub token: Option<String>,
+}
+
+impl Mark {
+    /// Returns the mark of a guard that is about to start something.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub(super) fn new(guard: Process) -> io::Result<Self> {
+        let token = format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?);
+        Ok(Self { pid: guard.pid, start: guard.start, boot: boot(), token: Some(token) })
+    }
+
+    /// Returns it as the line that [`Self::parse`] reads.
+    pub(super) fn text(&self) -> String {
+        let Self { pid, start, boot, token } = self;
+        format!("{pid} {start} {boot} {}\n", token.as_deref().unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        Some(Self {
+            pid: words.next()?.parse().ok()?,
+            start: words.next()?.parse().ok()?,
+            boot: words.next()?.to_owned(),
+            token: words.next().map(str::to_owned),
+        })
+    }
+
+    /// Returns what is left of a guard among all processes: itself, its session, and all that carry its token.
+    fn left(&self, all: &[Process]) -> Vec<Process> {
+        let own = i32::try_from(std::process::id()).unwrap_or_default();
+        // Its number stays taken while its session has members; another leader means that none of them is left.
+        let leader = all.iter().find(|other| other.pid == self.pid);
+        let has_session = leader.is_none_or(|leader| leader.start == self.start);
+        let is_left = |other: &&Process| {
+            let is_member = || has_session && other.session == self.pid;
+            let carries = || self.token.as_ref().is_some_and(|token| other.carries(token));
+            other.pid != own && other.start >= self.start && (is_member() || carries())
+        };
+        all.iter().filter(is_left).copied().collect()
+    }
+}
+
+/// Ends what a guard has left behind, by its mark. No mark, no leftovers: a guard that has ended by itself has removed it.
 pub(super) fn end_leftovers(mark: &Path) {
-    let Ok(text) = fs::read_to_string(mark) else { return };
-    let mut words = text.split_whitespace();
-    let Some((pid, start)) = words.next().and_then(|pid| pid.parse::<i32>().ok()).zip(words.next()) else {
-        return;
-    };
-    let Some(start) = start.parse::<u64>().ok().filter(|_| words.next() == Some(boot().as_str())) else {
-        return;
-    };
-    // Its number stays taken while its session has members; another leader means that none of ours is left.
+    let text = fs::read_to_string(mark).unwrap_or_default();
+    let Some(mark) = Mark::parse(&text).filter(|mark| mark.boot == boot()) else { return };
     loop {
-        let leader = Process::find(pid).filter(|own| !own.is_dead);
-        if leader.is_some_and(|own| own.start != start) {
+        let left = mark.left(&Process::all());
+        if left.is_empty() {
             return;
         }
-        let all = Process::all();
-        let own: Vec<&Process> = all.iter().filter(|own| own.session == pid && own.start >= start).collect();
-        if own.is_empty() {
-            return;
-        }
-        for process in own {
+        for process in left {
             process.signal(Signal::SIGKILL);
         }
         thread::sleep(PAUSE);
@@ -137,19 +182,67 @@ mod tests {
         assert!(Process::descendants(own.parent).iter().any(|other| other.pid == pid));
     }
 
+    /// Returns a process that was started with these words in front, as `env` takes them.
+    fn start(words: &[&str]) -> (std::process::Child, Process) {
+        let child = std::process::Command::new("env").args(words).args(["sleep", "60"]).spawn();
+        let child = child.expect("starts");
+        let own = Process::find(i32::try_from(child.id()).expect("a number")).expect("is alive");
+        (child, own)
+    }
+
+    fn end(mut child: std::process::Child) {
+        child.kill().expect("ends");
+        child.wait().expect("ends");
+    }
+
     #[test]
     fn a_mark_of_another_start_or_boot_ends_nothing() {
         let folder = tempfile::tempdir().expect("a directory");
-        let mark = folder.path().join("mark");
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("starts");
-        let own = Process::find(i32::try_from(child.id()).expect("a number")).expect("is alive");
-        let wrong = Process { start: own.start + 1, ..own };
-        for text in [wrong.mark(), own.mark().replace('-', "+"), String::new(), "x y".to_owned()] {
-            fs::write(&mark, text).expect("writes");
-            end_leftovers(&mark);
+        let path = folder.path().join("mark");
+        let (mut child, own) = start(&[&format!("{TOKEN}=abc")]);
+        let own = Mark { pid: own.pid, start: own.start, boot: boot(), token: None };
+        let later = Mark { start: own.start + 1, token: Some("abc".to_owned()), ..own.clone() };
+        for text in [later.text(), own.text().replace('-', "+"), String::new(), "x y".to_owned()] {
+            fs::write(&path, text).expect("writes");
+            end_leftovers(&path);
             assert_eq!(child.try_wait().expect("asks"), None);
         }
-        child.kill().expect("ends");
-        child.wait().expect("ends");
+        end(child);
+    }
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written_and_as_hsched_0_1_0_wrote_it() {
+        let own = Process::find(std::process::id().cast_signed()).expect("is alive");
+        let mark = Mark::new(own).expect("random numbers");
+        assert_eq!(Mark::parse(&mark.text()), Some(mark.clone()));
+        assert_eq!(mark.token.as_ref().map(String::len), Some(32));
+        let before = Mark { token: None, ..mark };
+        assert_eq!(Mark::parse(&format!("{} {} {}\n", own.pid, own.start, boot())), Some(before));
+    }
+
+    #[test]
+    fn what_left_the_session_of_its_guard_is_ended_by_the_whole_token_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("mark");
+        let (guard, own) = start(&[]);
+        let mark = Mark::new(own).expect("random numbers");
+        fs::write(&path, mark.text()).expect("writes");
+        end(guard);
+        let token = mark.token.expect("a token");
+        let variable = |name: &str, token: &str| format!("{name}={token}");
+        let others = [
+            variable(TOKEN, &format!("{token}0")),
+            variable(TOKEN, &token[1..]),
+            variable("OTHER", &token),
+            variable("OTHER", &variable(TOKEN, &token)),
+        ];
+        let others: Vec<_> = others.iter().map(|variable| start(&["setsid", "env", variable]).0).collect();
+        let (mut left, _) = start(&[&variable(TOKEN, &token), "setsid"]);
+        end_leftovers(&path);
+        assert_eq!(left.wait().expect("ends").code(), None);
+        for mut other in others {
+            assert_eq!(other.try_wait().expect("asks"), None);
+            end(other);
+        }
     }
 }

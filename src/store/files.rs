@@ -53,8 +53,7 @@ pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
 /// When it cannot be written.
 pub(super) fn replace(path: &Path, text: &str, older: Option<&Path>) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = temporary_file(folder).map_err(write_error(path))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(write_error(path))?;
+    let file = temporary_file(folder, text).map_err(write_error(path))?;
     if let Some(older) = older {
         keep(path, older).map_err(write_error(older))?;
     }
@@ -69,8 +68,7 @@ pub(super) fn replace(path: &Path, text: &str, older: Option<&Path>) -> Result<(
 /// When it cannot be written, or is there already.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = temporary_file(folder).map_err(write_error(path))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(write_error(path))?;
+    let file = temporary_file(folder, text).map_err(write_error(path))?;
     let created = file.persist_noclobber(path);
     created.map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
     sync(folder);
@@ -151,8 +149,14 @@ fn is_temporary(entry: &DirEntry) -> bool {
     letters.len() == length && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).tempfile_in(folder)
+/// Writes a text to a new file, down to the disk. Errors do not name that file: the same trouble always reads the same.
+fn temporary_file(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1);
+    let file = builder.make_in(folder, |path| private().create_new(true).write(true).open(path))?;
+    let mut own = file.as_file();
+    own.write_all(text.as_bytes()).and_then(|()| own.sync_all())?;
+    Ok(file)
 }
 
 fn temporary_folder(folder: &Path) -> io::Result<TempDir> {
@@ -197,6 +201,15 @@ mod tests {
             (texts()[0].as_deref(), names(folder.path())),
             (Some("3"), vec!["a".into(), "a.old".into()])
         );
+    }
+
+    #[test]
+    fn the_same_trouble_always_reads_the_same() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("gone/a");
+        let said = || replace(&path, "1", None).expect_err("there is no folder").in_one_line();
+        let expected = format!("cannot write {}: No such file or directory (os error 2)", path.display());
+        assert_eq!([said(), said()], [expected.clone(), expected]);
     }
 
     #[test]

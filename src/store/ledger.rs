@@ -176,8 +176,10 @@ impl<'a> Ledger<'a> {
     /// Writes down the measured speeds where they changed.
     fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
         if self.speeds.cache != state.cache {
-            self.speeds.cache.clone_from(&state.cache);
-            self.speeds.save(self.directory)?;
+            let speeds =
+                SpeedFile { contributor: self.speeds.contributor.clone(), cache: state.cache.clone() };
+            speeds.save(self.directory)?;
+            self.speeds = speeds;
         }
         Ok(())
     }

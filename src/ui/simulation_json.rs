@@ -192,7 +192,7 @@ pub(super) struct Point<'a> {
 /// A mean with its confidence interval.
 pub(super) struct Mean {
     pub mean: f64,
-    /// Half the width of the interval that holds the true mean with 95 %; `None` from one run.
+    /// Half the width of the interval that holds the true mean with 95 %; `None` unless there are runs that differ.
     pub margin: Option<f64>,
 }
 
@@ -211,6 +211,14 @@ pub(super) fn points(runs: &[Simulated]) -> Vec<Point<'_>> {
 }
 
 impl Point<'_> {
+    /// Returns whether any two of its runs differ; of equal runs there is no interval.
+    pub(super) fn differs(&self) -> bool {
+        self.runs.windows(2).any(|pair| {
+            let (one, other) = (&pair[0].record, &pair[1].record);
+            one.jobs != other.jobs || one.in_use != other.in_use
+        })
+    }
+
     /// Returns a figure's mean over the seeds; `None` where a run has none.
     pub(super) fn mean(&self, figure: Figure) -> Option<Mean> {
         let values: Vec<f64> = self.runs.iter().map(|run| figure(run)).collect::<Option<_>>()?;
@@ -218,7 +226,7 @@ impl Point<'_> {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let margin = (values.len() > 1).then(|| {
+        let margin = self.differs().then(|| {
             let quantile = STUDENT.get(values.len() - 2).copied().unwrap_or(NORMAL);
             quantile * (squares / (count - 1.0) / count).sqrt()
         });

@@ -1,5 +1,7 @@
 //! A sweep as a table: a line for each policy at each point, means over the seeds with their confidence.
 
+use std::collections::BTreeSet;
+
 use crate::model::Seconds;
 use crate::ui::quantity::{duration, percent};
 use crate::ui::simulation::Simulated;
@@ -39,6 +41,23 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
         text.push_str(&wrap(&note, terminal.width(), ""));
     }
     text
+}
+
+/// Returns that the seed changes nothing, with the policies of which all runs are equal whatever the seed.
+#[must_use]
+pub fn idle_seed(runs: &[Simulated]) -> Option<String> {
+    let points = points(runs);
+    let is_idle = |point: &Point<'_>| point.runs.len() > 1 && !point.differs();
+    let policies: BTreeSet<&str> = points.iter().map(|point| point.policy).collect();
+    let all_idle = |policy: &&str| points.iter().filter(|point| point.policy == *policy).all(is_idle);
+    let idle: Vec<&str> = policies.into_iter().filter(all_idle).collect();
+    (!idle.is_empty()).then(|| {
+        format!(
+            "the seed changes nothing under {}: all runs are equal, so there is no interval (the seed is for --noise, \
+             --job-failures, --node-failures and the search of jps and optimal)",
+            idle.join(", ")
+        )
+    })
 }
 
 fn heading(name: &str) -> &'static str {

@@ -135,6 +135,18 @@ impl Bench {
         fs::read_dir("/proc").expect("a folder").filter_map(of).collect()
     }
 
+    /// Returns the guards that are at work in this place.
+    pub fn guards(&self) -> Vec<i32> {
+        let root = self.sandbox.path("").display().to_string();
+        let of = |entry: std::io::Result<fs::DirEntry>| {
+            let path = entry.ok()?.path();
+            let command = String::from_utf8(fs::read(path.join("cmdline")).ok()?).ok()?;
+            let is_guard = command.contains("\0guard\0") && command.contains(&root);
+            is_guard.then(|| path.file_name()?.to_str()?.parse().ok()).flatten()
+        };
+        fs::read_dir("/proc").expect("a folder").filter_map(of).collect()
+    }
+
     /// Waits until something holds.
     #[track_caller]
     pub fn await_that(&self, what: &str, holds: impl Fn() -> bool) {

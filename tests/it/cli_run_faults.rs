@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -97,6 +98,30 @@ fn what_a_job_leaves_in_the_background_ends_with_it() {
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
+/// The training leaves the session and the tree of its guard, as servers do, so that only its environment tells whose it is.
+#[test]
+fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() {
+    let daemon = "\"setsid --fork bash train.sh; until ((HSCHED_EPOCHS == $(wc -l <$HSCHED_CHECKPOINT_DIR/epochs || echo 0))); do sleep 0.05; done\"";
+    let entry = job("a", 30, "retries: 0").replace("[bash, train.sh]", daemon);
+    let bench = Bench::new(&[entry]);
+    let session = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_that("two epochs", || bench.saved("a").len() >= 2);
+    // Neither hears of the other's end.
+    session.signal(Signal::SIGSTOP);
+    for guard in bench.guards() {
+        kill(Pid::from_raw(guard), Signal::SIGKILL).expect("is there");
+    }
+    session.signal(Signal::SIGKILL);
+    drop(bench.end(session));
+    assert_ne!(bench.processes(), Vec::<String>::new());
+    let before = bench.saved("a").len();
+    // Two trainings at a time fail, and there is no retry.
+    bench.run("run --devices cpu:1").exits(0);
+    bench.did_each_epoch_once("a", 30);
+    assert!(before < 30, "the training ended before it could be found");
+    assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
 /// A job fills the disk of the state directory for a while: nothing is lost by that but time.
 #[test]
 fn a_full_disk_is_waited_for() {
@@ -126,6 +151,43 @@ fn a_full_disk_is_waited_for() {
         ran.stderr
     );
     assert_eq!(bench.saved("a"), (1..=12).collect::<Vec<_>>());
+}
+
+/// The disk is full from the second epoch on, while the job goes on and hsched is asked to end.
+#[test]
+fn on_a_full_disk_everything_is_said_once_and_a_signal_ends_it_as_always() {
+    let bench = Bench::new(&[job("a", 60, "")]);
+    fs::create_dir(bench.sandbox.path("disk")).expect("a folder");
+    let disk = bench.sandbox.path("disk").display().to_string();
+    let script = r#"
+mount -t tmpfs -o size=600k,mode=700 none "$1" || exit 99
+epochs() { until [ "$(wc -l 2>/dev/null <checkpoints/a/epochs || echo 0)" -ge "$1" ]; do sleep 0.02; done; }
+"$2" run jobs.yaml --devices cpu:1 & hsched=$!
+epochs 2; cat /dev/zero >"$1/full" 2>/dev/null; epochs 12
+kill -TERM $hsched; wait $hsched; echo "exit $?"
+rm "$1/full"
+exec "$2" run --devices cpu:1
+"#;
+    let shell = ["-rm", "/bin/sh", "-c", script, "sh", disk.as_str(), env!("CARGO_BIN_EXE_hsched")];
+    let mut command = bench.sandbox.start("/usr/bin/unshare", &shell);
+    let ran = command.env("HSCHED_STATE_DIR", &disk).output().ok().map(|output| bench.sandbox.ran(&output));
+    let Some(ran) = ran.filter(|ran| ran.code != Some(99) && !ran.stderr.starts_with("unshare:")) else {
+        println!("skipped: no small disk can be mounted here");
+        return;
+    };
+    let ran = ran.exits(0);
+    assert!(ran.stdout.contains("\nexit 85\n"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("what happened last is not in the state"), "{}", ran.stderr);
+    let tried: Vec<&str> =
+        ran.stderr.lines().filter_map(|line| line.split_once(" cannot ")).map(|(_, said)| said).collect();
+    let tried = tried.iter().filter(|said| said.ends_with("; will keep trying"));
+    let is_new = tried.clone().collect::<std::collections::BTreeSet<_>>().len();
+    assert!(is_new > 0 && tried.count() == is_new, "{}", ran.stderr);
+    for epoch in 1..=60 {
+        let said = format!("a: epoch {epoch} of 60 done");
+        assert_eq!(ran.stdout.matches(&said).count(), 1, "{said}: {}", ran.stdout);
+    }
+    assert_eq!(bench.saved("a"), (1..=60).collect::<Vec<_>>());
 }
 
 #[test]

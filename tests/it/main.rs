@@ -61,6 +61,7 @@ mod engine_states;
 mod explain;
 mod explored;
 mod false_ends;
+mod full_disk;
 mod hadar;
 mod hadare;
 mod horizon;

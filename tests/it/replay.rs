@@ -70,6 +70,19 @@ fn four_equal_jobs_on_four_gpus() {
     }
 }
 
+/// `simulate --sweep seed=…` says so.
+#[test]
+fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
+    let jobs = [("a", 300, 1), ("b", 1200, 3), ("c", 700, 2), ("d", 500, 4), ("e", 900, 2)];
+    let jobs = jobs.map(|(name, long, most)| (100.0, seconds(name, long, &[50.0, 100.0], most)));
+    let trace = trace(problems::problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], Vec::new()), jobs.to_vec());
+    for policy in names_over_time().into_iter().filter(|name| !["jps", "optimal"].contains(name)) {
+        let [one, other] = [1, 2].map(|seed| play(&trace, &Options { seed, ..no_restart() }, policy));
+        let jobs = |played: Result<(Record, _), _>| played.map(|(record, _)| record.jobs).ok();
+        assert_eq!(jobs(one), jobs(other), "{policy}");
+    }
+}
+
 #[test]
 fn a_short_and_a_long_job_on_a_fast_and_a_slow_gpu() {
     let jobs = [("s", 3600), ("l", 36_000)];

@@ -1,11 +1,23 @@
-//! Speeds that nobody knows: assumed to be equal until the first epoch has measured one.
+//! What is assumed where nobody knows it: equal speeds until the first epoch has measured one, and the cost of a restart.
 
 use crate::engine::{State, Tracked};
-use crate::model::{GpuType, Job, Speed};
+use crate::model::{GpuType, Job, Seconds, Speed};
+use crate::settings::{Origin, Settings};
 use crate::throughput::{Cache, SpeedKey};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;
+
+/// What a restart costs by default: without a queue, a switch was measured to take at most ten seconds (docs/run.md).
+const RESTART: Seconds = Seconds(10.0);
+
+/// Returns what a restart costs until one was measured: the setting `restart_cost`, whatever its value, if somebody set it.
+pub(super) fn restart_cost(settings: &Settings) -> Seconds {
+    match settings.origin("restart_cost", "") {
+        Origin::Default => RESTART,
+        _ => settings.restart_cost,
+    }
+}
 
 /// Gives jobs that have no speed on any of these types one that is the same on all of them; once a speed was measured
 /// on some, that one. Returns notes.
@@ -54,4 +66,33 @@ fn is_known(tracked: &Tracked, gpu_type: &GpuType, cache: &Cache) -> bool {
 fn measured(job: &Job, gpu_type: &GpuType, cache: &Cache) -> Option<Speed> {
     let key = SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision };
     cache.estimate(&key).map(|measured| measured.speed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests use files")]
+
+    use std::fs;
+
+    use super::*;
+    use crate::settings::{Flag, Sources};
+
+    #[test]
+    fn an_explicit_restart_cost_holds_even_if_it_is_the_default_of_the_queue() {
+        let cost = |sources: &Sources| {
+            let settings = Settings::load(sources).unwrap_or_else(|problems| panic!("{problems}"));
+            restart_cost(&settings).0
+        };
+        let (key, value) = ("restart_cost", "60s");
+        let folder = tempfile::tempdir().expect("a directory");
+        let site_file = folder.path().join("config.toml");
+        fs::write(&site_file, format!("{key} = {value:?}\n")).expect("a file");
+        let in_file = Sources { site_file: Some(site_file), ..Sources::default() };
+        let environment = [("HSCHED_RESTART_COST".to_owned(), value.into())].into();
+        let in_variable = Sources { environment, ..Sources::default() };
+        let flags = vec![Flag::set(&format!("{key}={value}")).expect("a flag")];
+        let in_flag = Sources { flags, ..Sources::default() };
+        assert_eq!([&in_file, &in_variable, &in_flag].map(cost), [60.0; 3]);
+        assert_eq!(cost(&Sources::default()), 10.0);
+    }
 }

@@ -1,5 +1,6 @@
 //! The turns of `hsched run`: each when something has happened; and the end, when all jobs save.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -79,11 +80,6 @@ const BEFORE_END: Seconds = Seconds(30.0);
 /// What jobs get beyond their grace, before they are killed.
 const MARGIN: Seconds = Seconds(5.0);
 
-/// What a restart costs unless somebody says otherwise: with a queue, and without one, where a switch takes up to ten
-/// seconds as measured (docs/run.md).
-const RESTART_ON_SLURM: Seconds = Seconds(60.0);
-const RESTART_HERE: Seconds = Seconds(10.0);
-
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
 impl<'a> Session<'a> {
@@ -95,10 +91,8 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let mut rules = Rules { realm: Realm::Devices, pinned: true, ..state::rules(context) };
-        if rules.restart_cost == RESTART_ON_SLURM {
-            rules.restart_cost = RESTART_HERE;
-        }
+        let restart_cost = assumed::restart_cost(&context.settings);
+        let mut rules = Rules { realm: Realm::Devices, pinned: true, restart_cost, ..state::rules(context) };
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format);
@@ -147,7 +141,7 @@ impl<'a> Session<'a> {
             return Err(Failure::new(Exit::Failed, message)
                 .hint("ask Slurm for more time, or give the jobs a shorter checkpoint.grace"));
         }
-        let mut trouble = None;
+        let mut trouble = BTreeSet::new();
         loop {
             let turned = self.turn_or_trouble(hands, &mut trouble)?;
             if hands.state.is_over() {
@@ -159,9 +153,9 @@ impl<'a> Session<'a> {
                 continue;
             }
             let last = self.last_moment(&hands.state);
-            let again = trouble.is_some().then(|| turned.at.after(AGAIN));
+            let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
             let due = earliest([self.due(&hands.state, turned.at), hands.world.due()]);
-            if due.is_none() && trouble.is_none() && hands.world.at_work() == 0 {
+            if due.is_none() && trouble.is_empty() && hands.world.at_work() == 0 {
                 self.clear(hands);
                 return self.telling.give_up(&hands.state);
             }
@@ -176,24 +170,25 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes a turn. A bad moment of the disk ends a turn, and not the jobs: it is said once, and the turn tried again.
+    /// Takes a turn. A bad moment of the disk ends a turn, and not the jobs: the turn is tried again, and each `trouble` said
+    /// once until one succeeds. That one begins by writing down what the world has answered since the last that did.
     fn turn_or_trouble(
         &self,
         hands: &mut Hands<'_, '_>,
-        trouble: &mut Option<String>,
+        trouble: &mut BTreeSet<String>,
     ) -> Result<Turned, Failure> {
         self.look_at_nodes(hands);
-        match self.take_in(hands).and_then(|()| self.turn(hands)) {
+        let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(hands, &[]) };
+        match kept.and_then(|()| self.take_in(hands)).and_then(|()| self.turn(hands)) {
             Ok(turned) => {
-                if trouble.take().is_some() {
+                if !std::mem::take(trouble).is_empty() {
                     self.telling.say("working again");
                 }
                 Ok(turned)
             }
             Err(failure) if failure.exit == Exit::Failed => {
-                if trouble.as_ref() != Some(&failure.message) {
+                if trouble.insert(failure.message.clone()) {
                     self.telling.say(&format!("{}; will keep trying", failure.message));
-                    *trouble = Some(failure.message);
                 }
                 Ok(Turned { at: hands.world.now(), asked: false })
             }
@@ -211,6 +206,12 @@ impl<'a> Session<'a> {
         if let Some((seen, _)) = answer.and_then(|text| sinfo::parse(&text).ok()) {
             hands.world.look_at(&seen.nodes);
         }
+    }
+
+    /// Writes down the state, and these events as what has happened last.
+    fn keep(hands: &mut Hands<'_, '_>, events: &[Event]) -> Result<(), Failure> {
+        let now = hands.world.now();
+        hands.ledger.keep(now, &hands.state, events, &[]).map_err(|error| state::failure(&error))
     }
 
     /// Takes in the wishes that wait.
@@ -344,13 +345,20 @@ impl<'a> Session<'a> {
                 hands.world.kill();
             }
         }
-        let events = self.catch_up(hands)?;
-        let now = hands.world.now();
-        hands.ledger.keep(now, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
-        self.telling.print(&[], &hands.state);
+        let kept = self.catch_up(hands).and_then(|events| Self::keep(hands, &events));
+        if kept.is_ok() {
+            self.telling.print(&[], &hands.state);
+        }
         self.telling.end();
-        let over = hands.state.is_over();
-        let done = if over { self.telling.finish(&hands.state, now)? } else { Exit::Saved };
+        if let Err(failure) = &kept {
+            // The next hsched run tells what is not written down.
+            self.telling.say(&format!(
+                "{}: what happened last is not in the state; the next hsched run takes it from the reports of the jobs",
+                failure.message
+            ));
+        }
+        let over = kept.is_ok() && hands.state.is_over();
+        let done = if over { self.telling.finish(&hands.state, hands.world.now())? } else { Exit::Saved };
         if !over {
             self.telling.say(&format!("stopped; to go on: {}", self.args.again()));
         }

@@ -106,7 +106,7 @@ pub(super) struct Args {
     /// Repeat for several values: load=0.5,0.8,1 seed=0..9 restart-cost=0s,60s noise=0,0.3; may be given several times.
     ///
     /// `load` moves the arrivals apart or together, so that the jobs ask for that part of the cluster. Results of several
-    /// seeds are averaged.
+    /// seeds are averaged, with an interval if they differ.
     #[arg(long, value_name = "WHAT=VALUES", value_parser = Axis::parse, conflicts_with = "events")]
     sweep: Vec<Axis>,
     /// Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs].
@@ -201,7 +201,7 @@ impl Subcommand for Args {
         };
         let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
         let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
-        print(context, &results(&form, &cells, runs, context.terminal)?)?;
+        print(context, &results(&form, &cells, runs, context)?)?;
         Ok(if all_ended || self.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
     }
 }

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::policy::Gpu;
 use crate::replay::{Event, Trace};
 use crate::ui::{
-    Cell, Simulated, Terminal, event_json, simulation_csv, simulation_json, simulation_table, sweep_json,
+    Cell, Simulated, event_json, idle_seed, simulation_csv, simulation_json, simulation_table, sweep_json,
     sweep_table, write_output,
 };
 
@@ -88,7 +88,7 @@ impl<'a> EventFile<'a> {
     }
 }
 
-/// Returns the results as text.
+/// Returns the results as text; notes on standard error if a seed was varied in vain.
 ///
 /// # Errors
 /// Never for values made here; a fault of hsched otherwise.
@@ -96,7 +96,7 @@ pub(super) fn results(
     form: &Form,
     cells: &[Cell],
     runs: Vec<Run>,
-    terminal: Terminal,
+    context: &Context,
 ) -> Result<String, Failure> {
     let simulated = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
     let all: Vec<Simulated> = runs.into_iter().map(simulated).collect();
@@ -109,6 +109,10 @@ pub(super) fn results(
         }
         return Ok(format!("{summary}\n"));
     }
+    if let Some(note) = idle_seed(&all) {
+        context.note(&note);
+    }
+    let terminal = context.terminal;
     match form.format {
         Format::Json if form.is_sweep => json_text(&sweep_json(&all)),
         Format::Json => json_text(&simulation_json(&all, form.certificate)),

@@ -54,12 +54,12 @@ impl Axis {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (name, values) = text.split_once('=').ok_or("must be WHAT=VALUES, such as seed=0..9")?;
         match name {
-            "load" => Ok(Self::Load(numbers(values, 0.001..=1000.0)?)),
-            "noise" => Ok(Self::Noise(numbers(values, 0.0..=0.999)?)),
-            "seed" => Ok(Self::Seed(whole_numbers(values)?)),
+            "load" => Ok(Self::Load(once(numbers(values, 0.001..=1000.0)?))),
+            "noise" => Ok(Self::Noise(once(numbers(values, 0.0..=0.999)?))),
+            "seed" => Ok(Self::Seed(once(whole_numbers(values)?))),
             "restart-cost" => {
                 let duration = |text| formats::parse_duration(text).map_err(|error| error.to_string());
-                Ok(Self::RestartCost(values.split(',').map(duration).collect::<Result<_, _>>()?))
+                Ok(Self::RestartCost(once(values.split(',').map(duration).collect::<Result<_, _>>()?)))
             }
             _ => Err(format!("{name:?} cannot be varied; load, seed, restart-cost and noise can")),
         }
@@ -73,6 +73,17 @@ impl Axis {
             Self::Noise(_) => "noise",
         }
     }
+}
+
+/// Returns values without those that come again: a run that is counted twice would narrow the interval.
+fn once<T: PartialEq>(values: Vec<T>) -> Vec<T> {
+    let mut kept = Vec::with_capacity(values.len());
+    for value in values {
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    kept
 }
 
 fn numbers(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<Vec<f64>, String> {

@@ -47,8 +47,8 @@ pub(super) struct Watch<'a> {
 /// A time in which turns fail.
 struct Outage {
     since: Time,
-    /// Why, as it was said last.
-    message: String,
+    /// Why, each reason as it was said.
+    said: BTreeSet<String>,
 }
 
 /// How a turn left things.
@@ -146,10 +146,9 @@ impl<'a> Watch<'a> {
                 }
                 // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
-                    if outage.as_ref().is_none_or(|outage| outage.message != failure.message) {
+                    let since = || Outage { since: state::now(self.context), said: BTreeSet::new() };
+                    if outage.get_or_insert_with(since).said.insert(failure.message.clone()) {
                         self.say(&format!("{}; will keep trying", failure.message));
-                        let since = outage.map_or_else(|| state::now(self.context), |outage| outage.since);
-                        outage = Some(Outage { since, message: failure.message });
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
