@@ -9,7 +9,6 @@ import copy
 import json
 import math
 import os
-import pickle
 import sys
 import time
 import warnings
@@ -18,6 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
+from hsched_ddp import FORMAT, encode, read_plain
 from hsched_merge import Refused, digest, merge_states, merge_weights, read_safetensors, write_file, write_safetensors
 from hsched_rounds import Folder, Ranges, count, join, numbers, split, take
 
@@ -129,7 +129,8 @@ class Copies:
             line["weights"] = write_safetensors(path + ".safetensors", self._weights())
             if self.keeps:
                 with open(path + ".pt.tmp", "wb") as file:
-                    torch.save({name: part.state_dict()["state"] for name, part in self._optimizers().items()}, file)
+                    states = {name: part.state_dict()["state"] for name, part in self._optimizers().items()}
+                    torch.save(encode({"format": FORMAT, "states": states}, "its optimizers"), file)
                     file.flush()
                     os.fsync(file.fileno())
                 line["states"] = digest(path + ".pt.tmp")
@@ -225,7 +226,7 @@ class Copies:
             try:
                 self._merged(number, {str(k): own for k, own in {**accepted, key: results[key]}.items()})
                 accepted[key] = results[key]
-            except (Refused, OSError, RuntimeError, pickle.UnpicklingError) as error:
+            except (Refused, OSError, RuntimeError) as error:
                 self._say("copy %d is left out of round %d, and its steps are done again: %s" % (key, number, error))
         return accepted
 
@@ -269,7 +270,7 @@ class Copies:
             if digest(path + ".safetensors") != own["weights"] or self.keeps and digest(path + ".pt") != own["states"]:
                 raise Refused("its files are not those that it wrote")
             models.append(read_safetensors(path + ".safetensors"))
-            states.append(torch.load(path + ".pt", map_location="cpu", weights_only=True) if self.keeps else {})
+            states.append(_states(path + ".pt") if self.keeps else {})
         steps = [merged[key]["steps"] for key in keys]
         return merge_weights(models, steps), merge_states("state", states, [own / sum(steps) for own in steps])
 
@@ -279,7 +280,7 @@ class Copies:
             return False
         try:
             weights, states = self._merged(latest["round"] - 1, latest["merged"])
-        except (Refused, OSError, RuntimeError, pickle.UnpicklingError) as error:
+        except (Refused, OSError, RuntimeError) as error:
             self._say("waits for the checkpoint, because it cannot merge: %s" % error)
             return False
         for name, part in self._modules().items():
@@ -329,6 +330,12 @@ class Copies:
 
     def _weights(self) -> Dict[str, Any]:
         return {"%s.%s" % (name, key): own for name, part in self._modules().items() for key, own in part.state_dict().items()}
+
+
+def _states(path: str) -> Any:
+    """Returns the states of optimizers that a copy wrote, perhaps one of hsched 0.1.0."""
+    saved = read_plain(path)
+    return saved["states"] if saved.get("format") else saved
 
 
 def _advance(scheduler: Any, until: int) -> None:

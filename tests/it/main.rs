@@ -11,6 +11,7 @@ mod alone;
 mod bundle_cost;
 mod certificate;
 mod chains;
+mod checkpoints;
 mod cli_again;
 mod cli_bound;
 mod cli_cache;
