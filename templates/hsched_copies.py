@@ -60,7 +60,7 @@ class Copies:
         while True:
             number, latest, base = self.folder.latest()
             if latest is None:
-                self._propose(0, None, {})
+                self._propose(number, None, base, {})
                 continue
             self._end_if_another_goes_on(latest)
             own = latest["members"].get(str(self.number))
@@ -76,7 +76,7 @@ class Copies:
                 return self._begin(latest, base)
             self.folder.wait(bool(others))
             if not others:  # all who were in it are gone, or wait as this one does: from the last checkpoint
-                self._propose(number, latest, {})
+                self._propose(number, latest, base, {})
             else:
                 self.training.pause(0.05)
 
@@ -141,27 +141,41 @@ class Copies:
         """Waits for the others, decides or learns what is merged, and goes on with that."""
         number, grace = self.round["round"], max(1.0, 0.1 * self.round["length_s"])
         self._writes = False
-        while not self.folder.is_decided(number + 1):
+        decided = self.folder.after(number, self.round, self._base)
+        while decided is None:
             results = self.folder.handed_in(self.round, self._base)
             missing = [int(k) for k, own in self.round["members"].items() if int(k) not in results and self.folder.lives(int(k), own["token"])]
             if missing and time.monotonic() < self._end + grace:
                 self.training.pause(0.02)
-                continue
-            for k in missing:
-                self._say("copy %d has written nothing for round %d in time; its steps are done again" % (k, number))
-            self._propose(number, self.round, results)
-        latest, base = self.folder.read(number + 1)
+            elif self._is_behind(number):
+                return self._enter_anew()
+            else:
+                for k in missing:
+                    self._say("copy %d has written nothing for round %d in time; its steps are done again" % (k, number))
+                self._propose(number, self.round, self._base, results)
+            decided = self.folder.after(number, self.round, self._base)
+        latest, base = decided
         own = latest["members"].get(str(self.number))
         merged = self._merge_into(latest)
         self._end_if_another_goes_on(latest)
         if not merged or latest["epoch"] < self.training.me.epochs and (own is None or own["token"] != self.folder.token):
-            epoch = self.training.epoch
-            self.enter()
-            self._is_ahead = self.training.epoch != epoch
-            return
+            return self._enter_anew()
         self._begin(latest, base)
         if latest["epoch"] == self.training.epoch:
             self.save()  # after an epoch, what the program does between epochs comes first
+
+    def _is_behind(self, number: int) -> bool:
+        """Returns whether the round that this copy is in is not in the chain any more: its file was damaged, and another one was decided."""
+        last, _, base = self.folder.latest()
+        if (last, base) == (number, self._base) or self.folder.after(number, self.round, self._base):
+            return False
+        self._say("round %d is not what this copy has read any more; it goes on from the checkpoint" % number)
+        return True
+
+    def _enter_anew(self) -> None:
+        epoch = self.training.epoch
+        self.enter()
+        self._is_ahead = self.training.epoch != epoch
 
     def _end_if_another_goes_on(self, latest: Mapping[str, Any]) -> None:
         if latest["alone"] not in (None, self.number):
@@ -173,7 +187,7 @@ class Copies:
         """Writes the checkpoint of the round that begins, where it was this copy that decided on it."""
         if self._writes:
             self.training.save()
-            self.folder.mark(self.round["round"])
+            self.folder.mark(self.round["round"], self._base)
             self._writes = False
             self.folder.forget(self.round["round"] - 2)
 
@@ -194,8 +208,8 @@ class Copies:
 
     # What is decided
 
-    def _propose(self, number: int, last: Optional[Dict[str, Any]], results: Mapping[int, Dict[str, Any]]) -> None:
-        """Decides on the round after this one, unless somebody else has."""
+    def _propose(self, number: int, last: Optional[Dict[str, Any]], base: str, results: Mapping[int, Dict[str, Any]]) -> None:
+        """Decides on the round after this one, whose hash is `base`, unless somebody else has."""
         merged = self._acceptable(number, results)
         left, epoch = self._left(last, merged)
         living = self.folder.living()
@@ -206,7 +220,7 @@ class Copies:
         speeds = dict((last or {}).get("speeds", {}))
         speeds.update({str(k): own["steps"] / max(1e-9, own["busy_s"]) for k, own in merged.items()})
         parts, known = split(count(left), [speeds.get(str(k)) for k in sorted(living)], self.length_s)
-        content: Dict[str, Any] = {"round": number + 1, "epoch": epoch, "by": [self.number, self.folder.token], "members": {}, "speeds": speeds,
+        content: Dict[str, Any] = {"round": number + 1, "before": base, "epoch": epoch, "by": [self.number, self.folder.token], "members": {}, "speeds": speeds,
                                    "length_s": self.length_s if known else self.length_s / 10, "alone": alone, "why": why, "worse": worse,
                                    "calls": {name: calls for own in merged.values() for name, calls in own["calls"].items()}}
         for k, part in zip(sorted(living), parts):
@@ -214,8 +228,11 @@ class Copies:
             content["members"][str(k)] = {"token": living[k], "ranges": own}
         kept = ("steps", "ranges", "weights", "states", "loss")
         content.update(left=left, merged={str(k): {key: own[key] for key in kept} for k, own in merged.items()})
-        if self.folder.decide(content):
+        name = self.folder.decide(content, last)
+        if name:
             self._writes = True
+            if name != "round-%d.json" % (number + 1):
+                self._say("round-%d.json is damaged or does not belong to this training; round %d is in %s" % (number + 1, number + 1, name))
             if alone is not None and (last or {}).get("alone") is None:
                 self._say("copy %d goes on alone: %s" % (alone, why))
 

@@ -47,6 +47,7 @@ mod cli_when;
 mod cli_wishes;
 mod cold_start;
 mod copies;
+mod copies_rounds;
 mod copies_run;
 mod cuts;
 mod damage;
