@@ -352,7 +352,10 @@ class Copies:
 def _states(path: str) -> Any:
     """Returns the states of optimizers that a copy wrote, perhaps one of hsched 0.1.0."""
     saved = read_plain(path)
-    return saved["states"] if saved.get("format") else saved
+    states = saved.get("states") if "format" in saved else saved
+    if not isinstance(states, dict):
+        raise Refused("%s has no states of optimizers" % path)
+    return states
 
 
 def _advance(scheduler: Any, until: int) -> None:

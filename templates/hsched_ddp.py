@@ -513,7 +513,7 @@ def encode(value: Any, name: str) -> Any:
         return ("float", float(value).hex()) if isinstance(value, float) else ("bytes", value.decode("latin-1"))
     if value is None or type(value) in (bool, int, str):
         return value
-    if type(value) in (torch.Tensor, torch.nn.Parameter) and not value.is_quantized:
+    if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout in (torch.strided, torch.sparse_coo, torch.sparse_csr) and not value.is_quantized:
         return value.detach()
     if type(value) is list:
         return [encode(inner, "%s[%d]" % (name, k)) for k, inner in enumerate(value)]
@@ -579,11 +579,11 @@ def read_plain(path: str) -> Any:
             file.seek(0)
             try:
                 saved = torch.load(file, map_location="cpu", weights_only=True)
-            except Exception as error:
+            except Exception as error:  # its text advises weights_only=False
                 file.seek(0)
                 saved = _FirstFormat(file).load()  # says what is wrong with it in plain words, or reads what hsched 0.1.0 wrote
                 if "format" in dict(encode(saved, "its content")):
-                    raise Refused("torch does not load it with weights_only=True: %s" % str(error).splitlines()[0]) from error
+                    raise Refused("torch %s does not load it with weights_only=True" % torch.__version__) from error
             if type(saved) is not dict:
                 raise Refused("it holds a %s" % type(saved).__name__)
             if saved.get("format", 1) not in range(1, FORMAT + 1):
@@ -592,7 +592,7 @@ def read_plain(path: str) -> Any:
     except Refused as error:
         raise Refused("%s was refused: %s" % (path, error)) from error.__cause__
     except Exception as error:
-        raise Refused("%s cannot be read: %s" % (path, error)) from error
+        raise Refused("%s cannot be read: %s" % (path, str(error) or type(error).__name__)) from error
 
 
 def _check_owner(path: str, file: Any) -> None:
