@@ -9,7 +9,6 @@ import copy
 import json
 import math
 import os
-import pickle
 import sys
 import time
 import warnings
@@ -18,6 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
+from hsched_ddp import FORMAT, encode, read_plain
 from hsched_merge import Refused, digest, merge_states, merge_weights, read_safetensors, write_file, write_safetensors
 from hsched_rounds import Folder, Ranges, count, join, numbers, split, take
 
@@ -60,7 +60,7 @@ class Copies:
         while True:
             number, latest, base = self.folder.latest()
             if latest is None:
-                self._propose(0, None, {})
+                self._propose(number, None, base, {})
                 continue
             self._end_if_another_goes_on(latest)
             own = latest["members"].get(str(self.number))
@@ -76,7 +76,7 @@ class Copies:
                 return self._begin(latest, base)
             self.folder.wait(bool(others))
             if not others:  # all who were in it are gone, or wait as this one does: from the last checkpoint
-                self._propose(number, latest, {})
+                self._propose(number, latest, base, {})
             else:
                 self.training.pause(0.05)
 
@@ -129,7 +129,8 @@ class Copies:
             line["weights"] = write_safetensors(path + ".safetensors", self._weights())
             if self.keeps:
                 with open(path + ".pt.tmp", "wb") as file:
-                    torch.save({name: part.state_dict()["state"] for name, part in self._optimizers().items()}, file)
+                    states = {name: part.state_dict()["state"] for name, part in self._optimizers().items()}
+                    torch.save(encode({"format": FORMAT, "states": states}, "its optimizers"), file)
                     file.flush()
                     os.fsync(file.fileno())
                 line["states"] = digest(path + ".pt.tmp")
@@ -140,27 +141,41 @@ class Copies:
         """Waits for the others, decides or learns what is merged, and goes on with that."""
         number, grace = self.round["round"], max(1.0, 0.1 * self.round["length_s"])
         self._writes = False
-        while not self.folder.is_decided(number + 1):
+        decided = self.folder.after(number, self.round, self._base)
+        while decided is None:
             results = self.folder.handed_in(self.round, self._base)
             missing = [int(k) for k, own in self.round["members"].items() if int(k) not in results and self.folder.lives(int(k), own["token"])]
             if missing and time.monotonic() < self._end + grace:
                 self.training.pause(0.02)
-                continue
-            for k in missing:
-                self._say("copy %d has written nothing for round %d in time; its steps are done again" % (k, number))
-            self._propose(number, self.round, results)
-        latest, base = self.folder.read(number + 1)
+            elif self._is_behind(number):
+                return self._enter_anew()
+            else:
+                for k in missing:
+                    self._say("copy %d has written nothing for round %d in time; its steps are done again" % (k, number))
+                self._propose(number, self.round, self._base, results)
+            decided = self.folder.after(number, self.round, self._base)
+        latest, base = decided
         own = latest["members"].get(str(self.number))
         merged = self._merge_into(latest)
         self._end_if_another_goes_on(latest)
         if not merged or latest["epoch"] < self.training.me.epochs and (own is None or own["token"] != self.folder.token):
-            epoch = self.training.epoch
-            self.enter()
-            self._is_ahead = self.training.epoch != epoch
-            return
+            return self._enter_anew()
         self._begin(latest, base)
         if latest["epoch"] == self.training.epoch:
             self.save()  # after an epoch, what the program does between epochs comes first
+
+    def _is_behind(self, number: int) -> bool:
+        """Returns whether the round that this copy is in is not in the chain any more: its file was damaged, and another one was decided."""
+        last, _, base = self.folder.latest()
+        if (last, base) == (number, self._base) or self.folder.after(number, self.round, self._base):
+            return False
+        self._say("round %d is not what this copy has read any more; it goes on from the checkpoint" % number)
+        return True
+
+    def _enter_anew(self) -> None:
+        epoch = self.training.epoch
+        self.enter()
+        self._is_ahead = self.training.epoch != epoch
 
     def _end_if_another_goes_on(self, latest: Mapping[str, Any]) -> None:
         if latest["alone"] not in (None, self.number):
@@ -172,7 +187,7 @@ class Copies:
         """Writes the checkpoint of the round that begins, where it was this copy that decided on it."""
         if self._writes:
             self.training.save()
-            self.folder.mark(self.round["round"])
+            self.folder.mark(self.round["round"], self._base)
             self._writes = False
             self.folder.forget(self.round["round"] - 2)
 
@@ -193,8 +208,8 @@ class Copies:
 
     # What is decided
 
-    def _propose(self, number: int, last: Optional[Dict[str, Any]], results: Mapping[int, Dict[str, Any]]) -> None:
-        """Decides on the round after this one, unless somebody else has."""
+    def _propose(self, number: int, last: Optional[Dict[str, Any]], base: str, results: Mapping[int, Dict[str, Any]]) -> None:
+        """Decides on the round after this one, whose hash is `base`, unless somebody else has."""
         merged = self._acceptable(number, results)
         left, epoch = self._left(last, merged)
         living = self.folder.living()
@@ -205,7 +220,7 @@ class Copies:
         speeds = dict((last or {}).get("speeds", {}))
         speeds.update({str(k): own["steps"] / max(1e-9, own["busy_s"]) for k, own in merged.items()})
         parts, known = split(count(left), [speeds.get(str(k)) for k in sorted(living)], self.length_s)
-        content: Dict[str, Any] = {"round": number + 1, "epoch": epoch, "by": [self.number, self.folder.token], "members": {}, "speeds": speeds,
+        content: Dict[str, Any] = {"round": number + 1, "before": base, "epoch": epoch, "by": [self.number, self.folder.token], "members": {}, "speeds": speeds,
                                    "length_s": self.length_s if known else self.length_s / 10, "alone": alone, "why": why, "worse": worse,
                                    "calls": {name: calls for own in merged.values() for name, calls in own["calls"].items()}}
         for k, part in zip(sorted(living), parts):
@@ -213,8 +228,11 @@ class Copies:
             content["members"][str(k)] = {"token": living[k], "ranges": own}
         kept = ("steps", "ranges", "weights", "states", "loss")
         content.update(left=left, merged={str(k): {key: own[key] for key in kept} for k, own in merged.items()})
-        if self.folder.decide(content):
+        name = self.folder.decide(content, last)
+        if name:
             self._writes = True
+            if name != "round-%d.json" % (number + 1):
+                self._say("round-%d.json is damaged or does not belong to this training; round %d is in %s" % (number + 1, number + 1, name))
             if alone is not None and (last or {}).get("alone") is None:
                 self._say("copy %d goes on alone: %s" % (alone, why))
 
@@ -225,7 +243,7 @@ class Copies:
             try:
                 self._merged(number, {str(k): own for k, own in {**accepted, key: results[key]}.items()})
                 accepted[key] = results[key]
-            except (Refused, OSError, RuntimeError, pickle.UnpicklingError) as error:
+            except (Refused, OSError, RuntimeError) as error:
                 self._say("copy %d is left out of round %d, and its steps are done again: %s" % (key, number, error))
         return accepted
 
@@ -269,7 +287,7 @@ class Copies:
             if digest(path + ".safetensors") != own["weights"] or self.keeps and digest(path + ".pt") != own["states"]:
                 raise Refused("its files are not those that it wrote")
             models.append(read_safetensors(path + ".safetensors"))
-            states.append(torch.load(path + ".pt", map_location="cpu", weights_only=True) if self.keeps else {})
+            states.append(_states(path + ".pt") if self.keeps else {})
         steps = [merged[key]["steps"] for key in keys]
         return merge_weights(models, steps), merge_states("state", states, [own / sum(steps) for own in steps])
 
@@ -279,7 +297,7 @@ class Copies:
             return False
         try:
             weights, states = self._merged(latest["round"] - 1, latest["merged"])
-        except (Refused, OSError, RuntimeError, pickle.UnpicklingError) as error:
+        except (Refused, OSError, RuntimeError) as error:
             self._say("waits for the checkpoint, because it cannot merge: %s" % error)
             return False
         for name, part in self._modules().items():
@@ -329,6 +347,15 @@ class Copies:
 
     def _weights(self) -> Dict[str, Any]:
         return {"%s.%s" % (name, key): own for name, part in self._modules().items() for key, own in part.state_dict().items()}
+
+
+def _states(path: str) -> Any:
+    """Returns the states of optimizers that a copy wrote, perhaps one of hsched 0.1.0."""
+    saved = read_plain(path)
+    states = saved.get("states") if "format" in saved else saved
+    if not isinstance(states, dict):
+        raise Refused("%s has no states of optimizers" % path)
+    return states
 
 
 def _advance(scheduler: Any, until: int) -> None:

@@ -11,21 +11,28 @@ this file freely.
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import datetime
+import io
 import json
 import logging
 import math
 import multiprocessing.util
 import os
+import pickle
 import random
 import re
 import resource
 import select
 import signal
+import stat
 import sys
 import time
+import types
 import warnings
+import weakref
+import zipfile
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -38,6 +45,8 @@ except ModuleNotFoundError:
     torch = None  # type: ignore[assignment]
 
 SAVED = 85  # the exit status of a rank that saved its state and wants to be continued
+
+FORMAT = 2  # of checkpoints; those of hsched 0.1.0 have no key `format`, and are of the first
 
 _PARKED = {"park": "parked", "offload": "offloaded"}  # wishes on which a training waits, and its state then
 
@@ -489,6 +498,165 @@ class _Sink:
         """The file is flushed when all is written."""
 
 
+class Refused(RuntimeError):
+    """A checkpoint that is not read, or something that cannot be part of one."""
+
+
+def encode(value: Any, name: str) -> Any:
+    """Returns a value in a form that every torch since 1.13 reads with `weights_only=True`; `decode` returns the value.
+
+    Numbers, texts, lists, dicts and tensors stay as they are; whatever else there can be becomes a tuple: its kind, then its parts.
+    A method that a learning-rate scheduler keeps in its state is left out, because the next scheduler has its own.
+    Raises Refused for anything else, with its place after `name`.
+    """
+    if isinstance(value, (float, bytes)):  # torch 1.13 reads neither
+        return ("float", float(value).hex()) if isinstance(value, float) else ("bytes", value.decode("latin-1"))
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout in (torch.strided, torch.sparse_coo, torch.sparse_csr) and not value.is_quantized:
+        return value.detach()
+    if type(value) is list:
+        return [encode(inner, "%s[%d]" % (name, k)) for k, inner in enumerate(value)]
+    if type(value) in (tuple, set, torch.Size):
+        return ("set" if type(value) is set else "tuple", *(encode(inner, "%s[%d]" % (name, k)) for k, inner in enumerate(value)))
+    if type(value) in (dict, collections.OrderedDict, collections.Counter):
+        pairs = [(encode(key, name + "'s keys"), encode(inner, "%s[%r]" % (name, key))) for key, inner in value.items() if not _is_of_scheduler(inner)]
+        if type(value) is not collections.OrderedDict:
+            return dict(pairs) if type(value) is dict else ("counter", dict(pairs))
+        ordered = collections.OrderedDict(pairs)
+        ordered.__dict__.update({key: encode(inner, "%s.%s" % (name, key)) for key, inner in value.__dict__.items()})  # a module's versions
+        return ordered
+    if type(value).__module__ == "numpy" and str(getattr(value, "dtype", "")) in ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64"):
+        return ("array" if value.shape else "scalar", torch.from_numpy(sys.modules["numpy"].array(value)))
+    kind = getattr(value, "named", None) or "%s.%s" % (type(value).__module__, type(value).__qualname__)
+    raise Refused("%s is a %s, and not a number, text, list, dict or tensor" % (name, kind))
+
+
+def decode(value: Any) -> Any:
+    """Returns what `encode` was given."""
+    if type(value) is list:
+        return [decode(inner) for inner in value]
+    if type(value) in (dict, collections.OrderedDict):
+        own = type(value)((decode(key), decode(inner)) for key, inner in value.items())
+        if type(value) is collections.OrderedDict:
+            own.__dict__.update({key: decode(inner) for key, inner in value.__dict__.items()})
+        return own
+    if type(value) is not tuple:
+        return value
+    kind, *parts = value
+    if kind in ("array", "scalar"):
+        return parts[0].numpy() if kind == "array" else parts[0].numpy()[()]
+    makers: Dict[str, Callable[[Any], Any]] = {
+        "float": lambda parts: float.fromhex(parts[0]), "bytes": lambda parts: parts[0].encode("latin-1"), "tuple": lambda parts: tuple(map(decode, parts)),
+        "set": lambda parts: set(map(decode, parts)), "counter": lambda parts: collections.Counter(decode(parts[0]))}
+    return makers[kind](parts)
+
+
+def _is_of_scheduler(value: Any) -> bool:
+    """Returns whether this is a method of a learning-rate scheduler, as OneCycleLR has in its state before torch 2.1."""
+    if isinstance(value, _StandIn):  # in a checkpoint of hsched 0.1.0: what getattr would have made of a scheduler
+        return value.named in ("__builtin__.getattr", "builtins.getattr") and getattr(value.parts[0], "named", "").startswith("torch.optim.")
+    if isinstance(value, weakref.WeakMethod):
+        value = value()
+    kinds = torch.optim.lr_scheduler
+    is_own = isinstance(getattr(value, "__self__", None), getattr(kinds, "LRScheduler", kinds._LRScheduler))
+    return isinstance(value, (types.MethodType, types.FunctionType)) and (is_own or str(value.__module__).startswith("torch.optim."))
+
+
+def read_plain(path: str) -> Any:
+    """Returns what `encode` was given, from a file of `torch.save`, without running anything that the file says.
+
+    Raises Refused, which says why, where that is not what the file holds, or somebody else may have put it there.
+    """
+    try:
+        with open(path, "rb") as file:
+            _check_owner(path, file)
+            if file.read(4) != b"PK\x03\x04":  # torch would read other, older forms
+                raise Refused("it is no file of torch.save, or not a whole one")
+            file.seek(0)
+            if "constants.pkl" in torch._C.PyTorchFileReader(file).get_all_records():  # before 2.6 torch would run it
+                raise Refused("it is a program (TorchScript)")
+            file.seek(0)
+            try:
+                saved = torch.load(file, map_location="cpu", weights_only=True)
+            except Exception as error:  # its text advises weights_only=False
+                file.seek(0)
+                saved = _FirstFormat(file).load()  # says what is wrong with it in plain words, or reads what hsched 0.1.0 wrote
+                if "format" in dict(encode(saved, "its content")):
+                    raise Refused("torch %s does not load it with weights_only=True" % torch.__version__) from error
+            if type(saved) is not dict:
+                raise Refused("it holds a %s" % type(saved).__name__)
+            if saved.get("format", 1) not in range(1, FORMAT + 1):
+                raise Refused("its format is %r, and this hsched_ddp.py reads up to %d: use that of the hsched which wrote it" % (saved["format"], FORMAT))
+            return decode(saved if "format" in saved else encode(saved, "its content"))
+    except Refused as error:
+        raise Refused("%s was refused: %s" % (path, error)) from error.__cause__
+    except Exception as error:
+        raise Refused("%s cannot be read: %s" % (path, str(error) or type(error).__name__)) from error
+
+
+def _check_owner(path: str, file: Any) -> None:
+    """Refuses a file of another user where others than this one can put files."""
+    folder, me = os.stat(os.path.dirname(path) or "."), os.geteuid()
+    owners = {os.lstat(path).st_uid, os.fstat(file.fileno()).st_uid} - {me}
+    if owners and (folder.st_uid not in (me, 0) or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and os.environ.get("HSCHED_TRUST_CHECKPOINT") != "1":
+        raise Refused("it belongs to user %d, and others can write its directory; if you trust it, set HSCHED_TRUST_CHECKPOINT=1 in the shell "
+                      "in which you submit or run the job" % owners.pop())
+
+
+class _StandIn:
+    """Stands for what a file names beside plain values. That is neither imported nor made, and nothing of it runs."""
+
+    named = ""
+
+    def __new__(cls, *parts: Any) -> Any:
+        made = super().__new__(cls)
+        made.parts = parts
+        return made
+
+    def __init__(self, *parts: Any) -> None:
+        """All is done."""
+
+    def __setstate__(self, state: Any) -> None:
+        """Its state is of no use."""
+
+    __setitem__ = append = extend = lambda self, *values: None
+
+
+class _FirstFormat(pickle.Unpickler):
+    """Reads files of hsched 0.1.0, which torch 1.13 does not load with `weights_only=True`: it reads no floats."""
+
+    def __init__(self, file: Any) -> None:
+        self._archive = zipfile.ZipFile(file)
+        own = [name for name in self._archive.namelist() if name.endswith("/data.pkl")]
+        if len(own) != 1:
+            raise Refused("it is no file of torch.save")
+        self._folder, self._storages = own[0][:-len("data.pkl")], {}  # type: ignore[var-annotated]
+        super().__init__(io.BytesIO(self._archive.read(own[0])), encoding="utf-8")
+
+    def find_class(self, module: str, name: str) -> Any:
+        makers: Dict[str, Any] = {
+            "collections.OrderedDict": collections.OrderedDict, "collections.Counter": lambda *parts: collections.Counter(*parts), "torch.Size": tuple,
+            "torch._utils._rebuild_parameter": lambda data, *more: data,
+            "torch._utils._rebuild_tensor_v2": lambda storage, offset, size, stride, *more: storage.as_strided(size, stride, offset)}
+        kinds = {"Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32", "Short": "int16",
+                 "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128"}
+        makers.update({"torch.%sStorage" % kind: getattr(torch, own) for kind, own in kinds.items()})
+        return makers.get("%s.%s" % (module, name)) or type(name, (_StandIn,), {"named": "%s.%s" % (module, name)})
+
+    def persistent_load(self, pid: Any) -> Any:
+        _, kind, key, _, _ = pid
+        if key not in self._storages:
+            data = bytearray(self._archive.read("%sdata/%s" % (self._folder, key)))
+            self._storages[key] = torch.frombuffer(data, dtype=kind) if data else torch.empty(0, dtype=kind)
+        return self._storages[key]
+
+
+def _replace(temporary: str, path: str) -> None:
+    """Puts a checkpoint that is whole, and on disk, into its place."""
+    os.replace(temporary, path)
+
+
 class _Moved:
     """Tensors of a device whose values are kept in the host's memory for a while.
 
@@ -610,6 +778,7 @@ class Training:
         Rank 0 reports last, when all is written: its line says that the epoch is done.
         """
         gate = self.me.gate
+        self._check_states()
         if self.copies:
             self.copies.enter()
         if gate and self.epoch < self.me.epochs:
@@ -811,8 +980,8 @@ class Training:
         if self.me.rank == 0:
             temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
             try:
-                saved = dict(self._position(), epoch=self.epoch, step=self.step, left=self.left, global_step=self.global_step, plan=self.me.plan,
-                             unreported=self._unreported, random=states, state={name: part.state_dict() for name, part in self.stateful.items()})
+                saved = dict(self._position(), format=FORMAT, epoch=self.epoch, step=self.step, left=self.left, global_step=self.global_step,
+                             plan=self.me.plan, **encode({"unreported": self._unreported, "random": states}, "it"), state=self._states())
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 with open(temporary, "wb") as file:
                     sink = _Sink(file)
@@ -821,8 +990,8 @@ class Training:
                         raise sink.problem
                     file.flush()
                     os.fsync(file.fileno())
-                os.replace(temporary, self.path)
-            except Exception as error:  # of the disk, or of something that cannot be pickled
+                _replace(temporary, self.path)
+            except Exception as error:  # of the disk, or of something that cannot be in a checkpoint
                 problem = error
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
@@ -832,11 +1001,17 @@ class Training:
     def resume(self) -> bool:
         """Goes on from the checkpoint, whatever ranks wrote it; returns whether there was one. All ranks call this."""
         saved: Dict[str, Any] = {"global_step": -1}
+        problem: Optional[Exception] = None
         if os.path.exists(self.path):
             try:
-                saved = torch.load(self.path, map_location="cpu", weights_only=False)
-            except Exception as error:
-                raise RuntimeError("cannot read the checkpoint %s; remove it to start over" % self.path) from error
+                saved = read_plain(self.path)
+                lacking = [key for key in (*self._position(), "epoch", "step", "global_step", "random", "state") if key not in saved]
+                if lacking:
+                    raise Refused("%s was refused: it lacks %s" % (self.path, ", ".join(lacking)))
+            except Refused as error:
+                problem = error
+        if self._sum([float(problem is not None)]) > 0:
+            raise RuntimeError("the checkpoint %s; to start over, remove it or set another checkpoint directory" % (problem or "was refused by another rank")) from None
         if self._sum([float(saved["global_step"])]) != saved["global_step"] * self.me.world_size:
             raise RuntimeError("the ranks read different checkpoints: %s must be on a file system that all nodes share" % self.path)
         if saved["global_step"] < 0:
@@ -858,6 +1033,25 @@ class Training:
         """Goes on from the checkpoint, if there is one, whatever was done since."""
         if not self.resume():
             self.epoch, self.left = 0, [[0, self.sampler.steps]]
+
+    def _states(self) -> Dict[str, Any]:
+        """Returns the states of all parts as a checkpoint has them."""
+        return {name: self._encoded(name, part.state_dict()) for name, part in self.stateful.items()}
+
+    def _encoded(self, name: str, state: Any) -> Any:
+        try:
+            return encode(state, "its state")
+        except Refused as error:
+            raise Refused("%s cannot be in a checkpoint: %s; let its state_dict() return nothing else" % (name, error)) from None
+
+    def _check_states(self) -> None:
+        """Refuses now what could not be saved after the epoch."""
+        for name, part in self.stateful.items():
+            state = None  # of a part that is not ready: it may be when it is saved
+            if not isinstance(part, torch.nn.Module):
+                with contextlib.suppress(Exception):
+                    state = part.state_dict()
+            self._encoded(name, state)
 
     def _position(self) -> Dict[str, Any]:
         """What must be the same for a step's number to mean the same."""

@@ -123,7 +123,7 @@ def read_safetensors(path: str) -> Dict[str, Any]:
             if len(data) != count * torch.empty(0, dtype=kind).element_size():
                 raise ValueError("%s is cut off" % name)
             tensors[name] = torch.frombuffer(data, dtype=kind, count=count).reshape(shape) if count else torch.empty(shape, dtype=kind)
-    except (KeyError, TypeError, ValueError, struct.error) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError, RuntimeError, struct.error) as error:
         raise Refused("%s is not a safetensors file: %s" % (path, error)) from error
     return tensors
 
@@ -147,7 +147,7 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
         with open(path, "rb") as file:
             content = json.loads(file.read())
         return content if isinstance(content, dict) else None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

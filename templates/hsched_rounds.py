@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 import os
 import secrets
 import shutil
+import stat
 import threading
 import time
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -72,6 +74,65 @@ def split(left: int, speeds: Sequence[Optional[float]], time_s: float) -> Tuple[
     return parts, bool(known)
 
 
+# What the files hold: {name: form} and more names, {"*": form} any names, [form] any number, (form, form) either.
+_RANGES: Any = [[int]]
+_MERGED = {"steps": int, "ranges": _RANGES, "weights": (str, None), "states": (str, None), "loss": ([float], None)}
+_ALIVE = {"token": str, "gone": bool, "waits": bool}
+_RESULT = dict(_MERGED, round=int, base=str, token=str, busy_s=float, calls={"*": float}, after=([float], None))
+_ROUND = {"round": int, "epoch": int, "by": [(int, str)], "members": {"*": {"token": str, "ranges": _RANGES}}, "speeds": {"*": float}, "length_s": float,
+          "alone": (int, None), "why": str, "worse": int, "calls": {"*": float}, "left": _RANGES, "merged": {"*": _MERGED}}
+
+
+def fits(value: Any, form: Any) -> bool:
+    """Returns whether something that was read has a form."""
+    if isinstance(form, tuple):
+        return any(fits(value, own) for own in form)
+    if isinstance(form, list):
+        return isinstance(value, list) and all(fits(inner, form[0]) for inner in value)
+    if isinstance(form, dict):
+        names = value if "*" in form else form
+        return isinstance(value, dict) and all(name in value and fits(value[name], form.get("*", form.get(name))) for name in names)
+    if form is None or form is str:
+        return value is None if form is None else isinstance(value, str)
+    return isinstance(value, bool) == (form is bool) and isinstance(value, (int, form))
+
+
+def _are_steps(ranges: Ranges) -> bool:
+    """Returns whether these are ranges of steps, of which none is in two."""
+    try:
+        return all(len(own) == 2 and 0 <= own[0] <= own[1] for own in ranges) and join(ranges) is not None
+    except Refused:
+        return False
+
+
+def _read(path: str) -> Optional[bytes]:
+    """Returns what is in a round's place; None where there is nothing, and no bytes for what is no file of this user's."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return b""
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        return b""
+
+
+def _round(text: bytes, number: int) -> Optional[Dict[str, Any]]:
+    """Returns what was decided about a round; None where that is not what the text says, as when it is cut off."""
+    try:
+        own = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not fits(own, _ROUND) or own["round"] != number or not fits(own.get("before", ""), str):
+        return None
+    copies = [*own["members"], *own["merged"]]
+    ranges = [steps for member in own["members"].values() for steps in member["ranges"]] + own["left"]
+    is_one = len(own["by"]) == 2 and fits(own["by"][0], int) and fits(own["by"][1], str)
+    is_one &= 0 < own["length_s"] < math.inf and all(0 <= speed < math.inf for speed in own["speeds"].values())
+    return own if is_one and all(key.isdecimal() for key in copies) and _are_steps(ranges) else None
+
+
 class Folder:
     """HSCHED_ROUND_DIR as one copy sees it; while this exists, the copy lives."""
 
@@ -117,8 +178,8 @@ class Folder:
         for number in range(1, self.most + 1):
             with contextlib.suppress(OSError):
                 own = read_json(self._alive(number))
-                if own and not own["gone"] and (waiting or not own["waits"]) and now - os.stat(self._alive(number)).st_mtime < self.silence_s:
-                    living[number] = str(own["token"])
+                if own and fits(own, _ALIVE) and not own["gone"] and (waiting or not own["waits"]) and now - os.stat(self._alive(number)).st_mtime < self.silence_s:
+                    living[number] = own["token"]
         return living
 
     def lives(self, number: int, token: str) -> bool:
@@ -126,36 +187,62 @@ class Folder:
 
     # The rounds
 
-    def _round(self, number: int) -> str:
-        return os.path.join(self.path, "round-%d.json" % number)
+    def _names(self, number: int) -> Iterator[str]:
+        """Yields where a round may be, in order: each name after the first is for a damaged file in the place before."""
+        yield os.path.join(self.path, "round-%d.json" % number)
+        for again in itertools.count(2):
+            yield os.path.join(self.path, "round-%d.%d.json" % (number, again))
 
-    def is_decided(self, number: int) -> bool:
-        return os.path.exists(self._round(number))
+    def _whole(self, number: int) -> Iterator[Tuple[str, Optional[Dict[str, Any]], str]]:
+        """Yields the files in a round's places: name, what was decided, and hash; without what was decided where it is no round."""
+        for path in self._names(number):
+            text = _read(path)
+            if text is None:
+                return
+            yield os.path.basename(path), _round(text, number), hashlib.sha256(text).hexdigest()
 
-    def read(self, number: int) -> Tuple[Dict[str, Any], str]:
-        """Returns what was decided about a round, and the hash of the file that says so."""
-        with open(self._round(number), "rb") as file:
-            text = file.read()
-        return json.loads(text), hashlib.sha256(text).hexdigest()
+    def after(self, number: int, last: Optional[Mapping[str, Any]], base: str) -> Optional[Tuple[Dict[str, Any], str]]:
+        """Returns what was decided about the round after one with this hash, and the hash of that; None where nothing was.
+
+        A round names the hash of the one before. Those of hsched 0.1.0 do not, and count as long as none before does.
+        """
+        unnamed = number == 0 or last is not None and "before" not in last
+        for _, content, own in self._whole(number + 1):
+            if content is not None and (content["before"] == base if "before" in content else unnamed):
+                return content, own
+        return None
 
     def latest(self) -> Tuple[int, Optional[Dict[str, Any]], str]:
-        """Returns the number of the latest round, what was decided about it, and its hash; 0 and nothing before the first."""
-        rounds = [int(name[6:-5]) for name in os.listdir(self.path) if name.startswith("round-") and name.endswith(".json")]
-        if not rounds:
-            return 0, None, ""
-        return (max(rounds), *self.read(max(rounds)))
+        """Returns the number of the last round of the chain, what was decided about it, and its hash; 0 and nothing before the first.
 
-    def decide(self, content: Mapping[str, Any]) -> bool:
-        """Decides on a round, unless somebody else has; returns whether it was this copy."""
+        The chain begins with the round of the checkpoint, of which perhaps nothing but the hash is known any more.
+        """
+        number, base = self._marked()
+        last: Optional[Dict[str, Any]] = None
+        if base:
+            last = next((content for _, content, own in self._whole(number) if own == base), None)
+        else:  # no checkpoint yet, or one of hsched 0.1.0
+            number = 0
+        while True:
+            following = self.after(number, last, base)
+            if following is None:
+                return number, last, base
+            number, (last, base) = number + 1, following
+
+    def decide(self, content: Mapping[str, Any], last: Optional[Mapping[str, Any]]) -> Optional[str]:
+        """Decides on a round after the last one, unless somebody else has; returns the name of its file if it was this copy."""
         temporary = os.path.join(self.path, self.token + ".tmp")
         write_file(temporary, [json.dumps(content).encode()])
         try:
-            os.link(temporary, self._round(content["round"]))
-            return True
-        except FileExistsError:
-            return False
+            for path in self._names(content["round"]):
+                with contextlib.suppress(FileExistsError):
+                    os.link(temporary, path)
+                    return os.path.basename(path)
+                if self.after(content["round"] - 1, last, content["before"]):
+                    return None
         finally:
             os.unlink(temporary)
+        return None
 
     # What was handed in, and the checkpoint
 
@@ -164,12 +251,14 @@ class Folder:
         return os.path.join(self.path, "round-%d" % number)
 
     def handed_in(self, current: Mapping[str, Any], base: str) -> Dict[int, Dict[str, Any]]:
-        """Returns what the copies of a round have written for it; nothing of another round, base or process."""
+        """Returns what the copies of a round have written for it; nothing of another round, base or process, nor of other steps."""
         results = {}
         for key, own in current["members"].items():
             line = read_json(os.path.join(self.results(current["round"]), "copy-%s.json" % key))
-            if line and (line["round"], line["base"], line["token"]) == (current["round"], base, own["token"]):
-                results[int(key)] = line
+            if line and fits(line, _RESULT) and (line["round"], line["base"], line["token"]) == (current["round"], base, own["token"]):
+                are_its = _are_steps(line["ranges"]) and line["steps"] == count(line["ranges"]) <= count(own["ranges"])
+                if are_its and set(numbers(line["ranges"])) <= set(numbers(own["ranges"])) and math.isfinite(line["busy_s"]):
+                    results[int(key)] = line
         return results
 
     def forget(self, number: int) -> None:
@@ -180,10 +269,14 @@ class Folder:
     def _mark(self) -> str:
         return os.path.join(self.path, "checkpoint.json")
 
-    def mark(self, number: int) -> None:
+    def mark(self, number: int, base: str) -> None:
         """Says that the checkpoint goes on with the begin of a round."""
-        write_file(self._mark(), [json.dumps({"round": number}).encode()])
+        write_file(self._mark(), [json.dumps({"round": number, "hash": base}).encode()])
+
+    def _marked(self) -> Tuple[int, str]:
+        own = read_json(self._mark())
+        return (own["round"], own.get("hash", "")) if own and fits(own, {"round": int}) and fits(own.get("hash", ""), str) else (0, "")
 
     def marked(self) -> int:
         """Returns the round with whose begin the checkpoint goes on; 0 where nothing says so."""
-        return int((read_json(self._mark()) or {"round": 0})["round"])
+        return self._marked()[0]

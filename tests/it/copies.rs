@@ -113,11 +113,12 @@ with tempfile.TemporaryDirectory() as folder:
     assert own._guard(last, after(0.9, 0.01)) == (None, "", 1), "one copy is no merge"
 
     os.mkdir(folder + "/round-3")
-    members = {"1": {"token": "a"}, "2": {"token": "b"}, "3": {"token": "c"}, "4": {"token": "d"}}
+    members = {str(number): {"token": token, "ranges": [[10 * number, 10 * number + 5]]} for number, token in enumerate("abcd", 1)}
     said = {}
     for number, (about, base, token) in enumerate([(3, "base", "a"), (2, "base", "b"), (3, "other", "c"), (3, "base", "earlier")], 1):
         path = folder + "/round-3/copy-%d" % number
-        line = {"round": about, "base": base, "token": token, "steps": number, "weights": write_safetensors(path + ".safetensors", {"w": torch.tensor([float(number)])})}
+        line = {"round": about, "base": base, "token": token, "steps": number, "ranges": [[10 * number, 11 * number]], "busy_s": 1.0, "calls": {}, "loss": None, "after": None,
+                "weights": write_safetensors(path + ".safetensors", {"w": torch.tensor([float(number)])})}
         torch.save({"optimizer": {0: {"exp_avg": torch.tensor([2.0 * number])}}}, path + ".pt")
         said[str(number)] = dict(line, states=digest(path + ".pt"))
         with open(path + ".json", "w") as file:

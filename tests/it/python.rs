@@ -175,7 +175,7 @@ with tempfile.TemporaryDirectory() as folder:
         training = hsched.Training(me, sampler, model)
         training.save()
         prefix = "module." if hasattr(model, "module") and not isinstance(model, DistributedDataParallel) else ""
-        names = sorted(torch.load(training.path, weights_only=False)["state"]["model"])
+        names = sorted(torch.load(training.path, weights_only=True)["state"]["model"])
         assert names == [prefix + "bias", prefix + "weight"], (model, names)
         assert b"_reconstruct" not in open(training.path, "rb").read(), "an array of numpy"
         drawn = draw()
@@ -211,7 +211,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert sorted(os.listdir(folder)) == ["hsched-ddp.pt", "report"], os.listdir(folder)
     assert training.resume() and training.epoch == 1
     os.truncate(training.path, os.path.getsize(training.path) // 2)
-    refused(RuntimeError, "cannot read the checkpoint", training.resume)
+    refused(RuntimeError, "hsched-ddp.pt cannot be read: ", training.resume)
 print("done")
 "#;
     assert_eq!(run(&python, &["-"], input), "done\n");

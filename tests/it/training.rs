@@ -235,7 +235,7 @@ with tempfile.TemporaryDirectory() as folder:
     training = hsched.Training(me, sampler, models=[one, two], critic=Pair(two.module))
     assert training.model is one and training.models == [one, two]
     training.save()
-    saved = torch.load(training.path, weights_only=False)["state"]
+    saved = torch.load(training.path, weights_only=True)["state"]
     assert sorted(saved) == ["critic", "model", "model 2"] and torch.equal(saved["model 2"]["weight"], two.module.weight)
     other = hsched.Training(me, sampler, wrapped(), models=[wrapped()])
     assert other.resume() and all(torch.equal(a.module.weight, b.module.weight) for a, b in zip(other.models, [one, two]))

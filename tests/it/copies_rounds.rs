@@ -1,0 +1,192 @@
+//! Rounds of copies whose files are damaged, forged, or from hsched 0.1.0.
+
+use crate::python;
+
+/// What a folder of rounds is taken for, whatever lies in it.
+#[test]
+fn a_round_counts_if_it_is_whole_and_names_the_hash_of_the_one_before() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import hashlib, json, math, os, shutil, sys, tempfile
+sys.path.insert(0, "templates")
+from hsched_rounds import Folder
+
+root = tempfile.TemporaryDirectory()
+def place(name):
+    return Folder(os.path.join(root.name, name), 1, 4, math.inf)
+
+def content(number, before=None, **more):
+    own = {"round": number, "epoch": 0, "by": [1, "a"], "members": {"1": {"token": "a", "ranges": [[0, 5]]}}, "speeds": {"1": 2.0}, "length_s": 6.0,
+           "alone": None, "why": "", "worse": 0, "calls": {}, "left": [[5, 10]], "merged": {}}
+    return dict(own, **more, **({} if before is None else {"before": before}))
+
+def write(folder, name, own):
+    text = own if isinstance(own, bytes) else json.dumps(own).encode()
+    with open(os.path.join(folder.path, name), "wb") as file:
+        file.write(text)
+    return hashlib.sha256(text).hexdigest()
+
+def three(name):
+    folder = place(name)
+    first = write(folder, "round-1.json", content(1, ""))
+    second = write(folder, "round-2.json", content(2, first))
+    return folder, first, second, write(folder, "round-3.json", content(3, second))
+
+assert place("empty").latest() == (0, None, "")
+folder, first, second, third = three("whole")
+assert folder.latest() == (3, content(3, second), third)
+
+# What lies beside the chain changes nothing.
+for name, own in ("round-x.json", b""), ("round-999.json", content(999)), ("round-.json", b"{}"), ("round-5.json", content(5, third)), ("round-1.2.json", content(1, "")):
+    write(folder, name, own)
+    assert folder.latest()[0] == 3, name
+
+# A damaged last round is none, and is decided again, once.
+text = json.dumps(content(3, second)).encode()
+wrong = [b"", text[:-1], text[:40], b"\xff" * 50, b"null", b"[]", b"[" * 100000, content(4, second), content(3, first), content(3), content(3, 7)]
+for key in content(3):
+    lacks = content(3, second)
+    del lacks[key]
+    wrong.append(lacks)
+for key, value in {"members": {"../1": {"token": "a", "ranges": []}}, "left": [[4, 6]], "length_s": -1, "speeds": {"1": "fast"}, "by": [1], "merged": {"1": {}}}.items():
+    wrong.append(dict(content(3, second), **{key: value}))
+for number, own in enumerate(wrong):
+    folder, first, second, third = three("damaged %d" % number)
+    write(folder, "round-3.json", own)
+    assert folder.latest() == (2, content(2, first), second), own
+    last = content(2, first)
+    assert folder.decide(content(3, second), last) == "round-3.2.json"
+    assert Folder(folder.path, 2, 4, math.inf).decide(content(3, second, why="second"), last) is None
+    assert folder.latest() == (3, content(3, second), third), own
+    write(folder, "round-4.json", b"")
+    write(folder, "round-4.2.json", b"{")
+    assert folder.decide(content(4, third), content(3, second)) == "round-4.3.json" and folder.latest()[0] == 4
+for number, act in enumerate((os.mkdir, os.mkfifo, lambda path: os.symlink("nowhere", path))):
+    folder, first, second, third = three("no file %d" % number)
+    os.unlink(folder.path + "/round-3.json")
+    act(folder.path + "/round-3.json")
+    assert folder.latest()[0] == 2 and folder.decide(content(3, second), content(2, first)) == "round-3.2.json"
+
+# The chain begins with the round of the checkpoint: what became of those before does not matter.
+folder, first, second, third = three("marked")
+folder.mark(2, second)
+assert folder.marked() == 2
+for own in b"", dict(content(1, ""), epoch=3), None:
+    write(folder, "round-1.json", own) if own is not None else os.unlink(folder.path + "/round-1.json")
+    assert folder.latest() == (3, content(3, second), third)
+write(folder, "round-2.json", b"")
+assert folder.latest() == (3, content(3, second), third)
+os.unlink(folder.path + "/round-3.json")
+assert folder.latest() == (2, None, second), "nothing is known of it but its hash"
+assert folder.decide(content(3, second, why="anew"), None) == "round-3.json" and folder.latest()[1]["why"] == "anew"
+
+# A damaged mark says nothing.
+for own in b"", b"{", {"round": "x"}, {"round": 2, "hash": 7}, [2]:
+    folder, first, second, third = three("mark")
+    write(folder, "checkpoint.json", own)
+    assert folder.marked() == 0 and folder.latest()[0] == 3, own
+
+# Rounds of 0.1.0 name no hash; they count until one does.
+folder = place("old")
+write(folder, "round-1.json", content(1))
+second = write(folder, "round-2.json", content(2))
+write(folder, "checkpoint.json", {"round": 2})
+write(folder, "round-9.json", content(9))
+assert folder.marked() == 2 and folder.latest() == (2, content(2), second)
+assert folder.decide(content(3, second), content(2)) == "round-3.json"
+third = folder.latest()[2]
+write(folder, "round-4.json", content(4))
+assert folder.latest() == (3, content(3, second), third)
+
+# What else lies there is not believed either, if it is not what it has to be.
+folder, *_ = three("others")
+for own in b"{", {}, {"token": 1, "gone": False, "waits": False}, {"token": "b", "gone": 0, "waits": False}:
+    write(folder, "alive-2.json", own)
+    assert list(folder.living()) == [1], own
+os.mkdir(folder.path + "/round-3")
+line = {"round": 3, "base": "base", "token": "a", "steps": 3, "ranges": [[0, 3]], "weights": "w", "states": None, "loss": None, "busy_s": 1.0, "calls": {}, "after": None}
+now = content(3, second)
+write(folder, "round-3/copy-1.json", line)
+assert folder.handed_in(now, "base") == {1: line}
+for more in {"steps": 4}, {"ranges": [[0, 2], [1, 2]]}, {"ranges": [[3, 6]]}, {"ranges": [[0, 10 ** 12]], "steps": 10 ** 12}, {"busy_s": math.inf}, {"calls": []}, {"token": "b"}:
+    write(folder, "round-3/copy-1.json", dict(line, **more))
+    assert folder.handed_in(now, "base") == {}, more
+print("done")
+"#;
+    assert_eq!(python::run(&python, &["-"], input), "done\n");
+}
+
+/// Files that are damaged or forged before and while copies train: nobody fails, and every step is merged once.
+#[test]
+fn copies_go_on_past_damaged_and_forged_rounds() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import glob, json, os, subprocess, sys, tempfile, time
+
+def start(number, epochs):
+    own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="2", HSCHED_ROUND_DIR=rounds, HSCHED_CHECKPOINT_DIR=folder, HSCHED_COPY_ROUND_S="0.5",
+               HSCHED_COPY_SILENCE_S="10", PYTHONPATH="templates", OMP_NUM_THREADS="1")
+    out = open(folder + "/out-%d" % number, "a")
+    return subprocess.Popen([sys.executable, "tests/it/copies_train.py", str(epochs), "0.02"], env=own, stdout=out, stderr=out)
+
+def said():
+    return [open(path).read() for path in sorted(glob.glob(folder + "/out-*"))]
+
+def chain():
+    from hsched_rounds import Folder
+    own = Folder.__new__(Folder)
+    own.path, number, last, base, all_rounds = rounds, 0, None, "", []
+    while True:
+        after = own.after(number, last, base)
+        if after is None:
+            return all_rounds
+        number, (last, base) = number + 1, after
+        all_rounds.append(last)
+
+def merged(all_rounds):
+    done = {}
+    for before, own in zip(all_rounds, all_rounds[1:]):
+        for part in own["merged"].values():
+            for begin, end in part["ranges"]:
+                for step in range(begin, end):
+                    done[before["epoch"], step] = done.get((before["epoch"], step), 0) + 1
+    return done
+
+sys.path.insert(0, "templates")
+with tempfile.TemporaryDirectory() as folder:
+    rounds = folder + "/rounds"
+    os.mkdir(rounds)
+    forged = {"round": 999, "epoch": 99, "by": [1, "a"], "members": {}, "speeds": {}, "length_s": 1, "alone": None, "why": "", "worse": 0, "calls": {}, "left": [], "merged": {}}
+    for name, text in (("round-2.json", ""), ("round-x.json", ""), ("round-999.json", json.dumps(forged)), ("round-4.json", '{"round": 4')):
+        with open(rounds + "/" + name, "w") as file:
+            file.write(text)
+    copies = [start(number, 4) for number in (1, 2)]
+    assert [copy.wait(120) for copy in copies] == [0, 0], said()
+    assert merged(chain()) == {(epoch, step): 1 for epoch in range(4) for step in range(10)}, chain()
+    assert "Traceback" not in "".join(said()) and sum("round 2 is in round-2.2.json" in text for text in said()) == 1, said()
+
+    # All are killed in a round, and its file is cut: what had been merged with it is in the checkpoint.
+    copies = [start(number, 400) for number in (1, 2)]
+    until = time.monotonic() + 120
+    while len(chain()) < 30 and time.monotonic() < until:
+        time.sleep(0.05)
+    for copy in copies:
+        copy.kill()
+        copy.wait()
+    whole = chain()
+    marked = json.load(open(rounds + "/checkpoint.json"))["round"]
+    os.truncate(rounds + "/round-%d.json" % len(whole), 100)
+    epochs = whole[-1]["epoch"] + 2
+    copies = [start(number, epochs) for number in (1, 2)]
+    assert [copy.wait(120) for copy in copies] == [0, 0], said()
+    assert "Traceback" not in "".join(said()), said()
+    with open(rounds + "/round-%d.json" % len(whole), "r+") as file:
+        is_in_checkpoint = marked == len(whole)
+        if is_in_checkpoint:  # whoever counts the steps needs what was cut off
+            file.write(json.dumps(whole[-1]))
+    done = merged(chain())
+    assert done == {(epoch, step): 1 for epoch in range(epochs) for step in range(10)}, (is_in_checkpoint, {k: v for k, v in done.items() if v != 1}, len(done))
+print("done")
+"#;
+    assert_eq!(python::run(&python, &["-"], input), "done\n");
+}
