@@ -77,9 +77,14 @@ pub(crate) fn prepare(
     let scripts = scripts(run, &site).map_err(bad)?;
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
-        if let Some(pieces) = script.walltime.in_pieces() {
-            let next = "keep hsched watch running: it submits the next piece";
-            context.note(&format!("{}: the time limit splits it into {pieces}; {next}", script.of.job));
+        let resumes = run.jobs.iter().any(|job| job.name == script.of.job && job.resumes());
+        match script.walltime.cut(resumes) {
+            Some(pieces) if resumes => context.note(&format!(
+                "{}: the time limit splits it into {pieces}; keep hsched watch running: it submits the next piece",
+                script.of.job
+            )),
+            Some(loses) => context.warn(&format!("{}: {loses}", script.of.job)),
+            None => {}
         }
         let text = script.text.map_err(|message| {
             bad(message)
@@ -222,7 +227,11 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
         let attempt = run.attempt(intent, at);
         let walltime = |terms: &Terms| terms.walltime(rest, intent.placement.jct(rest.epochs), defaults);
         let walltime = intent.terms.as_ref().map(walltime);
-        tracked.intend(walltime.map_or_else(|| attempt.clone(), |walltime| attempt.clone().within(walltime)));
+        let resumes = tracked.resumes();
+        tracked.intend(match walltime {
+            Some(walltime) => attempt.within(walltime, resumes),
+            None => attempt,
+        });
     }
 }
 

@@ -320,7 +320,7 @@ impl Carrier<'_> {
         let predicted = intent.placement.jct(job.epochs);
         let usual = || intent.usual_terms(run, self.cluster.time_limit(job, defaults));
         let walltime = intent.terms.clone().unwrap_or_else(usual).walltime(job, predicted, defaults);
-        tracked.intend(run.attempt(intent, self.at).within(walltime));
+        tracked.intend(run.attempt(intent, self.at).within(walltime, tracked.resumes()));
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.
