@@ -275,6 +275,25 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     }
 }
 
+#[test]
+fn a_job_that_was_seen_to_save_is_cut_into_pieces() {
+    let snapshot = SNAPSHOT.replace(
+        "\"jobs\"",
+        "\"partitions\": [{\"name\": \"short\", \"default\": true, \"max_time_s\": 10800}], \"jobs\"",
+    );
+    let snapshot = snapshot.replace("\"name\": \"t1\"", "\"name\": \"t1\", \"partitions\": [\"short\"]");
+    let pieces = |command: &str| {
+        let jobs = JOB.replace("[x]", &format!("\"{command}\", retries: 0"));
+        let sandbox = Sandbox::new().file("jobs.yaml", jobs).file("queue.json", &snapshot);
+        let sandbox = sandbox.variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+        sandbox.run("run jobs.yaml --devices t4:1").exits(1);
+        let json = sandbox.run("when jobs.yaml --snapshot queue.json --futures 5 --format json").json();
+        json["jobs"][0]["options"][0]["pieces"].as_u64()
+    };
+    assert_eq!(pieces("exit 3"), None);
+    assert_eq!(pieces("touch $HSCHED_CHECKPOINT_DIR/model; exit 3"), Some(4));
+}
+
 /// The job, and one that comes after it.
 fn behind() -> Sandbox {
     let jobs = format!(
