@@ -1,7 +1,8 @@
 //! What is worth a word about the folders of jobs that are about to be added or submitted.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use crate::app::context::Context;
 use crate::app::state;
@@ -50,6 +51,30 @@ pub(crate) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
         let (names, workdir) = (named(names), workdir.display());
         context.note(&format!("{names}: workdir {workdir} does not exist on this machine"));
     }
+}
+
+/// Returns whether a run of a job that its time limit ends can be gone on with: its owner says that it saves, or an earlier run
+/// was seen to go on after another one or to write into the directory of its checkpoints.
+pub(crate) fn resumes(context: &Context, job: &Job) -> bool {
+    if job.resumes() {
+        return true;
+    }
+    let rules = state::rules(context);
+    let known = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
+    let Some(peeked) = known else { return false };
+    let Some(tracked) = peeked.state.find(&job.name) else { return false };
+    let past = tracked.past.iter().map(|past| &past.attempt);
+    let attempts = past.chain(tracked.phase.submissions().iter().map(|own| &own.attempt));
+    let begun = attempts.filter_map(|own| Some(own.started?.0)).min_by(f64::total_cmp);
+    tracked.resumes() || begun.is_some_and(|begun| is_written(&checkpoints(context, &tracked.job), begun))
+}
+
+/// Returns whether a directory has a file that was written after a moment.
+fn is_written(folder: &Path, after: f64) -> bool {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let written = entries.filter_map(|entry| entry.metadata().ok()?.modified().ok());
+    let mut seconds = written.filter_map(|at| at.duration_since(UNIX_EPOCH).ok());
+    seconds.any(|at| at.as_secs_f64() > after)
 }
 
 /// Returns some names as people list them, the first three of many.

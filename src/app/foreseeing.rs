@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::app::queue_look;
 use crate::clock::Clock;
-use crate::engine::{Inquiry, Kind};
+use crate::engine::{Inquiry, Kind, Wanted};
 use crate::model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
 use crate::policy::{Outlook, Prospect};
 use crate::queue::{
@@ -74,7 +74,8 @@ impl Teller<'_> {
     fn outlook(&self, snapshot: &Snapshot) -> Outlook {
         let inquiry = self.inquiry;
         let all = self.all(snapshot);
-        let mut options = vec![Prospect::default(); inquiry.options.len()];
+        let unknown = |own: &Wanted| Prospect { too_short: own.ways.is_empty(), ..Prospect::default() };
+        let mut options: Vec<Prospect> = inquiry.options.iter().map(unknown).collect();
         let requests: Vec<Request> = all.iter().map(|own| own.request.clone()).collect();
         // What waits is compared with what could be: both have as long.
         let begin = self.context.clock.elapsed();
@@ -123,7 +124,7 @@ impl Teller<'_> {
         let mut list = Vec::new();
         for (option, own) in self.inquiry.options.iter().enumerate() {
             let mut known: Vec<(&Option<String>, u64)> = Vec::new();
-            for (way, terms) in own.ways.iter().enumerate() {
+            for (way, terms) in &own.ways {
                 let walltime = terms.walltime(&self.inquiry.rest, own.run, &self.context.settings.jobs);
                 // With the same limit it may go to fewer partitions only.
                 if known.contains(&(&terms.account, walltime.minutes)) {
@@ -132,7 +133,7 @@ impl Teller<'_> {
                 known.push((&terms.account, walltime.minutes));
                 for partition in self.partitions(snapshot, terms, walltime.limit()) {
                     let request = self.request((&own.kind, own.run), (terms, walltime.limit()), partition);
-                    list.push(Asked { option, way, walltime, request });
+                    list.push(Asked { option, way: *way, walltime, request });
                 }
             }
         }

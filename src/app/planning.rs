@@ -155,7 +155,7 @@ fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
     })
 }
 
-/// Returns a note for each job that a time limit cuts into pieces.
+/// Returns a note for each job that a time limit ends before it is done.
 fn pieces(
     context: &Context,
     (cluster, problem): (&Cluster, &Problem),
@@ -168,11 +168,12 @@ fn pieces(
         let basis = placement.basis(&problem.jobs[number]);
         let terms = Terms { longest: cluster.time_limit(job, defaults), basis, ..Terms::default() };
         let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
-        let pieces = walltime.in_pieces()?;
-        Some(format!(
-            "{}: the time limit splits it into {pieces}; each piece waits in the queue again",
-            job.name
-        ))
+        let cut = walltime.cut(job.resumes())?;
+        Some(if job.resumes() {
+            format!("{}: the time limit splits it into {cut}; each piece waits in the queue again", job.name)
+        } else {
+            format!("{}: {cut}", job.name)
+        })
     };
     jobs.iter().zip(plan.verdicts()).enumerate().filter_map(note).collect()
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::context::Context;
+use crate::app::folders;
 use crate::app::speeds::SpeedArgs;
 use crate::app::type_names::none_here;
 use crate::catalogue::recognise;
@@ -14,6 +15,7 @@ use crate::model::{
 };
 use crate::policy::{Grounds, Placement, Problem, Sharing, Slot, refusal};
 use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
+use crate::ui::duration;
 
 /// Requests of one job that are looked at.
 const MOST: usize = 24;
@@ -100,6 +102,7 @@ pub(crate) fn requests(
             }
         }
     }
+    leave_out_cut(context, job, &mut list, (&mut nothing, notes));
     if list.len() > MOST {
         notes.push(format!("{}: {} requests are possible, {MOST} are looked at", job.name, list.len()));
         list = thin(list);
@@ -107,6 +110,40 @@ pub(crate) fn requests(
     let nothing = nothing.unwrap_or_else(|| "there is nothing that it could ask for".to_owned());
     let nothing = list.is_empty().then_some(nothing);
     Ok((list, nothing))
+}
+
+/// Leaves out what a time limit would end before the job is done, where the job cannot go on after that; says so, and what to do.
+fn leave_out_cut(
+    context: &Context,
+    job: &Job,
+    list: &mut Vec<JobRequest>,
+    (nothing, notes): (&mut Option<String>, &mut Vec<String>),
+) {
+    let all = list.len();
+    let cut = |own: &JobRequest| !own.walltime.suits(false);
+    if !list.iter().any(cut) || folders::resumes(context, job) {
+        return;
+    }
+    let mut limits: Vec<(u64, String)> =
+        list.iter().filter(|own| cut(own)).map(|own| (own.walltime.minutes, own.walltime.length())).collect();
+    limits.sort();
+    limits.dedup();
+    let limits = limits.into_iter().map(|(_, length)| length).collect::<Vec<_>>().join(", ");
+    let shortest = list.iter().map(|own| own.run.0).fold(f64::INFINITY, f64::min);
+    list.retain(|own| !cut(own));
+    let cannot = "it cannot go on after one: if its program resumes from checkpoints, add the key checkpoint";
+    if list.is_empty() {
+        let run = duration(Seconds(shortest));
+        *nothing = Some(format!(
+            "every time limit here ({limits}) is shorter than its run ({run} at best), and {cannot}"
+        ));
+    } else {
+        let left_out = all - list.len();
+        notes.push(format!(
+            "{}: {left_out} of {all} requests are left out: their time limit ({limits}) is shorter than the run, and {cannot}",
+            job.name
+        ));
+    }
 }
 
 /// Returns the accounts that a job may be submitted with; `None` is the user's default.

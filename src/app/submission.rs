@@ -77,9 +77,14 @@ pub(crate) fn prepare(
     let scripts = scripts(run, &site).map_err(bad)?;
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
-        if let Some(pieces) = script.walltime.in_pieces() {
-            let next = "keep hsched watch running: it submits the next piece";
-            context.note(&format!("{}: the time limit splits it into {pieces}; {next}", script.of.job));
+        let resumes = run.jobs.iter().any(|job| job.name == script.of.job && job.resumes());
+        match script.walltime.cut(resumes) {
+            Some(pieces) if resumes => context.note(&format!(
+                "{}: the time limit splits it into {pieces}; keep hsched watch running: it submits the next piece",
+                script.of.job
+            )),
+            Some(loses) => context.warn(&format!("{}: {loses}", script.of.job)),
+            None => {}
         }
         let text = script.text.map_err(|message| {
             bad(message)
@@ -220,7 +225,7 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
         run.jobs[job].epochs = tracked.rest().epochs;
         run.submissions[place].least_limit = tracked.least_limit();
         let intent = &run.submissions[place];
-        tracked.intend(run.attempt(intent, at).within(run.walltime(intent, defaults)));
+        tracked.intend(run.attempt(intent, at).within(run.walltime(intent, defaults), tracked.resumes()));
     }
 }
 

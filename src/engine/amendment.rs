@@ -34,7 +34,7 @@ pub struct Amendment {
     /// The account and the partitions that it goes to then, where the job leaves several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Terms>,
-    /// That the limit cuts what is left of the job into pieces, for people.
+    /// That the limit ends it before what is left of the job is done, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
 }
@@ -59,8 +59,9 @@ pub struct Wanted {
     pub kind: Kind,
     /// How long the job would run.
     pub run: Seconds,
-    /// The accounts and partitions that it could go to.
-    pub ways: Vec<Terms>,
+    /// The accounts and partitions that it could go to, by their numbers among all that the job leaves; none where every limit is
+    /// shorter than the run of a job that cannot go on after it.
+    pub ways: Vec<(usize, Terms)>,
     /// The pending request that could be changed to it.
     pub in_place: Option<JobId>,
 }

@@ -318,7 +318,7 @@ impl Carrier<'_> {
     /// Writes down that a job is about to be submitted.
     fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
         let walltime = run.walltime(intent, &self.rules.defaults);
-        tracked.intend(run.attempt(intent, self.at).within(walltime));
+        tracked.intend(run.attempt(intent, self.at).within(walltime, tracked.resumes()));
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.

@@ -17,7 +17,7 @@ pub(super) fn due<'t>(tracked: &'t Tracked, at: Time, rules: &Rules) -> Option<&
         return None;
     }
     // What is lost at the limit cannot be gone on with.
-    let saves = tracked.job.launch.checkpoint.is_given() || tracked.epochs_done > attempt.epochs_before;
+    let saves = tracked.resumes();
     let (started, limit) = (attempt.started?, attempt.limit?);
     let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
     let cut = started.0 + limit.0 - grace.0;
@@ -51,7 +51,7 @@ pub(super) fn shorter(tracked: &Tracked, attempt: &Attempt, rules: &Rules) -> Op
         cpus: 0,
         memory: 0,
         terms: None,
-        pieces: walltime.in_pieces(),
+        pieces: walltime.cut(true),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::engine::mark::intend;
 use crate::engine::{
     Action, Amendment, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, Wanted, named_ranks,
 };
-use crate::model::{Cluster, PlacedRank, Seconds, SpeedBasis, Terms};
+use crate::model::{Cluster, Node, PlacedRank, Seconds, SpeedBasis, Terms};
 use crate::policy::{self, Basis, Decision, Placement, Problem, Prospect};
 
 impl Carrier<'_> {
@@ -17,13 +17,15 @@ impl Carrier<'_> {
         (job, placement): (usize, &Placement),
     ) -> Intent {
         let first = tracked.phase.submissions().iter().find(|own| own.attempt.race);
-        let way = self.prospect(job, placement).map(|own| own.anew_way);
+        let way = self.prospect(job, placement).filter(|own| own.anew.is_some()).map(|own| own.anew_way);
         let problem = &self.view.problem;
+        let basis = placement.basis(&problem.jobs[job]);
+        let run = placement.jct(tracked.rest().epochs);
         Intent {
             race: true,
             joins: first.map(|own| own.attempt.race_run().to_owned()),
             follows: first.and_then(|own| own.attempt.follows.clone()),
-            terms: Some(self.terms(tracked, way, placement.basis(&problem.jobs[job]))),
+            terms: Some(self.terms(tracked, way, (Kind::of(&named_ranks(problem, placement)), run, basis))),
             spares: if self.rules.pinned || tracked.past.iter().any(|past| past.attempt.cannot_start()) {
                 Vec::new()
             } else {
@@ -41,8 +43,10 @@ impl Carrier<'_> {
         let kind = Kind::of(&ranks)?;
         let own = changeable(tracked, &kind)?;
         let way = self.prospect(job, placement).map(|own| own.in_place_way);
-        let terms = self.terms(tracked, way, placement.basis(&problem.jobs[job]));
-        let walltime = terms.walltime(&rest, placement.jct(rest.epochs), &self.rules.defaults);
+        let run = placement.jct(rest.epochs);
+        let basis = placement.basis(&problem.jobs[job]);
+        let terms = self.terms(tracked, way, (Some(kind.clone()), run, basis));
+        let walltime = terms.walltime(&rest, run, &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
             kind: Some(kind),
@@ -52,7 +56,7 @@ impl Carrier<'_> {
             minutes: walltime.minutes,
             cpus: needs.cpus,
             memory: needs.memory,
-            pieces: walltime.in_pieces(),
+            pieces: walltime.cut(tracked.resumes()),
             terms: self.goes_elsewhere(tracked).then_some(terms),
         };
         let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
@@ -69,9 +73,13 @@ impl Carrier<'_> {
         let wanted = |option: &Placement| {
             let kind = Kind::of(&named_ranks(&extract.problem, option))?;
             let basis = option.basis(&extract.problem.jobs[0]);
-            let ways = (0..self.ways(tracked).len()).map(|way| self.terms(tracked, Some(way), basis));
+            let run = option.jct(rest.epochs);
+            let ways = 0..self.ways(tracked).len();
+            let asks = |way| (way, self.terms(tracked, Some(way), (None, run, basis)));
+            let ways =
+                ways.map(asks).filter(|(_, terms)| self.suits(tracked, terms, (Some(&kind), run))).collect();
             let in_place = changeable(tracked, &kind).and_then(|own| own.attempt.job_id);
-            Some(Wanted { kind, run: option.jct(rest.epochs), ways: ways.collect(), in_place })
+            Some(Wanted { kind, run, ways, in_place })
         };
         let options = policy::options(&extract.problem, 0).iter().filter_map(wanted).collect();
         let submissions = tracked.phase.submissions();
@@ -85,13 +93,42 @@ impl Carrier<'_> {
         }
     }
 
-    /// Returns what a request asks of the queue: what its way says, else what was chosen at the first one.
-    fn terms(&self, tracked: &Tracked, way: Option<usize>, basis: SpeedBasis) -> Terms {
-        let mut ways = self.ways(tracked);
+    /// Returns what a request for some GPUs and so long a run asks of the queue: what its way says, else what was chosen at the first
+    /// one, else the first way whose limit suits the job.
+    fn terms(
+        &self,
+        tracked: &Tracked,
+        way: Option<usize>,
+        (kind, run, basis): (Option<Kind>, Seconds, SpeedBasis),
+    ) -> Terms {
+        let (mut ways, at_least) = (self.ways(tracked), tracked.least_limit());
         let before = || tracked.phase.submissions().iter().find_map(|own| own.attempt.terms.clone());
         let known = if self.goes_elsewhere(tracked) && way.is_some() { None } else { before() };
-        let number = way.filter(|way| *way < ways.len()).unwrap_or(0);
-        Terms { basis, at_least: tracked.least_limit(), ..known.unwrap_or_else(|| ways.swap_remove(number)) }
+        let suits = |way: &Terms| {
+            self.suits(tracked, &Terms { basis, at_least, ..way.clone() }, (kind.as_ref(), run))
+        };
+        let known_way = way.filter(|way| *way < ways.len());
+        let number = known_way.or_else(|| ways.iter().position(suits)).unwrap_or(0);
+        Terms { basis, at_least, ..known.unwrap_or_else(|| ways.swap_remove(number)) }
+    }
+
+    /// Returns whether a run of what is left of a job may have the limit that these terms allow: a job that cannot go on after it must be
+    /// done by then, on GPUs that the partitions of these terms have.
+    fn suits(&self, tracked: &Tracked, terms: &Terms, (kind, run): (Option<&Kind>, Seconds)) -> bool {
+        let whole = || terms.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
+        tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(terms, kind))
+    }
+
+    /// Returns whether a partition of these terms has so many nodes with such GPUs.
+    fn reaches(&self, terms: &Terms, kind: &Kind) -> bool {
+        let Some(names) = &terms.partition else { return true };
+        let has = |node: &&Node, name: &str| {
+            let gpus = node.gpus.iter().filter(|stock| stock.gpu_type == kind.gpu_type);
+            let is_in = node.partitions.is_empty() || node.partitions.contains(name);
+            is_in && gpus.map(|stock| stock.total).sum::<u32>() >= kind.per_node
+        };
+        let count = |name: &str| self.cluster.nodes.iter().filter(|node| has(node, name)).count();
+        names.split(',').any(|name| count(name.trim()) >= kind.nodes as usize)
     }
 
     /// Returns the accounts and partitions that a job may go to; there is always one.

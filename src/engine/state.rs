@@ -250,6 +250,19 @@ impl Tracked {
         }
     }
 
+    /// Returns whether a run that its time limit ends can be gone on with: its owner says that it saves, or an attempt of it was
+    /// seen to go on after the epochs of another one.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        let went_on = |attempt: &Attempt, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
+        let now = |own: &Submission| {
+            went_on(&own.attempt, self.epochs_done.saturating_sub(own.attempt.epochs_before))
+        };
+        self.job.resumes()
+            || self.past.iter().any(|past| went_on(&past.attempt, past.epochs))
+            || self.phase.running().is_some() && self.phase.submissions().iter().any(now)
+    }
+
     /// Returns whether an attempt may have saved part of an epoch, so that the next one to report it begins within it.
     pub(super) fn may_have_saved(&self) -> bool {
         self.past.iter().any(|past| past.end != End::Completed)

@@ -134,7 +134,7 @@ pub struct Attempt {
     /// What it asks of the queue, where it was chosen among several requests of its job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Terms>,
-    /// That a time limit cuts what is left of the job into pieces, for people.
+    /// That a time limit ends it before what is left of the job is done, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
     /// Whether its script tells a stop from an end: those of 0.1.0 exited 0 in both cases.
@@ -222,10 +222,10 @@ impl Attempt {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
-    /// Returns it with the time limit that it asks for.
+    /// Returns it with the time limit that it asks for; whether its job `resumes` decides what a limit that is too short means.
     #[must_use]
-    pub fn within(self, walltime: Walltime) -> Self {
-        Self { pieces: walltime.in_pieces(), limit: Some(walltime.limit()), ..self }
+    pub fn within(self, walltime: Walltime, resumes: bool) -> Self {
+        Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), ..self }
     }
 
     /// Takes in that its request was changed as was meant.

@@ -182,7 +182,9 @@ pub fn perform<W: World + ?Sized, K: Keeper + ?Sized>(
         keeper.keep(seen.at, &step.state, events, &step.actions)?;
         state.clone_from(&step.state);
     }
-    events.iter().for_each(|event| tell(Update::Event(event)));
+    for event in events {
+        tell(Update::Event(event));
+    }
     step.actions.iter().try_for_each(|action| carry_out(action, seen.at, (world, keeper), state, rules, tell))
 }
 

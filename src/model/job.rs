@@ -129,6 +129,12 @@ impl Job {
         }
     }
 
+    /// Returns whether its owner says that it saves checkpoints: a run that its time limit ends is then gone on with.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        self.launch.checkpoint.is_given() || self.launch.copies.is_some()
+    }
+
     /// Returns the name of the training that this job is a copy of; `None` where it is none.
     #[must_use]
     pub fn training(&self) -> Option<&str> {

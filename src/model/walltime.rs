@@ -31,6 +31,10 @@ impl Walltime {
     /// and starts soon takes over soon, and many short pieces take longer than a few whole ones.
     pub const AHEAD: f64 = 0.5;
 
+    /// What a limit means for a job of which nobody knows that it saves.
+    pub const LOSES: &str =
+        "it starts over after that, unless its program resumes: then add the key checkpoint";
+
     /// Returns the walltime between the limits `least` and `longest`, in seconds; `longest` wins.
     fn of(
         predicted: Seconds,
@@ -61,10 +65,19 @@ impl Walltime {
         Seconds(grace.0.min(limit.0 / 2.0))
     }
 
-    /// Returns that a limit cuts the training into pieces, if so: `at least 67 pieces of 3 min`. One that is not much longer than the
-    /// grace says what is left of it.
+    /// Returns whether a training may have it that goes on after a limit, or one that cannot.
     #[must_use]
-    pub fn in_pieces(self) -> Option<String> {
+    pub fn suits(self, resumes: bool) -> bool {
+        resumes || self.pieces == 1
+    }
+
+    /// Returns that a limit ends the training before it is done, if so: that it cuts one that `resumes` into pieces (`at least 67 pieces
+    /// of 3 min`), or else ends it. One that is not much longer than the grace says what is left of it.
+    #[must_use]
+    pub fn cut(self, resumes: bool) -> Option<String> {
+        if !self.suits(resumes) {
+            return Some(format!("longer than its time limit of {}; {}", self.length(), Self::LOSES));
+        }
         let half = self.trains.0 * 2.0 <= self.limit().0;
         let of = if half { ", half of each kept to save (checkpoint.grace)" } else { "" };
         (self.pieces > 1).then(|| format!("at least {} pieces of {}{of}", self.pieces, self.length()))
@@ -295,7 +308,7 @@ mod tests {
         let check = |predicted, (margin, longest): (f64, f64), minutes, said: Option<&str>| {
             let costs = (Seconds(120.0), Seconds(0.0));
             let walltime = Walltime::of(Seconds(predicted), margin, costs, (0.0, longest));
-            assert_eq!((walltime.minutes, walltime.in_pieces().as_deref()), (minutes, said));
+            assert_eq!((walltime.minutes, walltime.cut(true).as_deref()), (minutes, said));
         };
         let (usual, none) = (USUAL_MARGIN, f64::INFINITY);
         check(3600.0, (usual, none), 75, None);
@@ -322,5 +335,21 @@ mod tests {
             3,
             Some("at least 2 pieces of 3 min, half of each kept to save (checkpoint.grace)"),
         );
+    }
+
+    #[test]
+    fn a_job_that_cannot_go_on_is_not_cut_into_pieces() {
+        let walltime = |hours: f64| {
+            Walltime::of(
+                Seconds(hours * 3600.0),
+                USUAL_MARGIN,
+                (Seconds(120.0), Seconds(0.0)),
+                (0.0, 43_200.0),
+            )
+        };
+        assert_eq!([11.0, 13.0].map(|hours| walltime(hours).suits(false)), [true, false]);
+        assert_eq!((walltime(11.0).cut(false), walltime(13.0).suits(true)), (None, true));
+        let said = "longer than its time limit of 12 h; it starts over after that, unless its program resumes: then add the key checkpoint";
+        assert_eq!(walltime(13.0).cut(false).as_deref(), Some(said));
     }
 }

@@ -133,6 +133,8 @@ pub struct Prospect {
     pub in_place: Option<Seconds>,
     /// By which account and partitions then.
     pub in_place_way: usize,
+    /// Whether every limit that it could have is shorter than the run of a job that cannot go on after it: it must not be made.
+    pub too_short: bool,
 }
 
 /// What a plan minimises, over the jobs it places.

@@ -228,10 +228,70 @@ fn a_job_that_is_too_long_for_its_partition_is_cut_into_pieces() {
     );
     let snapshot = snapshot
         .replace("\"gpus\": [{\"type\": \"t4\"", "\"partitions\": [\"short\"], \"gpus\": [{\"type\": \"t4\"");
-    let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", snapshot);
+    let saves = JOB.replace("command", "checkpoint: {grace: 120s}, command");
+    let sandbox = Sandbox::new().file("jobs.yaml", saves).file("queue.json", snapshot);
     // Ten hours on one T4, three hours at a time, of which two minutes are kept to save.
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
     assert!(text.contains("4 pieces") && text.contains("3 h"), "{text}");
+}
+
+#[test]
+fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
+    let partitions = |longest: u32| {
+        let both = format!(
+            "\"partitions\": [{{\"name\": \"short\", \"default\": true, \"max_time_s\": {longest}}}], \"jobs\""
+        );
+        let snapshot = SNAPSHOT.replace("\"jobs\"", &both);
+        ["a1", "t1"].iter().fold(snapshot, |text, node| {
+            let name = format!("\"name\": \"{node}\"");
+            text.replace(&name, &format!("{name}, \"partitions\": [\"short\"]"))
+        })
+    };
+    let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", partitions(10_800));
+    // One T4 takes ten hours, A100 two and less.
+    let why = "their time limit (3 h) is shorter than the run, and it cannot go on after one: if its program resumes from checkpoints, \
+               add the key checkpoint";
+    let json = |command: &str| {
+        sandbox.run(&format!("{command} --snapshot queue.json --futures 5 --budget 1h --format json")).json()
+    };
+    let when = &json("when jobs.yaml")["jobs"][0];
+    let options = when["options"].as_array().expect("options");
+    assert!(options.iter().all(|own| own["type"] == "a100" && own["pieces"] == 1), "{when}");
+    let note = format!("train: 1 of {} requests are left out: {why}", options.len() + 1);
+    assert!(when["notes"].as_array().expect("notes").contains(&note.as_str().into()), "{when}");
+    let plan = json("plan jobs.yaml --queue");
+    assert!(plan["notes"].as_array().expect("notes").contains(&note.as_str().into()), "{plan}");
+    assert_eq!(plan["jobs"][0]["request"]["type"], "a100");
+    // Where none is left, that is the reason.
+    let sandbox = sandbox.file("queue.json", partitions(900));
+    let why = "every time limit here (15 min) is shorter than its run (30 min 00 s at best), and it cannot go on after one: if its program \
+               resumes from checkpoints, add the key checkpoint";
+    for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
+        let command = format!("{command} --snapshot queue.json");
+        let text = sandbox.run(&command).exits(3).stdout;
+        assert!(text.starts_with("train: every time limit here (15 min)"), "{text}");
+        let json = sandbox.run(&format!("{command} --format json")).exits(3).json();
+        assert_eq!(json["jobs"][0]["reason"], why, "{json}");
+    }
+}
+
+#[test]
+fn a_job_that_was_seen_to_save_is_cut_into_pieces() {
+    let snapshot = SNAPSHOT.replace(
+        "\"jobs\"",
+        "\"partitions\": [{\"name\": \"short\", \"default\": true, \"max_time_s\": 10800}], \"jobs\"",
+    );
+    let snapshot = snapshot.replace("\"name\": \"t1\"", "\"name\": \"t1\", \"partitions\": [\"short\"]");
+    let pieces = |command: &str| {
+        let jobs = JOB.replace("[x]", &format!("\"{command}\", retries: 0"));
+        let sandbox = Sandbox::new().file("jobs.yaml", jobs).file("queue.json", &snapshot);
+        let sandbox = sandbox.variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+        sandbox.run("run jobs.yaml --devices t4:1").exits(1);
+        let json = sandbox.run("when jobs.yaml --snapshot queue.json --futures 5 --format json").json();
+        json["jobs"][0]["options"][0]["pieces"].as_u64()
+    };
+    assert_eq!(pieces("exit 3"), None);
+    assert_eq!(pieces("touch $HSCHED_CHECKPOINT_DIR/model; exit 3"), Some(4));
 }
 
 /// The job, and one that comes after it.

@@ -405,14 +405,14 @@ fn a_time_limit_that_cuts_a_job_is_said() {
     let mut cluster = cluster(&[("v1", "v100", 1, 0, "idle")]);
     let limit = Partition { name: "short".into(), default: true, max_time: Some(Seconds(60.0)) };
     cluster.partitions.push(limit);
-    let then = take(
-        state(vec![Tracked::new(job("a", "{v100: 10}", ""), Time(0.0))]),
-        1.0,
-        &cluster,
-        &how(Moves::Never),
-    );
-    let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
-    assert_eq!(attempt.pieces.as_deref(), Some("at least 20 pieces of 1 min"));
+    let said = |more: &str| {
+        let jobs = state(vec![Tracked::new(job("a", "{v100: 10}", more), Time(0.0))]);
+        let then = take(jobs, 1.0, &cluster, &how(Moves::Never));
+        then.state.jobs[0].phase.attempt().expect("an attempt").pieces.clone()
+    };
+    assert_eq!(said(", checkpoint: {grace: 10s}").as_deref(), Some("at least 20 pieces of 1 min"));
+    let loses = "longer than its time limit of 1 min; it starts over after that, unless its program resumes: then add the key checkpoint";
+    assert_eq!(said("").as_deref(), Some(loses));
 }
 
 #[test]

@@ -49,7 +49,10 @@ pub fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64))
     let prospect = |own: &engine::Wanted| {
         let (anew, in_place) = wait(&own.kind);
         let in_place = hours(in_place).filter(|_| own.in_place.is_some());
-        Prospect { anew: hours(anew), in_place, ..Prospect::default() }
+        let Some(&(way, _)) = own.ways.first() else {
+            return Prospect { too_short: true, ..Prospect::default() };
+        };
+        Prospect { anew: hours(anew), anew_way: way, in_place, in_place_way: way, too_short: false }
     };
     Outlook {
         job: inquiry.job,
@@ -142,9 +145,14 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let mut planner = planner(policy.as_mut());
     let own = rules();
     let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
-    let ways = &asked.inquiries[0].options[0].ways;
-    let names: Vec<Option<&str>> = ways.iter().map(|own| own.partition.as_deref()).collect();
-    assert_eq!(names, [Some("short,day"), Some("day")]);
+    let ways = |gpus: u32| {
+        let mut options = asked.inquiries[0].options.iter();
+        let option = options.find(|own| own.kind == kind(gpus, "v100")).expect("an option");
+        option.ways.iter().map(|(number, own)| (*number, own.partition.as_deref())).collect::<Vec<_>>()
+    };
+    // One V100 takes ten hours, and nobody says that the job saves.
+    assert_eq!(ways(1), [(1, Some("day"))]);
+    assert_eq!(ways(4), [(0, Some("short,day")), (1, Some("day"))]);
     // The same GPUs start sooner where the limit is longer.
     let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
     let mut outlook = answer(&asked.inquiries[0], 20.0, &wait);
@@ -161,6 +169,53 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     assert_eq!(own.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
     // From there it may go elsewhere again.
     assert!(own.tables.contains(&kind(4, "v100")));
+}
+
+#[test]
+fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
+    let within =
+        |hours: f64| Partition { name: "only".into(), default: true, max_time: Some(Seconds(hours * HOUR)) };
+    // A T4 is free at once, on which it takes twenty hours; four V100, on which it takes two and a half, much later.
+    let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
+    let wait = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let begun = |hours: f64, own: Tracked| {
+        let cluster = Cluster { partitions: vec![within(hours)], ..free.clone() };
+        let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &wait);
+        (words(&then.actions).join(", "), then.state.jobs[0].last.1.clone())
+    };
+    let job = || Tracked::new(ten_hours(), Time(0.0));
+    let mut saves = job();
+    saves.job.launch.checkpoint.grace = Some(Seconds(10.0));
+    assert_eq!(begun(24.0, job()).0, "submit a on 1 t4");
+    assert_eq!(begun(3.0, saves.clone()).0, "submit a on 1 t4");
+    assert_eq!(begun(3.0, job()).0, "submit a on 4 v100");
+    assert_eq!(begun(2.0, saves).0, "submit a on 1 t4");
+    let (actions, why) = begun(2.0, job());
+    assert!(
+        actions == "a waits" && why.starts_with("every time limit that it could have is shorter"),
+        "{actions}: {why}"
+    );
+    // Of two partitions the one with the longer limit has no V100.
+    let both = |more: Vec<Partition>| {
+        let mut own = job();
+        own.job.launch.partition = Some("only,long".into());
+        let mut cluster = Cluster { partitions: more, ..free.clone() };
+        for (node, names) in cluster.nodes.iter_mut().zip([&["only"][..], &["only", "long"]]) {
+            node.partitions = names.iter().map(|&name| name.to_owned()).collect();
+        }
+        let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &|_| (0.0, 0.0));
+        let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
+        let terms = attempt.terms.as_ref().and_then(|own| own.partition.clone());
+        (words(&then.actions).join(", "), terms.unwrap_or_default())
+    };
+    let long = Partition { name: "long".into(), ..within(30.0) };
+    assert_eq!(both(vec![within(2.0), long]), ("submit a on 4 t4".to_owned(), "long".to_owned()));
+    // It was seen to go on after the epochs of an earlier run.
+    let mut seen = job();
+    let attempt = attempt("r", "v1", "v100", 4, 2);
+    let end = engine::End::TimedOut;
+    seen.past.push(engine::PastAttempt { attempt, ended: Time(0.5), end, epochs: 1 });
+    assert_eq!(begun(2.0, seen).0, "submit a on 1 t4");
 }
 
 #[test]

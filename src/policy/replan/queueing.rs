@@ -11,6 +11,10 @@ use crate::policy::{
 /// Pending requests are asked about anew after this, if nothing happens before: ten minutes.
 const ASK_AGAIN: Seconds = Seconds(600.0);
 
+/// Why a job that cannot go on after a time limit asks for nothing.
+const NOTHING_SUITS: &str = "every time limit that it could have is shorter than its run, and it starts over after a limit; if its \
+                             program resumes, add it again with the key checkpoint";
+
 /// The requests of a job, as placements of the problem of that job alone.
 struct Requests {
     extract: Extract,
@@ -43,6 +47,9 @@ impl Scene<'_> {
         let base = self.draft(ready, Basis::Free)?;
         let Some(draft) = base.as_ref().filter(|_| self.rules.queue) else { return Ok(base) };
         let is_late = |job: &usize| {
+            if draft.placement(self, *job).is_some_and(|own| self.is_too_short(*job, &own)) {
+                return true;
+            }
             let own = draft.placement(self, *job).map(|own| own.jct(self.problem.jobs[*job].epochs).0);
             let queued = self.outlook(*job).and_then(|outlook| self.soonest(*job, outlook));
             own.zip(queued).is_some_and(|(free, queued)| queued < free)
@@ -76,7 +83,8 @@ impl Scene<'_> {
                 Err(later) => {
                     left_out |= later;
                     // It says why, or that the job can never be placed.
-                    changes.extend(base.changes.iter().find(|(own, _)| *own == job).cloned());
+                    let why = base.changes.iter().find(|(own, _)| *own == job).cloned();
+                    changes.extend(why.or_else(|| Some((job, self.nothing_suits(job)?))));
                 }
             }
         }
@@ -97,6 +105,23 @@ impl Scene<'_> {
 
     fn outlook(&self, job: usize) -> Option<&Outlook> {
         self.problem.outlooks.iter().flatten().find(|own| own.job == job)
+    }
+
+    /// Returns whether the time limit of a request for these GPUs would end a job that cannot go on.
+    fn is_too_short(&self, job: usize, placement: &Placement) -> bool {
+        let Some(outlook) = self.outlook(job) else { return false };
+        let Requests { extract, options } = self.requests(job);
+        let own = kind(&self.problem.gpu_types, &placement.slots);
+        let is_this = |option: &Placement| kind(&extract.problem.gpu_types, &option.slots) == own;
+        let place = options.iter().position(is_this);
+        place.and_then(|place| outlook.options.get(place)).is_some_and(|prospect| prospect.too_short)
+    }
+
+    /// Returns that no time limit suits a job, where that is so.
+    fn nothing_suits(&self, job: usize) -> Option<Decision> {
+        let options = &self.outlook(job)?.options;
+        let why = || Decision::Defer { why: NOTHING_SUITS.to_owned() };
+        (!options.is_empty() && options.iter().all(|own| own.too_short)).then(why)
     }
 
     fn requests(&self, job: usize) -> Requests {
