@@ -49,6 +49,8 @@ mod copies;
 mod copies_run;
 mod cuts;
 mod damage;
+mod damage_speeds;
+mod damage_together;
 mod deaths;
 mod docs;
 mod early;
