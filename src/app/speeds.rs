@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::model::{Estimates, GpuType, Job};
 use crate::policy::Problem;
 use crate::settings::Flag;
-use crate::store::SpeedFile;
+use crate::store::{BY_HAND, SpeedFile};
 use crate::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
 
 /// What can be said about the speeds to plan with.
@@ -105,7 +105,11 @@ pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
         let failure = Failure::from_error(Exit::BadInput, &error);
         let message = format!("{}: {}", SpeedFile::path(&state).display(), failure.message);
         Failure { message, ..failure }
-            .hint("the file was not changed: repair it, update hsched if a newer version wrote it, or move it away")
+            .hint(if error.is_of_checksum() {
+                format!("the file was not changed: if you have edited it, write {BY_HAND:?} for its \"sha256\", else move it away")
+            } else {
+                "the file was not changed: repair it, update hsched if a newer version wrote it, or move it away".to_owned()
+            })
             .hint("hsched plan --no-cache does not use it")
     })
 }

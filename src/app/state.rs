@@ -268,6 +268,7 @@ pub(crate) fn failure(error: &StateError) -> Failure {
         StateError::Locked { .. } => Exit::Locked,
         StateError::Damaged { .. }
         | StateError::Lost { .. }
+        | StateError::Whole { .. }
         | StateError::Open { .. }
         | StateError::OtherCluster { .. } => Exit::BadInput,
         _ => Exit::Failed,
@@ -283,7 +284,11 @@ pub(crate) fn failure(error: &StateError) -> Failure {
         StateError::Write { source, .. } => failure.hint(unwritable(source)),
         StateError::Damaged { .. } => failure
             .hint("it was left unchanged: update hsched if a newer version wrote it, or correct it by hand"),
-        StateError::Lost { path, older, .. } => lost(failure, path, *older),
+        StateError::Lost { path, restore, .. } => lost(failure, path, restore.as_deref()),
+        StateError::Whole { .. } => failure.hint(
+            "to go back to an older state all the same, move state.json, state.json.old and journal away first: trainings \
+             that have completed since run again",
+        ),
         StateError::Open { path, .. } => failure
             .hint(format!(
                 "see whose files are in it, then: chmod go-w {}",
@@ -327,20 +332,24 @@ fn unwritable(error: &io::Error) -> &'static str {
     }
 }
 
-/// Adds what can be done about a lost state; `older` says whether its older copy is intact.
-fn lost(failure: Failure, path: &Path, older: bool) -> Failure {
+/// Returns the command that goes on from the state in a file.
+pub(crate) fn restoration(file: &Path) -> String {
+    format!("hsched doctor --restore {}", shell_words::quote(&file.display().to_string()))
+}
+
+/// Adds what can be done about a lost state; `restore` is the best file to restore.
+fn lost(mut failure: Failure, path: &Path, restore: Option<&Path>) -> Failure {
     let quoted = |name: &str| shell_words::quote(&format!("{}{name}", path.display())).into_owned();
-    let failure = failure
-        .hint("nothing was changed; jobs in Slurm's queue keep running: see squeue --me")
-        .hint("if you have a backup, restore state.json, state.json.old and journal from it, all three together");
-    let failure = if older {
-        failure.hint(format!(
-            "or continue from the older copy; a job submitted since it was written may run twice: cp {} {}",
-            quoted("/state.json.old"),
-            quoted("/state.json")
-        ))
-    } else {
-        failure
+    failure = failure.hint("nothing was changed; jobs in Slurm's queue keep running: see squeue --me");
+    failure = match restore {
+        Some(file) => failure
+            .hint(format!("to go on from the newest of these states: {}", restoration(file)))
+            .hint(
+                "what came after it is forgotten: a training that has completed since runs again, and a job \
+                 submitted since may run twice",
+            )
+            .hint("if a backup has a newer state.json, name that file instead"),
+        None => failure.hint("if you have a backup: hsched doctor --restore BACKUP/state.json"),
     };
     failure.hint(format!(
         "or start over, once none of its jobs are in the queue: mv {} {}",

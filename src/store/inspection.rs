@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::engine::{Rules, State};
 use crate::plan_file::PlanFile;
-use crate::store::names::{OLDER, WISHES, chain, unmarked};
+use crate::store::names::{NEWEST, OLDER, WISHES, chain, unmarked};
 use crate::store::recovery::Contents;
 use crate::store::snapshot::Snapshot;
 use crate::store::wishes::Wishes;
@@ -59,10 +59,13 @@ impl Inspection {
             Err(error) => findings.push(finding(OLDER, chain(&error), "check its permissions")),
             Ok(_) => {}
         }
+        if contents.newest.is_none() && root.join(NEWEST).exists() {
+            findings.push(finding(NEWEST, "is damaged".into(), repaired));
+        }
         let kept = "find out why (a full or failing disk, a crash), then remove it";
         findings.extend(damaged(root).into_iter().map(|file| Finding {
             file,
-            what: "is a damaged file that hsched kept".into(),
+            what: "is a file that hsched replaced and kept".into(),
             advice: kept,
         }));
         let (plans, wrong) = plans(root, &contents.state);

@@ -42,12 +42,12 @@ pub(super) struct Journal {
     pub lines: Vec<Line>,
     /// The number of the last line; 0 where there is none.
     pub last: u64,
-    /// The number after which no line is missing or damaged; `None` when the last one is.
-    pub sound_after: Option<u64>,
     /// What is wrong with it, for people.
     pub faults: Vec<String>,
     /// Length of the complete lines in bytes; the rest was cut off.
     pub length: u64,
+    /// Whether the line before was one of hsched's.
+    is_sound: bool,
 }
 
 /// Who wrote a journal.
@@ -60,7 +60,7 @@ pub(super) enum Writer {
 }
 
 /// How every line begins.
-const BEGINNING: &[u8] = b"{\"seq\":";
+pub(super) const BEGINNING: &[u8] = b"{\"seq\":";
 
 /// How many faults are reported one by one.
 const MOST_FAULTS: usize = 3;
@@ -127,11 +127,6 @@ impl Journal {
         self.last == 0 && self.faults.is_empty()
     }
 
-    /// Returns whether everything after entry `seq` is there.
-    pub(super) fn is_sound_after(&self, seq: u64) -> bool {
-        seq <= self.last && self.sound_after.is_some_and(|from| from <= seq)
-    }
-
     /// Takes what follows the last newline: a cut-off line, or a complete one whose newline is damaged.
     fn take_end(&mut self, raw: &[u8], number: usize, after: u64, writer: Writer) {
         let whole = raw.split_last().filter(|(_, line)| LINE.check(line) == Verdict::Whole);
@@ -153,11 +148,10 @@ impl Journal {
         if seq <= self.last {
             return self.fault(format!("line {number} is out of order"));
         }
-        if self.sound_after.is_some() && seq != self.last + 1 {
+        if self.is_sound && seq != self.last + 1 {
             self.fault(format!("lines are missing before line {number}"));
         }
-        self.sound_after = self.sound_after.or(Some(seq - 1));
-        self.last = seq;
+        (self.is_sound, self.last) = (true, seq);
         if seq > after {
             match serde_json::from_slice(line) {
                 Ok(line) => self.lines.push(line),
@@ -168,7 +162,7 @@ impl Journal {
 
     fn fault(&mut self, what: String) {
         self.faults.push(what);
-        self.sound_after = None;
+        self.is_sound = false;
     }
 }
 
@@ -189,20 +183,20 @@ mod tests {
         assert_eq!(lines(6, 1), expected);
         let journal = Journal::read(lines(6, 3).as_bytes(), 7, Writer::Own);
         let numbers: Vec<u64> = journal.lines.iter().map(|line| line.seq).collect();
-        assert_eq!((numbers, journal.last, journal.sound_after), (vec![8, 9], 9, Some(6)));
+        assert_eq!((numbers, journal.last), (vec![8, 9], 9));
     }
 
     #[test]
     fn what_is_wrong_with_a_journal_is_said() {
-        let check = |text: &str, writer, faults: &[&str], (last, sound_after): (u64, Option<u64>)| {
+        let check = |text: &str, writer, faults: &[&str], last: u64| {
             let journal = Journal::read(text.as_bytes(), 0, writer);
             assert_eq!(journal.faults, faults, "{text}");
-            assert_eq!((journal.last, journal.sound_after), (last, sound_after), "{text}");
+            assert_eq!(journal.last, last, "{text}");
         };
         let whole = lines(0, 3);
         let second = whole.lines().nth(1).expect("a line");
-        check("", Writer::Own, &[], (0, None));
-        check(&whole, Writer::Own, &[], (3, Some(0)));
+        check("", Writer::Own, &[], 0);
+        check(&whole, Writer::Own, &[], 3);
         // The last one may be cut off, anywhere.
         for cut in 1..=lines(3, 1).len() {
             let text = whole.clone() + &lines(3, 1);
@@ -214,28 +208,23 @@ mod tests {
             &whole.replace(second, &second.replace("stopped", "stoppee")),
             Writer::Own,
             &["line 2 does not match its checksum"],
-            (3, Some(2)),
+            3,
         );
         let mut without = whole.clone();
         without.replace_range(..=second.len(), "");
-        check(&without, Writer::Own, &[], (3, Some(1)));
-        check(&(lines(0, 1) + &lines(2, 1)), Writer::Own, &["lines are missing before line 2"], (3, Some(2)));
-        check(&(whole.clone() + second + "\n"), Writer::Own, &["line 4 is out of order"], (3, None));
-        check(
-            &(whole.trim_end().to_owned() + "\u{b}"),
-            Writer::Own,
-            &["the end of line 3 is damaged"],
-            (3, None),
-        );
-        check(&(whole.clone() + "\0\0\0"), Writer::Own, &["line 4 is not one of hsched's"], (3, None));
+        check(&without, Writer::Own, &[], 3);
+        check(&(lines(0, 1) + &lines(2, 1)), Writer::Own, &["lines are missing before line 2"], 3);
+        check(&(whole.clone() + second + "\n"), Writer::Own, &["line 4 is out of order"], 3);
+        check(&(whole.trim_end().to_owned() + "\u{b}"), Writer::Own, &["the end of line 3 is damaged"], 3);
+        check(&(whole.clone() + "\0\0\0"), Writer::Own, &["line 4 is not one of hsched's"], 3);
         let bare = "{\"seq\":1,\"at\":1.5}\n{\"se\n{\"seq\":2,\"at\":1.5}\n";
-        check(bare, Writer::Before, &["line 2 does not match its checksum"], (2, Some(1)));
+        check(bare, Writer::Before, &["line 2 does not match its checksum"], 2);
         let faults = [
             "line 1 does not match its checksum",
             "line 2 does not match its checksum",
             "line 3 does not match its checksum",
         ];
-        check(bare, Writer::Own, &faults, (0, None));
+        check(bare, Writer::Own, &faults, 0);
         let noise = "x\n".repeat(9);
         let journal = Journal::read(noise.as_bytes(), 0, Writer::Own);
         assert_eq!((journal.faults.len(), journal.faults[3].as_str()), (4, "and 6 more"));

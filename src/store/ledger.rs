@@ -14,6 +14,7 @@ use crate::engine::{Action, Event, Keeper, Rules, State};
 use crate::model::Time;
 use crate::store::files::{aside, private, replace, sweep, write_error};
 use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
+use crate::store::newest::Newest;
 use crate::store::recovery::{Condition, Contents};
 use crate::store::state_file::{Claim, StateFile};
 use crate::store::state_record::Record;
@@ -27,6 +28,8 @@ pub struct Ledger<'a> {
     journal: File,
     /// The last line written.
     seq: u64,
+    /// The last line that the snapshot takes in.
+    kept: u64,
     /// The state according to the journal's records.
     recorded: Option<StateFile>,
     /// The speeds as they are on disk.
@@ -73,6 +76,7 @@ impl Keeper for Ledger<'_> {
             journal_file::text(self.seq, at, [journal::event_line(event)]).map_err(write_error(&path))?;
         journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
         self.seq = seq;
+        self.note_newest(false);
         Ok(())
     }
 }
@@ -96,13 +100,22 @@ impl<'a> Ledger<'a> {
             directory,
             journal,
             seq: contents.seq,
-            speeds: SpeedFile { contributor: state.contributor.clone(), cache: state.cache.clone() },
+            kept: contents.kept,
+            speeds: SpeedFile {
+                contributor: state.contributor.clone(),
+                cache: state.cache.clone(),
+                saves: contents.saves,
+            },
             claim: recorded.as_ref().map(|file| file.claim.clone()).unwrap_or_default(),
             recorded,
             repaired: Vec::new(),
         };
         ledger.claim.taken = wishes::remove(root, &ledger.claim.taken);
+        ledger.claim.speeds = contents.saves;
         ledger.repair(&contents, &BTreeMap::from(asides), at)?;
+        if contents.newest != Some(ledger.newest()) {
+            ledger.note_newest(true);
+        }
         Ok((contents.state, ledger))
     }
 
@@ -176,12 +189,23 @@ impl<'a> Ledger<'a> {
     /// Writes down the measured speeds where they changed.
     fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
         if self.speeds.cache != state.cache {
-            let speeds =
-                SpeedFile { contributor: self.speeds.contributor.clone(), cache: state.cache.clone() };
+            let contributor = self.speeds.contributor.clone();
+            let mut speeds = SpeedFile { contributor, cache: state.cache.clone(), saves: self.speeds.saves };
             speeds.save(self.directory)?;
+            self.claim.speeds = speeds.saves;
             self.speeds = speeds;
         }
         Ok(())
+    }
+
+    /// Returns the numbers of the newest line and of the newest state.
+    fn newest(&self) -> Newest {
+        Newest { line: self.seq, state: self.kept }
+    }
+
+    /// Writes down those numbers; `sync` also waits until they are on the disk.
+    fn note_newest(&self, sync: bool) {
+        self.newest().write(&self.directory.root, sync);
     }
 
     /// Adds entries and a record of the state to the journal, then replaces the snapshot. The previous one is kept
@@ -196,7 +220,7 @@ impl<'a> Ledger<'a> {
         (entries, actions): (Vec<Value>, &[Action]),
         older: Option<&Path>,
     ) -> Result<(), StateError> {
-        let mut file = StateFile::new(state, self.seq, self.claim.clone());
+        let mut file = StateFile::new(state, (self.seq, at), self.claim.clone());
         let record = Record::of(&file, self.recorded.as_ref());
         let path = self.path(JOURNAL);
         let length = self.journal.metadata().map_err(write_error(&path))?.len();
@@ -210,7 +234,10 @@ impl<'a> Ledger<'a> {
             .reserve(&path, actions)
             .and_then(|()| replace(&self.path(SNAPSHOT), &snapshot::text(&file)?, older));
         match written {
-            Ok(()) => (self.seq, self.recorded) = (seq, Some(file)),
+            Ok(()) => {
+                (self.seq, self.kept, self.recorded) = (seq, seq, Some(file));
+                self.note_newest(true);
+            }
             // The next reader must not take it as meant.
             Err(_) => {
                 let _ = self.journal.set_len(length);
@@ -222,7 +249,7 @@ impl<'a> Ledger<'a> {
     /// Begins a new journal with the whole state. The previous one is kept under the name `older`, if there is one.
     fn begin_journal(&mut self, at: Time, state: &State, older: Option<&Path>) -> Result<(), StateError> {
         let path = self.path(JOURNAL);
-        let file = StateFile::new(state, self.seq + 1, self.claim.clone());
+        let file = StateFile::new(state, (self.seq + 1, at), self.claim.clone());
         let (text, seq) =
             journal_file::text(self.seq, at, Record::of(&file, None)).map_err(write_error(&path))?;
         replace(&path, &text, older)?;
@@ -242,7 +269,7 @@ impl<'a> Ledger<'a> {
         let kept = |name: &str| asides.get(name).and_then(Option::as_deref);
         let (state, path) = (&contents.state, self.path(JOURNAL));
         match &contents.journal {
-            Condition::Damaged(_) => self.begin_journal(at, state, kept(JOURNAL))?,
+            Condition::Damaged(_) | Condition::Older(_) => self.begin_journal(at, state, kept(JOURNAL))?,
             Condition::Outdated => self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?,
             Condition::Sound if self.is_long() => {
                 self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?;
@@ -256,16 +283,29 @@ impl<'a> Ledger<'a> {
                 |(name, what): &(&str, String)| json!({ "event": "repaired", "file": name, "what": what });
             let copy = self.path(OLDER);
             // A damaged snapshot must not replace its older copy.
-            let older = if contents.snapshot.is_damaged() { kept(SNAPSHOT) } else { Some(copy.as_path()) };
+            let is_wrong = contents.snapshot.trouble().is_some();
+            let older = if is_wrong { kept(SNAPSHOT) } else { Some(copy.as_path()) };
             self.record(at, state, (troubles.iter().map(entry).collect(), &[]), older)?;
         }
-        if let (true, Some(aside)) = (contents.speeds.is_damaged(), kept(SPEEDS)) {
-            let path = self.path(SPEEDS);
-            fs::rename(&path, aside).map_err(write_error(&path))?;
+        match (&contents.speeds, kept(SPEEDS)) {
+            (Condition::Damaged(_), Some(aside)) => {
+                let path = self.path(SPEEDS);
+                fs::rename(&path, aside).map_err(write_error(&path))?;
+            }
+            (Condition::Outdated, _) => self.speeds.save(self.directory)?,
+            _ => {}
         }
         for (name, what) in troubles {
+            let is_older = |own: &Condition| matches!(own, Condition::Older(_));
+            let what_is_kept = match name {
+                // It stays where it is.
+                SPEEDS if is_older(&contents.speeds) => None,
+                SNAPSHOT if is_older(&contents.snapshot) => Some("that copy"),
+                _ => Some("the damaged file"),
+            };
             let file = kept(name).and_then(Path::file_name);
-            let kept = file.map(|file| format!("; the damaged file is kept as {}", file.display()));
+            let kept =
+                what_is_kept.zip(file).map(|(it, file)| format!("; {it} is kept as {}", file.display()));
             let path = self.path(name);
             self.repaired.push(format!("{} {what}{}", path.display(), kept.unwrap_or_default()));
         }

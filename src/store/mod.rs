@@ -4,19 +4,23 @@
 
 mod answers;
 mod files;
+mod held;
 mod inspection;
 mod journal;
 mod journal_file;
 mod last_look;
 mod ledger;
 mod names;
+mod newest;
 mod old_runs;
 mod place;
+mod played;
 mod predictions;
 mod random;
 mod recovery;
 mod report_file;
 pub mod reports;
+mod restore;
 mod seal;
 mod snapshot;
 mod speeds;
@@ -28,12 +32,14 @@ mod untold;
 mod wishes;
 
 pub use self::answers::{Answer, Answers};
+pub use self::held::Held;
 pub use self::inspection::{Finding, Inspection};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::place::Place;
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, last_report, planned_samples};
+pub use self::restore::Replaced;
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
 pub use self::state_dir::{

@@ -4,6 +4,7 @@ pub(super) const SNAPSHOT: &str = "state.json";
 pub(super) const OLDER: &str = "state.json.old";
 pub(super) const JOURNAL: &str = "journal";
 pub(super) const OLD_JOURNAL: &str = "journal.old";
+pub(super) const NEWEST: &str = "newest";
 pub(super) const SPEEDS: &str = "throughput.json";
 
 /// The folder of wishes.

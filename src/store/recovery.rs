@@ -1,20 +1,21 @@
 //! Reads the state from the files of a state directory, even when one of them is damaged.
 //!
-//! The snapshot comes first, then its older copy with the journal's records since, then the journal alone. If none of
-//! these is certain to be complete, reading fails and a person has to decide. Nothing here writes.
+//! The snapshot comes first, then its older copy with the journal's records since, then the journal alone. Whichever it
+//! is, it must reach the newest state that was ever kept; `newest` has its number. If that is not certain, reading fails
+//! and a person has to decide. Nothing here writes.
 
-use std::fs;
 use std::path::Path;
 
-use crate::engine::{Rules, State, apply};
-use crate::model::Time;
+use crate::engine::{Rules, State};
 use crate::store::files::read;
-use crate::store::journal;
-use crate::store::journal_file::{Journal, Line, Writer};
+use crate::store::held::lost;
+use crate::store::journal_file::Writer;
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT, SPEEDS, chain};
+use crate::store::newest::Newest;
+use crate::store::played::Played;
+use crate::store::seal::Verdict;
 use crate::store::snapshot::Snapshot;
 use crate::store::state_file::StateFile;
-use crate::store::state_record::Record;
 use crate::store::{SpeedFile, StateError};
 
 /// What the files of a state directory say.
@@ -24,8 +25,14 @@ pub(super) struct Contents {
     pub recorded: Option<StateFile>,
     /// The number of the journal's last entry.
     pub seq: u64,
+    /// What `newest` says.
+    pub newest: Option<Newest>,
+    /// The last entry that the snapshot takes in; 0 if there is no usable one.
+    pub kept: u64,
     /// Length of the journal's complete lines in bytes.
     pub length: u64,
+    /// How often the measured speeds had been saved.
+    pub saves: u64,
     /// The condition of the snapshot, the journal and the measured speeds.
     pub snapshot: Condition,
     pub journal: Condition,
@@ -40,66 +47,69 @@ pub(super) enum Condition {
     Outdated,
     /// It is damaged or missing; the text says how, and what follows from it.
     Damaged(String),
+    /// It is whole, and older than the other files; the text says what follows from it.
+    Older(String),
 }
 
 impl Condition {
-    pub(super) fn is_damaged(&self) -> bool {
-        matches!(self, Self::Damaged(_))
+    /// Returns what is wrong with the file, if it is not as hsched left it.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        match self {
+            Self::Sound | Self::Outdated => None,
+            Self::Damaged(what) | Self::Older(what) => Some(what),
+        }
     }
 }
 
-impl Contents {
-    /// Reads the snapshot, what came after it, and the measured speeds; changes nothing.
-    ///
-    /// # Errors
-    /// When a file cannot be read or is another version's, or the state cannot be rebuilt.
-    pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
-        // Writers change the journal first, so a reader without the lock must read it last.
-        let snapshot = Snapshot::read(&root.join(SNAPSHOT))?;
-        let text = read(&root.join(JOURNAL))?;
-        let mut contents = match snapshot {
-            Snapshot::Sound(file) => Self::after(root, (file, true), text.as_deref(), rules)?,
-            Snapshot::Unsealed(file) => Self::after(root, (file, false), text.as_deref(), rules)?,
-            other => Self::recovered(root, &other, text.as_deref(), rules)?,
-        };
-        let speeds = match SpeedFile::load(root) {
-            Err(error) if error.is_damage() => {
-                let what = "hsched uses the speeds of the job files until it has measured new ones";
-                contents.speeds = Condition::Damaged(format!("is damaged ({}); {what}", chain(&error)));
-                SpeedFile::empty()
-            }
-            other => other,
-        };
-        let speeds = speeds.map_err(|error| error.in_state(root))?;
-        (contents.state.cache, contents.state.contributor) = (speeds.cache, speeds.contributor);
-        Ok(contents)
+/// The files that the state is read from.
+struct Files<'a> {
+    root: &'a Path,
+    newest: Option<Newest>,
+    older: Snapshot,
+    snapshot: Snapshot,
+    journal: Option<Vec<u8>>,
+}
+
+impl<'a> Files<'a> {
+    /// Reads them in the order in which each says at least what the ones before it say, whoever writes meanwhile.
+    fn read(root: &'a Path) -> Result<Self, StateError> {
+        let newest = Newest::read(root);
+        let older = Snapshot::read(&root.join(OLDER));
+        Ok(Self {
+            root,
+            newest,
+            older: older.unwrap_or_else(|error| Snapshot::Damaged(chain(&error))),
+            snapshot: Snapshot::read(&root.join(SNAPSHOT))?,
+            journal: read(&root.join(JOURNAL))?,
+        })
     }
 
-    /// Returns the damaged files, each with the rest of a sentence that begins with its name.
-    pub(super) fn troubles(&self) -> Vec<(&'static str, String)> {
-        let files = [(SNAPSHOT, &self.snapshot), (JOURNAL, &self.journal), (SPEEDS, &self.speeds)];
-        let trouble = |(name, condition): (&'static str, &Condition)| match condition {
-            Condition::Damaged(what) => Some((name, what.clone())),
-            Condition::Sound | Condition::Outdated => None,
-        };
-        files.into_iter().filter_map(trouble).collect()
-    }
-
-    /// Returns an intact snapshot with what came after it; `sealed` says whether it has a checksum.
-    fn after(
-        root: &Path,
-        (file, sealed): (StateFile, bool),
-        text: Option<&[u8]>,
-        rules: &Rules,
-    ) -> Result<Self, StateError> {
-        let (known, writer) = (file.seq, if file.is_unsealed() { Writer::Before } else { Writer::Own });
-        let journal = Journal::read(text.unwrap_or_default(), known, writer);
-        let mut faults = journal.faults.clone();
-        if journal.last < known {
-            faults.push(format!("it ends with entry {} of {known}", journal.last));
+    /// Returns the state, if it is certain that there was never a newer one.
+    fn contents(self, rules: &Rules) -> Result<Contents, StateError> {
+        let due = self.newest.map_or(0, |newest| newest.state);
+        let is_new = due == 0
+            && matches!((&self.snapshot, &self.older), (Snapshot::Missing, Snapshot::Missing))
+            && self.played(None, Writer::Own)?.journal.is_blank();
+        let due = due.max(self.older.file().map_or(0, |file| file.seq));
+        match self.snapshot.file() {
+            Some(file) if file.seq >= due => self.after(file, rules),
+            None if is_new => Ok(Contents::of(self.played(None, Writer::Own)?, self.newest, rules)),
+            _ => self.recovered(rules),
         }
-        let outdated = if sealed { Condition::Sound } else { Condition::Outdated };
-        let condition = match (text, writer) {
+    }
+
+    /// Returns the newest snapshot with what came after it.
+    fn after(&self, file: &StateFile, rules: &Rules) -> Result<Contents, StateError> {
+        let writer = if file.is_unsealed() { Writer::Before } else { Writer::Own };
+        let played = self.played(Some(file), writer)?;
+        let known = self.newest.map_or(0, |newest| newest.line).max(file.seq);
+        let mut faults = played.journal.faults.clone();
+        if played.journal.last < known {
+            faults.push(format!("it ends with entry {} of {known}", played.journal.last));
+        }
+        let is_sealed = matches!(self.snapshot, Snapshot::Sound(_));
+        let outdated = if is_sealed { Condition::Sound } else { Condition::Outdated };
+        let journal = match (&self.journal, writer) {
             // It left unreadable lines whenever it was killed.
             (_, Writer::Before) => Condition::Outdated,
             (Some(_), Writer::Own) if faults.is_empty() => outdated.clone(),
@@ -111,120 +121,112 @@ impl Contents {
                 Condition::Damaged(format!("is missing; no job is lost: {SNAPSHOT} is intact"))
             }
         };
-        let contents = Self::played(root, Some(file), journal, rules)?;
-        Ok(Self { snapshot: outdated, journal: condition, ..contents })
+        let kept = file.seq;
+        Ok(Contents { kept, snapshot: outdated, journal, ..Contents::of(played, self.newest, rules) })
     }
 
-    /// Rebuilds the state without its snapshot.
-    fn recovered(
-        root: &Path,
-        snapshot: &Snapshot,
-        text: Option<&[u8]>,
-        rules: &Rules,
-    ) -> Result<Self, StateError> {
-        let older = Snapshot::read(&root.join(OLDER));
-        let older = older.unwrap_or_else(|error| Snapshot::Damaged(chain(&error)));
-        let mut journal = Journal::read(text.unwrap_or_default(), 0, Writer::Own);
-        if journal.is_blank() && matches!((snapshot, &older), (Snapshot::Missing, Snapshot::Missing)) {
-            return Self::played(root, None, journal, rules);
-        }
-        let begin = journal.lines.iter().rev().find(|line| Record::is_whole(&line.what)).map(|line| line.seq);
-        let (start, after, source) = match older {
-            Snapshot::Sound(file) if journal.is_sound_after(file.seq) => {
-                let seq = file.seq;
-                (Some(file), seq, format!("{OLDER} and the journal"))
-            }
-            older => match begin.filter(|&begin| journal.is_sound_after(begin)) {
-                Some(begin) => (None, begin - 1, "the journal".to_owned()),
-                None => return Err(lost(root, snapshot, &older, (text, &journal))),
-            },
+    /// Rebuilds the state without the newest snapshot.
+    fn recovered(&self, rules: &Rules) -> Result<Contents, StateError> {
+        let copied = self.older.file().map_or(0, |file| file.seq);
+        // Numbers that are older than the older copy are a copy themselves.
+        let Some(newest) = self.newest.filter(|newest| newest.state >= copied) else {
+            return Err(lost(self.root, self.newest, rules));
         };
-        journal.lines.retain(|line| line.seq > after);
-        let what = snapshot.trouble().unwrap_or_default();
-        let snapshot = Condition::Damaged(format!("{what}; nothing is lost: it is rebuilt from {source}"));
-        // Damage before these lines does no harm; it is repaired all the same.
-        let condition = match journal.faults.join(", ") {
+        // The older copy, nothing but the journal, and what is there in place of the newest snapshot.
+        let starts = [
+            (self.older.file(), "it is rebuilt from state.json.old and the journal"),
+            (None, "it is rebuilt from the journal"),
+            (self.snapshot.file(), "the journal has what came after it"),
+        ];
+        let mut found = None;
+        for (start, source) in starts {
+            let played = self.played(start, Writer::Own)?;
+            if played.recorded.is_some() && played.reached >= newest.line {
+                let source = if played.is_of_journal { "it is rebuilt from the journal" } else { source };
+                found = Some((played, source));
+                break;
+            }
+        }
+        let Some((played, source)) = found else { return Err(lost(self.root, Some(newest), rules)) };
+        let snapshot = match self.snapshot.trouble() {
+            Some(what) => Condition::Damaged(format!("{what}; nothing is lost: {source}")),
+            None => Condition::Older(format!("is an older copy; nothing is lost: {source}")),
+        };
+        // Damage before what was needed does no harm; it is repaired all the same.
+        let journal = match played.journal.faults.join(", ") {
+            _ if self.journal.is_none() => Condition::Damaged("is missing; nothing is lost".into()),
             faults if faults.is_empty() => Condition::Sound,
             faults => {
                 Condition::Damaged(format!("is damaged ({faults}), in lines that are no longer needed"))
             }
         };
-        Ok(Self { snapshot, journal: condition, ..Self::played(root, start, journal, rules)? })
+        Ok(Contents { snapshot, journal, ..Contents::of(played, self.newest, rules) })
     }
 
     /// Applies the journal's lines to a snapshot.
-    fn played(
-        root: &Path,
-        start: Option<StateFile>,
-        journal: Journal,
-        rules: &Rules,
-    ) -> Result<Self, StateError> {
-        let wrong = |file: &str, what: String| StateError::Damaged { path: root.join(file), what };
-        let (mut recorded, mut answers) = (start, Vec::new());
-        for Line { seq, at, what } in journal.lines {
-            let answer = journal::answer(&what);
-            match Record::read(what).map_err(|what| wrong(JOURNAL, format!("entry {seq}: {what}")))? {
-                Some(record) => {
-                    // It includes the answers before it.
-                    answers.clear();
-                    record.play(&mut recorded);
-                }
-                None => answers.extend(answer.map(|answer| (Time(at), answer))),
-            }
-        }
-        let mut state = recorded.as_ref().map(|file| file.state.clone()).unwrap_or_default();
-        for (at, answer) in &answers {
-            apply(&mut state, *at, answer, rules);
-        }
-        Ok(Self {
-            state,
-            seq: recorded.as_ref().map_or(0, |file| file.seq).max(journal.last),
-            recorded,
-            length: journal.length,
-            snapshot: Condition::Sound,
-            journal: Condition::Sound,
-            speeds: Condition::Sound,
-        })
+    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<Played, StateError> {
+        let played = Played::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
+        played.map_err(|what| StateError::Damaged { path: self.root.join(JOURNAL), what })
     }
 }
 
-/// Returns the error of a state that cannot be rebuilt, with all that is known.
-fn lost(
-    root: &Path,
-    snapshot: &Snapshot,
-    older: &Snapshot,
-    (text, journal): (Option<&[u8]>, &Journal),
-) -> StateError {
-    let mut known = Vec::new();
-    known.extend(snapshot.trouble().map(|what| format!("{SNAPSHOT} {what}")));
-    known.push(match older {
-        Snapshot::Sound(file) => {
-            let (jobs, plural) = (file.state.jobs.len(), if file.state.jobs.len() == 1 { "" } else { "s" });
-            format!(
-                "{OLDER} is intact and knows {jobs} job{plural}, but some of what happened since is missing"
-            )
-        }
-        other => format!("{OLDER} {}", other.trouble().unwrap_or_default()),
-    });
-    known.push(match text {
-        None => format!("{JOURNAL} is missing"),
-        Some([]) => format!("{JOURNAL} is empty"),
-        Some(_) if journal.faults.is_empty() => format!("{JOURNAL} does not go back far enough"),
-        Some(_) => format!("{JOURNAL} is damaged ({})", journal.faults.join(", ")),
-    });
-    known.extend(last_run(root));
-    StateError::Lost { path: root.to_owned(), known, older: matches!(older, Snapshot::Sound(_)) }
-}
+impl Contents {
+    /// Reads the snapshot, what came after it, and the measured speeds; changes nothing.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is another version's, or the newest state cannot be rebuilt.
+    pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
+        let mut contents = Files::read(root)?.contents(rules)?;
+        let what = "hsched uses the speeds of the job files until it has measured new ones";
+        let known = contents.recorded.as_ref().map_or(0, |file| file.claim.speeds);
+        let speeds = match SpeedFile::load_checked(root) {
+            Err(error) if error.is_damage() => {
+                contents.speeds = Condition::Damaged(format!("is damaged ({}); {what}", chain(&error)));
+                SpeedFile::empty()
+            }
+            Ok((speeds, verdict)) => {
+                contents.speeds = match verdict {
+                    None if known > 0 => Condition::Damaged(format!("is missing; {what}")),
+                    Some(_) if speeds.saves < known => Condition::Older(
+                        "is an older copy; hsched uses it, and measures again what it does not have".into(),
+                    ),
+                    Some(Verdict::Unsealed) => Condition::Outdated,
+                    _ => Condition::Sound,
+                };
+                Ok(speeds)
+            }
+            Err(error) => Err(error),
+        };
+        let speeds = speeds.map_err(|error| error.in_state(root))?;
+        contents.saves = speeds.saves;
+        (contents.state.cache, contents.state.contributor) = (speeds.cache, speeds.contributor);
+        Ok(contents)
+    }
 
-/// Returns a sentence about the latest run.
-fn last_run(root: &Path) -> Option<String> {
-    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-    let runs = entries(&root.join("runs"));
-    let last = runs.max_by_key(|run| run.metadata().and_then(|data| data.modified()).ok())?;
-    let names = entries(&last.path()).filter_map(|file| file.file_name().into_string().ok());
-    let mut jobs: Vec<String> =
-        names.filter_map(|name| Some(name.strip_suffix(".sbatch")?.to_owned())).collect();
-    jobs.sort();
-    let run = last.file_name();
-    Some(format!("the latest run is runs/{}, with the jobs {}", run.display(), jobs.join(", ")))
+    /// Returns the damaged files, each with the rest of a sentence that begins with its name.
+    pub(super) fn troubles(&self) -> Vec<(&'static str, String)> {
+        let files = [(SNAPSHOT, &self.snapshot), (JOURNAL, &self.journal), (SPEEDS, &self.speeds)];
+        let trouble = |(name, condition): (&'static str, &Condition)| {
+            condition.trouble().map(|what| (name, what.to_owned()))
+        };
+        files.into_iter().filter_map(trouble).collect()
+    }
+
+    /// Returns what a journal led to, with all files sound.
+    fn of(played: Played, newest: Option<Newest>, rules: &Rules) -> Self {
+        let state = played.state(rules);
+        let Played { recorded, reached, journal, .. } = played;
+        Self {
+            state,
+            recorded,
+            seq: reached.max(journal.last).max(newest.map_or(0, |newest| newest.line)),
+            newest,
+            kept: 0,
+            length: journal.length,
+            saves: 0,
+            snapshot: Condition::Sound,
+            journal: Condition::Sound,
+            speeds: Condition::Sound,
+        }
+    }
 }

@@ -34,9 +34,19 @@ impl Snapshot {
     /// # Errors
     /// When it cannot be read or used although it is intact: another version wrote it, for example.
     pub(super) fn read(path: &Path) -> Result<Self, StateError> {
-        let Some(bytes) = read(path)? else { return Ok(Self::Missing) };
+        match read(path)? {
+            Some(bytes) => Self::parse(path, &bytes),
+            None => Ok(Self::Missing),
+        }
+    }
+
+    /// Reads the text of a snapshot, which is in the file `path`.
+    ///
+    /// # Errors
+    /// When it cannot be used although it is intact.
+    pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
         // An editor may have put a byte order mark before it.
-        let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+        let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let verdict = FILE.check(text);
         if verdict == Verdict::Damaged {
             return Ok(Self::Damaged("its checksum does not match".into()));
@@ -55,13 +65,20 @@ impl Snapshot {
         })
     }
 
+    /// Returns its state, unless it is damaged.
+    pub(super) fn file(&self) -> Option<&StateFile> {
+        match self {
+            Self::Sound(file) | Self::Unsealed(file) => Some(file),
+            Self::Missing | Self::Damaged(_) => None,
+        }
+    }
+
     /// Returns what is wrong with it, if anything.
     pub(super) fn trouble(&self) -> Option<String> {
         match self {
             Self::Missing => Some("is missing".into()),
             Self::Damaged(what) => Some(format!("is damaged ({what})")),
-            Self::Unsealed(_) => Some("has no checksum".into()),
-            Self::Sound(_) => None,
+            Self::Unsealed(_) | Self::Sound(_) => None,
         }
     }
 }

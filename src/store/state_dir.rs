@@ -9,11 +9,12 @@
 //! STATE/journal              one JSON object a line: what happened, what was meant, what came of it; and records of
 //!                            the state, the first of all of it
 //! STATE/journal.old          the previous journal, for people only
+//! STATE/newest               the numbers of the journal's newest line and of the newest state
 //! STATE/throughput.json      measured speeds
 //! STATE/queue/NAME.json      what Slurm last said of its queue, one question each; written without the lock
 //! STATE/foretold/RUN.json   what was foretold of a run's submissions, and what became of them; written without it
 //! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
-//! STATE/NAME.damaged         a damaged file that was replaced
+//! STATE/NAME.damaged         a damaged file that was replaced, or one that a restored file replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_*.py    what training programs may import
@@ -101,9 +102,11 @@ pub enum StateError {
         path: PathBuf,
         /// What is known of each file, a sentence each.
         known: Vec<String>,
-        /// Whether the older copy of the snapshot is intact.
-        older: bool,
+        /// The file with the newest state of those that can be read.
+        restore: Option<PathBuf>,
     },
+    #[error("{}: the state can be used as it is; nothing was restored", path.display())]
+    Whole { path: PathBuf },
     #[error("others may write to {} (mode {mode:o}), which has commands that are run as you", path.display())]
     Open { path: PathBuf, mode: u32 },
     #[error("the jobs in {} are on cluster {own}, and Slurm here is cluster {here}", path.display())]
@@ -195,7 +198,7 @@ impl StateDir {
         let troubles = contents.troubles().into_iter().map(trouble).collect();
         let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
         let lost = lost.collect();
-        let Claim { taken, cluster } = contents.recorded.map(|file| file.claim).unwrap_or_default();
+        let Claim { taken, cluster, .. } = contents.recorded.map(|file| file.claim).unwrap_or_default();
         let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
         Ok(Peeked { state: contents.state, wishes, troubles, lost, cluster })
     }

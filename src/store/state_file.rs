@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::{Phase, State};
+use crate::model::Time;
 use crate::store::{StateError, state_before};
 
 /// The schema that this version writes.
@@ -17,6 +18,9 @@ pub(super) struct StateFile {
     pub(super) schema: String,
     /// The last line of the journal that it takes in.
     pub(super) seq: u64,
+    /// When it was written; version 0.1.0 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<Time>,
     #[serde(flatten)]
     pub(super) claim: Claim,
     /// With an empty cache.
@@ -33,6 +37,9 @@ pub(super) struct Claim {
     /// The wishes that it takes in and whose files may still be there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) taken: BTreeSet<String>,
+    /// How often the measured speeds that it was written beside had been saved; 0 if there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) speeds: u64,
 }
 
 /// Why a text is no state that this version can use.
@@ -46,7 +53,7 @@ pub(super) enum Unusable {
 
 impl StateFile {
     /// Returns the snapshot of a state.
-    pub(super) fn new(state: &State, seq: u64, claim: Claim) -> Self {
+    pub(super) fn new(state: &State, (seq, at): (u64, Time), claim: Claim) -> Self {
         // The speeds have a file of their own.
         let state = State {
             nodes_down: state.nodes_down.clone(),
@@ -57,7 +64,7 @@ impl StateFile {
             wake: state.wake,
             ..State::default()
         };
-        Self { schema: SCHEMA.to_owned(), seq, claim, state }
+        Self { schema: SCHEMA.to_owned(), seq, at: Some(at), claim, state }
     }
 
     /// Reads a snapshot of this version or a previous one.
@@ -113,6 +120,11 @@ impl StateFile {
         text.push('\n');
         Ok(text)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Returns whether a schema is that of a state, of whatever version.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::{State, Tracked};
-use crate::model::JobName;
+use crate::model::{JobName, Time};
 use crate::store::state_before;
 use crate::store::state_file::{Claim, StateFile};
 
@@ -69,13 +69,8 @@ impl Record {
         }
     }
 
-    /// Returns whether an entry of the journal is a record of the whole state.
-    pub(super) fn is_whole(what: &Map<String, Value>) -> bool {
-        is_record(what, KEYS[0])
-    }
-
-    /// Applies the record; a change needs an earlier state.
-    pub(super) fn play(self, file: &mut Option<StateFile>) {
+    /// Applies the record, which line `seq` of the journal holds; a change needs the state before it.
+    pub(super) fn play(self, file: &mut Option<StateFile>, (seq, at): (u64, Time)) {
         match self {
             Self::State(whole) => *file = Some(whole),
             Self::Change(change) => {
@@ -83,6 +78,9 @@ impl Record {
                     change.play(file);
                 }
             }
+        }
+        if let Some(file) = file {
+            (file.seq, file.at) = (seq, Some(at));
         }
     }
 }
@@ -144,7 +142,6 @@ mod tests {
     fn what_happened_to_a_node_is_no_record_though_it_has_a_state() {
         let entry = serde_json::json!({ "event": "node_down", "node": "v1", "state": "drained" });
         let Value::Object(what) = entry else { panic!() };
-        assert!(!Record::is_whole(&what));
         assert!(matches!(Record::read(what), Ok(None)));
     }
 }

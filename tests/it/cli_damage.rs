@@ -30,6 +30,17 @@ fn root(sandbox: &Sandbox) -> String {
     sandbox.path("").display().to_string().trim_end_matches('/').to_owned()
 }
 
+/// Returns a text with `TIME` for its times.
+fn undated(text: &str) -> String {
+    let (dated, last) = text.rsplit_once(" UTC").expect("a time");
+    let dated = dated.split(" UTC").map(|part| {
+        let length = part.len() - "2026-11-23 15:00:00".len();
+        assert!(part[length..].starts_with("20"), "{part}");
+        format!("{}TIME", &part[..length])
+    });
+    dated.collect::<String>() + last
+}
+
 fn flip(path: PathBuf, text: &str, wrong: &str) {
     let whole = fs::read_to_string(&path).expect("a text");
     assert!(whole.contains(text), "{whole}");
@@ -49,7 +60,7 @@ fn a_damaged_state_is_recovered_and_told_once() {
     assert!(sandbox.run("status vgg19").succeeds().contains("\nr1        2  1 v100"));
     let journal = sandbox.journal();
     assert_eq!(journal.matches("\"event\":\"repaired\",\"file\":\"state.json\"").count(), 1, "{journal}");
-    assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json.damaged is a damaged file that hsched kept → find out why (a full or failing disk, a crash), then remove it");
+    assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json.damaged is a file that hsched replaced and kept → find out why (a full or failing disk, a crash), then remove it");
     assert_eq!(requests(&sandbox), (2, 0));
     // What runs and what has ended is as it would have been.
     let sandbox =
@@ -66,14 +77,16 @@ fn a_state_that_cannot_be_made_whole_is_left_as_it_is() {
     flip(sandbox.state("journal"), "\"event\":\"submitted\"", "\"event\":\"submittee\"");
     fs::remove_file(sandbox.state("state.json.old")).expect("a file");
     let before = state();
-    assert_snapshot!(sandbox.run("watch --once").fails(78), @r"
+    assert_snapshot!(undated(&sandbox.run("watch --once").fails(78)), @r"
     error: ROOT/home/.local/state/hsched: the state is damaged and cannot be rebuilt from the other files
-      state.json is damaged (its checksum does not match)
+      state.json is damaged (its checksum does not match); last changed TIME
       state.json.old is missing
-      journal is damaged (line 6 does not match its checksum)
+      journal is damaged (line 6 does not match its checksum), is from TIME and knows 2 jobs: 1 pending (vgg19), 1 submitting (resnet18)
       the latest run is runs/r1, with the jobs resnet18, vgg19
     hint: nothing was changed; jobs in Slurm's queue keep running: see squeue --me
-    hint: if you have a backup, restore state.json, state.json.old and journal from it, all three together
+    hint: to go on from the newest of these states: hsched doctor --restore ROOT/home/.local/state/hsched/journal
+    hint: what came after it is forgotten: a training that has completed since runs again, and a job submitted since may run twice
+    hint: if a backup has a newer state.json, name that file instead
     hint: or start over, once none of its jobs are in the queue: mv ROOT/home/.local/state/hsched ROOT/home/.local/state/hsched.damaged
     ");
     for command in ["status", "add jobs.yaml", "cancel --all", "watch", SUBMIT] {
@@ -83,7 +96,7 @@ fn a_state_that_cannot_be_made_whole_is_left_as_it_is() {
             "{told}"
         );
     }
-    assert_snapshot!(doctor(&sandbox), @"problem: the state cannot be used: state.json is damaged (its checksum does not match); state.json.old is missing; journal is damaged (line 6 does not match its checksum); the latest run is runs/r1, with the jobs resnet18, vgg19 → run hsched status: it lists what you can do; no job is submitted until then");
+    assert_snapshot!(undated(&doctor(&sandbox)), @"problem: the state cannot be used: state.json is damaged (its checksum does not match); last changed TIME; state.json.old is missing; journal is damaged (line 6 does not match its checksum), is from TIME and knows 2 jobs: 1 pending (vgg19), 1 submitting (resnet18); the latest run is runs/r1, with the jobs resnet18, vgg19 → to go on from the newest of these states: hsched doctor --restore ROOT/home/.local/state/hsched/journal; hsched status says what that means, and no job is submitted until then");
     assert!(state() == before && !sandbox.state("state.json.damaged").exists());
     assert_eq!(requests(&sandbox), (2, 0));
 }
@@ -94,17 +107,38 @@ fn the_older_copy_is_offered_where_it_is_whole() {
     flip(sandbox.state("state.json"), "\"job_id\": 2", "\"job_id\": 3");
     flip(sandbox.state("journal"), "\"event\":\"submitted\"", "\"event\":\"submittee\"");
     let told = sandbox.run("watch --once").fails(78);
-    let advice = told.lines().find_map(|line| line.split_once("may run twice: cp ")).expect("advice").1;
-    let paths: Vec<PathBuf> =
-        advice.split(' ').map(|path| path.replace("ROOT", &root(&sandbox)).into()).collect();
-    fs::copy(&paths[0], &paths[1]).expect("copies");
-    let told = sandbox.run("watch --once").exits(0).stderr;
-    assert!(
-        told.starts_with(
-            "warning: ROOT/home/.local/state/hsched/journal is damaged (line 6 does not match its checksum); "
-        ),
-        "{told}"
+    let advice = told.lines().find_map(|line| line.split_once("of these states: hsched ")).expect("advice").1;
+    let command = advice.replace("ROOT", &root(&sandbox));
+    assert!(doctor(&sandbox).contains(&format!("of these states: hsched {advice}; ")));
+    let files = || fs::read_dir(sandbox.state("")).expect("a folder").count();
+    let before = files();
+    let would = sandbox.run(&format!("{command} --dry-run")).succeeds();
+    assert_eq!(files(), before);
+    let json = sandbox.run(&format!("{command} --dry-run --format json")).exits(0).json();
+    assert_eq!((json["schema"].as_str(), json["dry_run"].as_bool()), (Some("hsched.restore/1"), Some(true)));
+    assert_eq!(
+        json["jobs"],
+        serde_json::json!([{ "name": "resnet18", "state": "submitting" }, { "name": "vgg19", "state": "pending" }])
     );
+    assert_eq!(
+        json["replaced"][0],
+        serde_json::json!({ "file": "state.json", "kept_as": "state.json.damaged" })
+    );
+    let done = sandbox.run(&command).succeeds();
+    let (first, kept) = done.split_once('\n').expect("lines");
+    assert!(first.starts_with("restored ROOT/home/.local/state/hsched/journal, which is damaged (line 6 does not match its checksum), is from "), "{done}");
+    assert!(first.ends_with(" and knows 2 jobs: 1 pending (vgg19), 1 submitting (resnet18)"), "{done}");
+    assert_snapshot!(kept, @r"
+    kept state.json as state.json.damaged
+    kept state.json.old as state.json.old.damaged
+    kept journal as journal.damaged
+    ");
+    assert_eq!(would.replace("would restore", "restored").replace("would keep", "kept"), done);
+    assert_snapshot!(sandbox.run("doctor --restore state.json.old.damaged").fails(78), @r"
+    error: ROOT/home/.local/state/hsched: the state can be used as it is; nothing was restored
+    hint: to go back to an older state all the same, move state.json, state.json.old and journal away first: trainings that have completed since run again
+    ");
+    assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert!(sandbox.run("status").succeeds().ends_with("2 pending\n"));
     assert_eq!(requests(&sandbox), (2, 0));
 }
@@ -134,6 +168,29 @@ fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
         assert!(!path.exists() && fs::read(sandbox.state(&name)).expect("is kept") == damaged);
         assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     }
+    // A speed that reads well and is wrong.
+    fs::write(&path, &speeds).expect("a file");
+    flip(path.clone(), "644", "645");
+    assert_snapshot!(sandbox.run("plan jobs.yaml").fails(78), @r#"
+    error: ROOT/home/.local/state/hsched/throughput.json: its checksum does not match
+    hint: the file was not changed: if you have edited it, write "edited" for its "sha256", else move it away
+    hint: hsched plan --no-cache does not use it
+    "#);
+    assert!(
+        sandbox
+            .run("status")
+            .exits(0)
+            .stderr
+            .contains("throughput.json is damaged (its checksum does not match); ")
+    );
+    fs::rename(&path, sandbox.path("damaged.json")).expect("a file");
+    let damaged = sandbox.path("damaged.json").display().to_string();
+    assert!(
+        sandbox
+            .run(&format!("cache import {damaged}"))
+            .fails(78)
+            .contains("damaged.json: its checksum does not match\n")
+    );
     // What another version wrote is not damaged.
     fs::write(&path, "{\"schema\": \"hsched.cache/2\"}").expect("a file");
     let told = sandbox.run("watch --once").fails(78);
@@ -145,6 +202,7 @@ fn the_doctor_reads_every_file() {
     let sandbox = submitted();
     assert_snapshot!(doctor(&sandbox), @"ok: intact: the state of 2 jobs, the plans of 1 run → -");
     flip(sandbox.state("state.json.old"), "\"added\"", "\"addee\"");
+    fs::write(sandbox.state("newest"), "{}").expect("a file");
     flip(sandbox.state("journal"), "\"event\":\"added\"", "\"event\":\"addee\"");
     flip(sandbox.state("runs/r1/plan.json"), "\"seed\": 0", "\"seed\": 4");
     fs::write(sandbox.state("throughput.json"), "").expect("a file");
@@ -154,6 +212,7 @@ fn the_doctor_reads_every_file() {
     note: ROOT/home/.local/state/hsched/journal is damaged (line 1 does not match its checksum); no job is lost: state.json is intact, and Slurm is asked about anything newer → nothing to do: the next hsched watch, add, submit or cancel repairs it
     note: ROOT/home/.local/state/hsched/throughput.json is damaged (not a file of measured speeds, or a damaged one: EOF while parsing a value at line 1 column 0); hsched uses the speeds of the job files until it has measured new ones → nothing to do: the next hsched watch, add, submit or cancel repairs it
     note: ROOT/home/.local/state/hsched/state.json.old is damaged (its checksum does not match) → nothing to do: the next change of the state replaces it
+    note: ROOT/home/.local/state/hsched/newest is damaged → nothing to do: the next hsched watch, add, submit or cancel repairs it
     note: ROOT/home/.local/state/hsched/runs/r1/plan.json is not the plan that resnet18.sbatch was made from → the job keeps running; only hsched report and resubmitting the script by hand need this file
     note: ROOT/home/.local/state/hsched/runs/r1/plan.json is not the plan that vgg19.sbatch was made from → the job keeps running; only hsched report and resubmitting the script by hand need this file
     note: vgg19: line 1 of ROOT/home/.local/state/hsched/runs/r1/report/vgg19/rank-0.jsonl cannot be read, key must be a string: {epoch: 1} → fix what writes the reports; such lines are ignored

@@ -51,6 +51,8 @@ mod copies_rounds;
 mod copies_run;
 mod cuts;
 mod damage;
+mod damage_speeds;
+mod damage_together;
 mod deaths;
 mod docs;
 mod early;

@@ -236,7 +236,7 @@ proptest! {
         }
         let speed = Speed::affine(Seconds(said), Seconds(said / 3.0)).expect("a speed");
         cache.set(&SpeedKey { precision: Some(Precision::Bf16), ..key() }, speed, said, "a");
-        let file = SpeedFile { contributor: "a".into(), cache };
+        let file = SpeedFile { contributor: "a".into(), cache, saves: 0 };
         prop_assert_eq!(SpeedFile::parse(&file.to_json()).expect("reads"), file.clone());
         let table = SpeedFile::parse_csv(&file.to_csv().expect("writes")).expect("reads");
         prop_assert!(table.estimates().eq(file.cache.estimates()));
@@ -244,7 +244,7 @@ proptest! {
 
     #[test]
     fn no_text_of_speeds_panics(text in "\\PC{0,200}", from in 0..400_usize, with in "[-0-9a-z\"{}:,.]{0,3}") {
-        let mut file = SpeedFile { contributor: "a".into(), cache: seen(&[(64, 0.3), (64, 3.0), (128, 0.5)]) }.to_json();
+        let mut file = SpeedFile { contributor: "a".into(), cache: seen(&[(64, 0.3), (64, 3.0), (128, 0.5)]), saves: 0 }.to_json();
         let from = from.min(file.len());
         file.replace_range(from..file.len().min(from + 1), &with);
         for text in [&text, &file] {

@@ -180,7 +180,7 @@ fn peek(root: &Path) -> State {
 /// Returns the state without its snapshot, and without the copy of that.
 fn recovered(root: &Path) -> [State; 2] {
     let folder = tempfile::tempdir().expect("a directory");
-    for name in ["state.json.old", "journal"] {
+    for name in ["state.json.old", "journal", "newest"] {
         // The first snapshot has no older copy.
         let _ = fs::copy(root.join(name), folder.path().join(name));
     }
@@ -247,7 +247,7 @@ proptest! {
         let directory = StateDir::open(root).expect("opens");
         let (empty, mut ledger) = directory.ledger(&rules, Time(0.0)).expect("nothing yet");
         prop_assert_eq!(anonymous(empty), State::default());
-        // What was known before the last answer, where that is the last line.
+        // What was known before the last answer, where that is the last line, and the numbers then.
         let mut before = None;
         for (state, answers, again) in rounds {
             if again {
@@ -262,8 +262,8 @@ proptest! {
             prop_assert_eq!(&recovered(root), &[now.clone(), now.clone()]);
             for (at, answer) in answers {
                 let Some(event) = event(&now, answer) else { continue };
+                before = Some((now.clone(), fs::read(root.join("newest")).expect("numbers")));
                 ledger.add(at, &event).expect("adds");
-                before = Some(now.clone());
                 apply(&mut now, at, &event, &rules);
                 prop_assert_eq!(&peek(root), &now);
                 prop_assert_eq!(&recovered(root), &[now.clone(), now.clone()]);
@@ -271,7 +271,8 @@ proptest! {
         }
 
         // A crash cut off the last line somewhere; what is added then counts.
-        let Some(mut before) = before else { return Ok(()) };
+        let Some((mut before, newest)) = before else { return Ok(()) };
+        fs::write(root.join("newest"), newest).expect("a file");
         let journal = fs::read(root.join("journal")).expect("a journal");
         let lines: Vec<&[u8]> = journal.split_inclusive(|&byte| byte == b'\n').collect();
         let last = lines.last().expect("a line").len();

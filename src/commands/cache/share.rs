@@ -6,7 +6,7 @@ use crate::app::{input, speeds};
 use crate::commands::cli::print;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::store::SpeedFile;
+use crate::store::{BY_HAND, SpeedFile};
 use crate::throughput::Cache;
 
 /// Prints all speeds.
@@ -31,7 +31,11 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failu
     let other = read.map_err(|error| {
         let failure = Failure::from_error(Exit::BadInput, &error);
         let message = format!("{}: {}", args.file.display(), failure.message);
-        Failure { message, ..failure }.hint("hsched cache export writes such files")
+        Failure { message, ..failure }.hint(if error.is_of_checksum() {
+            format!("if you have edited it, write {BY_HAND:?} for its \"sha256\"")
+        } else {
+            "hsched cache export writes such files".to_owned()
+        })
     })?;
     let (before, after) = speeds::change(context, args.dry_run, |file| {
         let before = file.cache.clone();

@@ -1,11 +1,14 @@
-//! `hsched doctor`: looks at the surroundings and says what to do; changes nothing.
+//! `hsched doctor`: looks at the surroundings and says what to do; changes nothing, except with `--restore`.
 
 mod account;
 mod check;
 mod cluster;
 mod queue;
+mod restore;
 mod site;
 mod state;
+
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -28,8 +31,19 @@ use crate::ui::{Align, Table};
 /// the state directory and reports damaged ones. Makes five short requests to the controller and two to accounting, and
 /// changes nothing. Exits with 0 if there are no problems, 69
 /// if Slurm is missing or does not answer, and 1 otherwise.
+///
+/// With --restore, it does none of that. When files of the state directory are lost or damaged so that the newest state of
+/// the jobs may be missing, all commands refuse to go on (exit status 78) and list what each file knows. --restore FILE goes
+/// on from the state in one of them, and keeps the files that it replaces as NAME.damaged.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// Go on from the state in this file: state.json, state.json.old or journal in the state directory, or a copy of one of
+    /// them.
+    #[arg(long, value_name = "FILE")]
+    restore: Option<PathBuf>,
+    /// Only show what --restore would do.
+    #[arg(long, requires = "restore")]
+    dry_run: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -45,6 +59,9 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if let Some(file) = &self.restore {
+            return restore::restore(context, file, self.dry_run, self.format);
+        }
         let (mut checks, reachable) = slurm(context);
         checks.push(environment());
         checks.extend(state::checks(context, reachable));

@@ -67,25 +67,31 @@ fn place(directory: &Path, with_slurm: bool) -> Vec<Check> {
 /// Returns the checks of the files.
 fn files(context: &Context, directory: &Path) -> Vec<Check> {
     const NAME: &str = "files";
-    let Inspection { state, plans, wishes, findings } =
-        match Inspection::of(directory, &state::rules(context)) {
-            Ok(inspection) => inspection,
-            Err(error) => {
-                let found = match &error {
-                    StateError::Lost { known, .. } => {
-                        format!("the state cannot be used: {}", known.join("; "))
-                    }
-                    other => other.in_one_line(),
-                };
-                return vec![Check::problem(NAME, found).advise(match error {
-                    StateError::Read { .. } => "check its permissions and the disk",
+    let Inspection { state, plans, wishes, findings } = match Inspection::of(
+        directory,
+        &state::rules(context),
+    ) {
+        Ok(inspection) => inspection,
+        Err(error) => {
+            let found = match &error {
+                StateError::Lost { known, .. } => {
+                    format!("the state cannot be used: {}", known.join("; "))
+                }
+                other => other.in_one_line(),
+            };
+            return vec![Check::problem(NAME, found).advise(match &error {
+                    StateError::Read { .. } => "check its permissions and the disk".to_owned(),
+                    StateError::Lost { restore: Some(file), .. } => format!(
+                        "to go on from the newest of these states: {}; hsched status says what that means, and no job is submitted until then",
+                        state::restoration(file)
+                    ),
                     StateError::Lost { .. } => {
-                        "run hsched status: it lists what you can do; no job is submitted until then"
+                        "run hsched status: it lists what you can do; no job is submitted until then".to_owned()
                     }
-                    _ => "update hsched if a newer version wrote it, or correct it by hand",
+                    _ => "update hsched if a newer version wrote it, or correct it by hand".to_owned(),
                 })];
-            }
-        };
+        }
+    };
     let note =
         |file: String, what: &str| Check::note(NAME, format!("{} {what}", directory.join(file).display()));
     let mut checks: Vec<Check> =

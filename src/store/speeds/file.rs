@@ -12,6 +12,8 @@ use thiserror::Error;
 
 use super::row::RecordRow;
 use crate::store::names::{SPEEDS, chain, unmarked};
+use crate::store::seal::{FILE, Verdict};
+use crate::store::snapshot::BY_HAND;
 use crate::store::{StateDir, StateError, random};
 use crate::throughput::Cache;
 
@@ -24,6 +26,8 @@ pub struct SpeedFile {
     /// Identity of this state directory among those whose speeds are merged.
     pub contributor: String,
     pub cache: Cache,
+    /// How often it has been saved; 0 if it does not say: version 0.1.0 wrote it, or `cache export`.
+    pub saves: u64,
 }
 
 /// Why a text is no file of measured speeds that this version can use.
@@ -51,6 +55,10 @@ pub enum SpeedFileError {
     },
     #[error("schema is {found}, this version reads {SCHEMA:?}")]
     Schema { found: String },
+    #[error("its checksum does not match")]
+    Checksum,
+    #[error("it has no checksum")]
+    NoChecksum,
     #[error("{place}: {what}")]
     Content { place: String, what: String },
     #[error("no name can be drawn for who measures here")]
@@ -64,10 +72,21 @@ impl SpeedFileError {
     /// Returns whether the file is damaged, rather than another version's or unreadable.
     pub(in crate::store) fn is_damage(&self) -> bool {
         match self {
-            Self::Encoding { .. } | Self::Json { .. } | Self::Csv { .. } | Self::Content { .. } => true,
+            Self::Encoding { .. }
+            | Self::Json { .. }
+            | Self::Csv { .. }
+            | Self::Checksum
+            | Self::NoChecksum
+            | Self::Content { .. } => true,
             Self::Schema { found } => !is_version(found),
             Self::Read { .. } | Self::Nameless { .. } => false,
         }
+    }
+
+    /// Returns whether the file is not as its checksum says: damaged, or edited.
+    #[must_use]
+    pub fn is_of_checksum(&self) -> bool {
+        matches!(self, Self::Checksum | Self::NoChecksum)
     }
 
     /// Returns the error of a state directory whose speeds cannot be used.
@@ -90,7 +109,9 @@ struct Schema {
 struct Contents {
     schema: Option<Value>,
     contributor: String,
+    saves: Option<u64>,
     speeds: Vec<RecordRow>,
+    sha256: Option<String>,
 }
 
 impl SpeedFile {
@@ -105,14 +126,23 @@ impl SpeedFile {
     /// # Errors
     /// When the file cannot be read, is damaged or of another version.
     pub fn load(state: &Path) -> Result<Self, SpeedFileError> {
+        Self::load_checked(state).map(|(file, _)| file)
+    }
+
+    /// Reads the measured speeds as [`Self::load`] does, and says what their checksum does; nothing where there is no file.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`].
+    pub(in crate::store) fn load_checked(state: &Path) -> Result<(Self, Option<Verdict>), SpeedFileError> {
         match std::fs::read(Self::path(state)) {
             Ok(bytes) => {
                 let text = std::str::from_utf8(&bytes);
-                Self::parse(unmarked(text.map_err(|source| SpeedFileError::Encoding { source })?))
+                let text = unmarked(text.map_err(|source| SpeedFileError::Encoding { source })?);
+                Self::parse(text).map(|file| (file, Some(FILE.check(text.as_bytes()))))
             }
             // A state directory that cannot be made is the trouble of whoever makes it.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Self::empty()
+                Ok((Self::empty()?, None))
             }
             Err(source) => Err(SpeedFileError::Read { source }),
         }
@@ -122,15 +152,21 @@ impl SpeedFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn save(&self, state: &StateDir) -> Result<(), StateError> {
-        state.replace_speeds(&self.to_json())
+    pub fn save(&mut self, state: &StateDir) -> Result<(), StateError> {
+        self.saves += 1;
+        state.replace_speeds(&FILE.put(self.text(&format!(" \"saves\": {},", self.saves))))
     }
 
-    /// Reads the file's text; keys that this version does not know are passed over.
+    /// Reads the file's text; keys that this version does not know are passed over. A text without a checksum is
+    /// right if version 0.1.0 or `cache export` wrote it, or if a person says so.
     ///
     /// # Errors
     /// When the text is damaged or of another schema.
     pub fn parse(text: &str) -> Result<Self, SpeedFileError> {
+        let verdict = FILE.check(text.as_bytes());
+        if verdict == Verdict::Damaged {
+            return Err(SpeedFileError::Checksum);
+        }
         let json = |source| SpeedFileError::Json { source };
         let contents = serde_json::from_str(text);
         // What another version wrote need not have the form of this one's: its schema is looked at on its own.
@@ -142,22 +178,36 @@ impl SpeedFile {
             let found = found.map_or_else(|| "missing".to_owned(), |schema| schema.to_string());
             return Err(SpeedFileError::Schema { found });
         }
-        let Contents { contributor, speeds, .. } = contents.map_err(json)?;
+        let Contents { contributor, saves, speeds, sha256, .. } = contents.map_err(json)?;
+        let is_unsealed = match sha256 {
+            Some(word) => word == BY_HAND,
+            None => saves.is_none(),
+        };
+        if verdict == Verdict::Unsealed && !is_unsealed {
+            return Err(SpeedFileError::NoChecksum);
+        }
         let mut cache = Cache::default();
         speeds.into_iter().try_for_each(|row| row.restore(&mut cache))?;
-        Ok(Self { contributor, cache })
+        Ok(Self { contributor, cache, saves: saves.unwrap_or_default() })
     }
 
-    /// Returns the file's text: JSON, a record on each line.
+    /// Returns the file's text for other people, who may edit it: JSON, a record on each line, without a checksum.
     #[must_use]
     pub fn to_json(&self) -> String {
+        self.text("")
+    }
+
+    /// Returns the file's text, with more keys before the speeds.
+    fn text(&self, more: &str) -> String {
         let rows = self.cache.records().map(|(key, contributor, record)| {
             // Only a map with keys that are no text could not be written, and a row has none.
             serde_json::to_string(&RecordRow::new(key, contributor, record)).unwrap_or_default()
         });
         let rows = rows.collect::<Vec<_>>().join(",\n");
         let (schema, contributor) = (json!(SCHEMA), json!(self.contributor));
-        format!("{{\"schema\": {schema}, \"contributor\": {contributor}, \"speeds\": [\n{rows}\n]}}\n")
+        format!(
+            "{{\"schema\": {schema}, \"contributor\": {contributor},{more} \"speeds\": [\n{rows}\n]\n}}\n"
+        )
     }
 
     /// Returns the file of a state directory in which nothing was measured yet.
@@ -166,7 +216,7 @@ impl SpeedFile {
     /// When the system has no random number for the contributor's name.
     pub(in crate::store) fn empty() -> Result<Self, SpeedFileError> {
         let number = random::number().map_err(|source| SpeedFileError::Nameless { source })?;
-        Ok(Self { contributor: format!("{number:016x}"), cache: Cache::default() })
+        Ok(Self { contributor: format!("{number:016x}"), cache: Cache::default(), saves: 0 })
     }
 }
 

@@ -1,0 +1,65 @@
+//! `hsched doctor --restore FILE`: goes on from the state that a person has chosen.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::app::context::{Context, Format};
+use crate::app::state;
+use crate::commands::cli::{json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::live::absolute;
+use crate::store::{Held, StateDir};
+
+/// Restores a file, unless this is a dry run, and says what it holds and what it replaces.
+pub(super) fn restore(
+    context: &Context,
+    file: &Path,
+    dry_run: bool,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let rules = state::rules(context);
+    let root = state::root(context)?;
+    let failure = |error| state::failure(&error);
+    // A bare name is that of a file in the state directory.
+    let is_bare = file.components().count() == 1 && !file.is_absolute();
+    let file = if is_bare { root.join(file) } else { absolute(&context.directory, file) };
+    let held = || Held::read(&file, &rules).map_err(failure);
+    let (held, replaced) = if dry_run {
+        (held()?, StateDir::would_replace(&root, &rules).map_err(failure)?)
+    } else {
+        let directory = state::open(context)?;
+        let held = held()?;
+        let replaced = directory.restore(&file, &held, state::now(context), &rules).map_err(failure)?;
+        (held, replaced)
+    };
+    let name =
+        |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let text = match format {
+        Format::Table => {
+            let (restored, kept) =
+                if dry_run { ("would restore", "would keep") } else { ("restored", "kept") };
+            let trouble = held.trouble.as_ref().map(|what| format!("{what}, ")).unwrap_or_default();
+            let first = format!("{restored} {}, which {trouble}{}\n", file.display(), held.knows());
+            let rest =
+                replaced.iter().map(|(path, aside)| format!("{kept} {} as {}\n", name(path), name(aside)));
+            rest.fold(first, |text, line| text + &line)
+        }
+        Format::Json => {
+            let jobs = held.state.jobs.iter();
+            let jobs: Vec<Value> =
+                jobs.map(|own| json!({ "name": own.job.name.as_str(), "state": own.phase.word() })).collect();
+            let replaced: Vec<Value> = replaced
+                .iter()
+                .map(|(path, aside)| json!({ "file": name(path), "kept_as": name(aside) }))
+                .collect();
+            json_text(&json!({
+                "schema": "hsched.restore/1", "dry_run": dry_run, "file": file.display().to_string(),
+                "at": held.at.map(|at| at.0), "trouble": held.trouble, "jobs": jobs, "replaced": replaced,
+            }))?
+        }
+    };
+    print(context, &text)?;
+    Ok(Exit::Done)
+}
