@@ -94,10 +94,15 @@ hs_word_of() {
   printf '%s' "$word"
 }
 
-# Returns whether Slurm has let go of job $1; where it does not answer, it has not.
+# Returns whether Slurm has let go of job $1. Where it does not answer, it has not; nor where it does not show this job
+# either, which runs.
 hs_is_over() {
-  local shown
-  if shown=$(squeue --noheader --jobs="$1" --format=%T 2>&1); then [[ -z $shown ]]; else [[ ${shown,,} == *'invalid job id'* ]]; fi
+  local shown id own=''
+  shown=$(squeue --noheader --all --jobs="$1,$hs_id" --format=%i 2>/dev/null) || return 1
+  for id in $shown; do
+    case ${id%%+*} in "$1") return 1 ;; "$hs_id") own=1 ;; esac
+  done
+  [[ -n $own ]]
 }
 
 # Returns whether somebody cancelled job $1, which has ended: its last word is the same at its time limit. Slurm shows ended jobs for some
@@ -132,18 +137,15 @@ hs_race() {
 
 # Writes that job $1 takes the training, unless another one has it, and prints which has.
 hs_take() {
-  local winner='' own=$hs_claim.$hs_id try
-  # A link appears with what is in it, and to one alone, on shared file systems too. Some have none.
-  (umask 077 && printf '%s\n' "$1" >"$own") || hs_fail "cannot write beside $hs_claim"
-  if ! ln -T -- "$own" "$hs_claim" 2>/dev/null && [[ ! -e $hs_claim ]]; then
-    (umask 077; set -o noclobber; printf '%s\n' "$1" >"$hs_claim") 2>/dev/null
+  # A symbolic link appears with what is in it, and to one alone, also where there are no hard links.
+  ln -s -T -- "$1" "$hs_claim" 2>/dev/null
+  if [[ -L $hs_claim ]]; then
+    readlink -- "$hs_claim"
+  elif [[ -s $hs_claim ]]; then
+    cat -- "$hs_claim"   # of hsched 0.1.0
+  else
+    hs_fail "cannot make the symbolic link $hs_claim"
   fi
-  rm -f -- "$own"
-  for ((try = 0; try < 50; try++)); do
-    if IFS= read -r winner <"$hs_claim"; then break; fi
-    sleep 0.1
-  done 2>/dev/null
-  printf '%s\n' "$winner"
 }
 
 # Takes the others of the race out of the queue, so that nobody makes room for them. Those that start all the same find
