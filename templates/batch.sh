@@ -19,6 +19,8 @@ hs_batch_main() {
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
   if [[ -n $hs_follows ]]; then hs_follow; fi
   if [[ -n $hs_claim ]]; then hs_race; fi
+  hs_take_fence
+  hs_check_path "$hs_checkpoint_dir"
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
   hs_note_begin
@@ -43,7 +45,30 @@ hs_batch_main() {
   fi
   hs_start_ranks "$hs_program"
   hs_await "$hs_srun"
+  if hs_is_superseded; then
+    hs_say "a newer submission of this job has begun: what this one does does not count any more"
+    trap - EXIT
+    hs_clean_up   # and no word of its end, which may be another one of this Slurm job
+    exit 1
+  fi
   hs_judge
+}
+
+# Fails where somebody else could have laid a path: at a symbolic link of theirs, in a directory that others may write.
+hs_check_path() {
+  local path='' part owner above mode
+  local -a parts
+  IFS=/ read -r -a parts <<<"${1#/}"
+  for part in "${parts[@]}"; do
+    if [[ -L $path/$part ]]; then
+      owner=$(stat -c %u -- "$path/$part")
+      IFS=' ' read -r above mode <<<"$(stat -L -c '%u %a' -- "$path/")"
+      if [[ $owner != "$UID" && $owner != 0 && $owner != "$above" ]] && ((8#$mode & 8#22)); then
+        hs_fail "$path/$part is a symbolic link of user $owner, in a directory that others may write: remove it, or use another directory"
+      fi
+    fi
+    path+=/$part
+  done
 }
 
 # Goes on where Slurm job hs_follows ends, a piece of the same training: asks it to save, and waits until it has ended.
@@ -188,7 +213,7 @@ hs_leave() {
 
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
-  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed,groups,ended}."$hs_token"; fi
+  if [[ -n ${hs_token-} ]]; then rm -f -- "$hs_report_dir"/.{stop,stopped,failed,groups,ended}."$hs_token" "$hs_report_dir/.node.$hs_token".*; fi
 }
 
 # Notes where this submission's output begins in the file, which those before it may have written to.
@@ -378,10 +403,10 @@ hs_clear_knobs() {
 # Prints what a rank needs, as a script: srun copies the environment to all nodes, files it does not.
 hs_rank_program() {
   declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
-    hs_report_dir hs_helper_dir hs_grace hs_token hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
+    hs_report_dir hs_helper_dir hs_grace hs_token hs_fence hs_ticket hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
     hs_node_setup hs_command hs_shell hs_launch
   declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_end_stopped hs_mark_failed hs_find_row \
-    hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name hs_name_has_type hs_types_by_order \
+    hs_is_superseded hs_end_superseded hs_enter_fence hs_guard_fence hs_list_processes hs_open_node_directory hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name hs_name_has_type hs_types_by_order \
     hs_types_suffice
 }
 

@@ -37,7 +37,8 @@ pub use self::report_file::{ReportLine, last_report, planned_samples};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
 pub use self::state_dir::{
-    Peeked, StateDir, StateError, claim_file, new_run_id, report_folder, run_folder, state_stamp,
+    Peeked, StateDir, StateError, claim_file, fence_folder, new_run_id, report_folder, run_folder,
+    state_stamp,
 };
 pub use self::untold::Untold;
 pub use self::wishes::{Wanted, Wish, wish_ids};
