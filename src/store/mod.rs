@@ -7,6 +7,7 @@ mod files;
 mod inspection;
 mod journal;
 mod journal_file;
+mod laid;
 mod last_look;
 mod ledger;
 mod names;
@@ -29,6 +30,7 @@ mod wishes;
 
 pub use self::answers::{Answer, Answers};
 pub use self::inspection::{Finding, Inspection};
+pub use self::laid::laid_by_another;
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::place::Place;

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::cli_run::{Bench, job};
 use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
 use crate::real_desk::wait_for;
+use crate::sandbox::Sandbox;
 
 /// What both halves of a script know; `$2` is a folder, `$3` a number.
 const KNOWN: &str = r#"
@@ -283,4 +285,33 @@ fn a_link_of_another_user_is_not_followed_to_a_checkpoint_directory() {
     assert!(said.is_empty() && why.contains("shared/checkpoints is a symbolic link of user 65534"), "{why}");
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).expect("a mode");
     assert_eq!(check().0, "fine");
+}
+
+#[test]
+fn an_output_that_another_user_laid_is_refused() {
+    // `a.out` is somebody else's link, where everybody may write.
+    let plant = |sandbox: &Sandbox, name: &str| {
+        fs::set_permissions(sandbox.work(""), fs::Permissions::from_mode(0o777)).expect("a mode");
+        symlink(sandbox.path("elsewhere"), sandbox.work(name)).expect("a link");
+        std::os::unix::fs::lchown(sandbox.work(name), Some(65_534), None).is_ok()
+    };
+    let sandbox = Sandbox::with_slurm();
+    if !plant(&sandbox, "vgg19.out") {
+        return; // Only root can make it another's.
+    }
+    let said = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1").exits(4).stdout;
+    let why =
+        "ROOT/home/desk/vgg19.out is a symbolic link of user 65534, in a directory that others may write";
+    assert!(said.contains(&format!("vgg19: not submitted: {why}")), "{said}");
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+
+    let bench = Bench::new(&[job("a", 1, "throughput: {cpu: 2000}, retries: 0")]);
+    plant(&bench.sandbox, "a.out");
+    let ran = bench.run("run jobs.yaml --devices cpu:1");
+    assert!(ran.code != Some(0), "{ran:?}");
+    assert!(
+        format!("{}{}", ran.stdout, ran.stderr).contains("a.out is a symbolic link of user 65534"),
+        "{ran:?}"
+    );
+    assert!(!bench.sandbox.path("elsewhere").exists());
 }
