@@ -71,7 +71,10 @@ fn news(tracked: &Tracked, own: &Submission, sights: &Sights<'_>) -> Vec<Event> 
         Some(Standing::Ended { end: End::NodeFailed, at: Some(lost) })
             if outlives(tracked, attempt, (*lost, seen.at), sights.epochs.get(&key)) => {}
         Some(Standing::Ended { end, at }) => {
-            news.push(News::Ended { end: end.clone(), at: at.unwrap_or(seen.at) });
+            let at = at.unwrap_or(seen.at);
+            // Ranks may have lived longer than Slurm believed.
+            let lived = reported_at(tracked, attempt).filter(|last| *end == End::NodeFailed && last.0 > at.0);
+            news.push(News::Ended { end: end.clone(), at: lived.unwrap_or(at) });
         }
         Some(_) => {}
         None => news.extend(missing(tracked, attempt, done > tracked.epochs_done, seen)),
@@ -143,8 +146,12 @@ fn missing(tracked: &Tracked, attempt: &Attempt, reports: bool, seen: &Observati
 
 /// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
 fn is_heard_of(tracked: &Tracked, attempt: &Attempt, now: Time) -> bool {
-    let reported = tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before);
-    reported.is_some_and(|at| now.since(at).0 < patience(tracked, attempt))
+    reported_at(tracked, attempt).is_some_and(|at| now.since(at).0 < patience(tracked, attempt))
+}
+
+/// Returns when a submission reported the last epoch that is known.
+fn reported_at(tracked: &Tracked, attempt: &Attempt) -> Option<Time> {
+    tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before)
 }
 
 /// Returns how long a submission that reports may be silent, in seconds.
@@ -161,7 +168,7 @@ fn outlives(
     (lost, now): (Time, Time),
     new: Option<&Vec<&EpochReport>>,
 ) -> bool {
-    let known = tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before);
+    let known = reported_at(tracked, attempt);
     let new = new.into_iter().flatten().filter(|report| report.epoch > tracked.epochs_done);
     let last = new.map(|report| report.at).chain(known).max_by(|a, b| a.0.total_cmp(&b.0));
     now.since(lost).0 < Rules::LONGEST_SILENCE.0
