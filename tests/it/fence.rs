@@ -4,9 +4,12 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use hsched::model::Time;
 
 use crate::cli_run::{Bench, job};
+use crate::engine_states::{attempt, job as engine_job, running, state};
 use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
 use crate::real_desk::wait_for;
@@ -285,6 +288,25 @@ fn a_link_of_another_user_is_not_followed_to_a_checkpoint_directory() {
     assert!(said.is_empty() && why.contains("shared/checkpoints is a symbolic link of user 65534"), "{why}");
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).expect("a mode");
     assert_eq!(check().0, "fine");
+}
+
+#[test]
+fn an_epoch_is_dated_by_the_file_that_reports_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tracked = running(engine_job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 0);
+    let state = state(vec![tracked]);
+    let reports = hsched::store::report_folder(folder.path(), "r", "a");
+    fs::create_dir_all(&reports).expect("a folder");
+    let path = reports.join("rank-0.jsonl");
+    fs::write(&path, "{\"epoch\": 1}\n").expect("written");
+    let at = |written: u64, now: f64| {
+        let file = fs::File::options().write(true).open(&path).expect("a file");
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(written)).expect("a time");
+        hsched::live::reported(folder.path(), &state, Time(now)).epochs[0].1.at
+    };
+    assert_eq!(at(100, 200.0), Time(100.0));
+    // A clock that is not ours.
+    assert_eq!(at(300, 200.0), Time(200.0));
 }
 
 #[test]
