@@ -19,6 +19,8 @@ hs_batch_main() {
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
   if [[ -n $hs_follows ]]; then hs_follow; fi
   if [[ -n $hs_claim ]]; then hs_race; fi
+  hs_take_fence
+  hs_check_path "$hs_checkpoint_dir"
   mkdir -p -- "$hs_checkpoint_dir" || hs_fail "cannot create the checkpoint directory"
 
   hs_note_begin
@@ -44,7 +46,30 @@ hs_batch_main() {
   hs_epochs_before=$hs_epochs_done hs_files_before=$(hs_checkpoint_files)
   hs_start_ranks "$hs_program"
   hs_await "$hs_srun"
+  if hs_is_superseded; then
+    hs_say "a newer submission of this job has begun: what this one does does not count any more"
+    trap - EXIT
+    hs_clean_up   # and no word of its end, which may be another one of this Slurm job
+    exit 1
+  fi
   hs_judge
+}
+
+# Fails where somebody else could have laid a path: at a symbolic link of theirs, in a directory that others may write.
+hs_check_path() {
+  local path='' part owner above mode
+  local -a parts
+  IFS=/ read -r -a parts <<<"${1#/}"
+  for part in "${parts[@]}"; do
+    if [[ -L $path/$part ]]; then
+      owner=$(stat -c %u -- "$path/$part")
+      IFS=' ' read -r above mode <<<"$(stat -L -c '%u %a' -- "$path/")"
+      if [[ $owner != "$UID" && $owner != 0 && $owner != "$above" ]] && ((8#$mode & 8#22)); then
+        hs_fail "$path/$part is a symbolic link of user $owner, in a directory that others may write: remove it, or use another directory"
+      fi
+    fi
+    path+=/$part
+  done
 }
 
 # Goes on where Slurm job hs_follows ends, a piece of the same training: asks it to save, and waits until it has ended.
@@ -95,10 +120,15 @@ hs_word_of() {
   printf '%s' "$word"
 }
 
-# Returns whether Slurm has let go of job $1; where it does not answer, it has not.
+# Returns whether Slurm has let go of job $1. Where it does not answer, it has not; nor where it does not show this job
+# either, which runs.
 hs_is_over() {
-  local shown
-  if shown=$(squeue --noheader --jobs="$1" --format=%T 2>&1); then [[ -z $shown ]]; else [[ ${shown,,} == *'invalid job id'* ]]; fi
+  local shown id own=''
+  shown=$(squeue --noheader --all --jobs="$1,$hs_id" --format=%i 2>/dev/null) || return 1
+  for id in $shown; do
+    case ${id%%+*} in "$1") return 1 ;; "$hs_id") own=1 ;; esac
+  done
+  [[ -n $own ]]
 }
 
 # Returns whether somebody cancelled job $1, which has ended: its last word is the same at its time limit. Slurm shows ended jobs for some
@@ -133,18 +163,15 @@ hs_race() {
 
 # Writes that job $1 takes the training, unless another one has it, and prints which has.
 hs_take() {
-  local winner='' own=$hs_claim.$hs_id try
-  # A link appears with what is in it, and to one alone, on shared file systems too. Some have none.
-  (umask 077 && printf '%s\n' "$1" >"$own") || hs_fail "cannot write beside $hs_claim"
-  if ! ln -T -- "$own" "$hs_claim" 2>/dev/null && [[ ! -e $hs_claim ]]; then
-    (umask 077; set -o noclobber; printf '%s\n' "$1" >"$hs_claim") 2>/dev/null
+  # A symbolic link appears with what is in it, and to one alone, also where there are no hard links.
+  ln -s -T -- "$1" "$hs_claim" 2>/dev/null
+  if [[ -L $hs_claim ]]; then
+    readlink -- "$hs_claim"
+  elif [[ -s $hs_claim ]]; then
+    cat -- "$hs_claim"   # of hsched 0.1.0
+  else
+    hs_fail "cannot make the symbolic link $hs_claim"
   fi
-  rm -f -- "$own"
-  for ((try = 0; try < 50; try++)); do
-    if IFS= read -r winner <"$hs_claim"; then break; fi
-    sleep 0.1
-  done 2>/dev/null
-  printf '%s\n' "$winner"
 }
 
 # Takes the others of the race out of the queue, so that nobody makes room for them. Those that start all the same find
@@ -206,7 +233,7 @@ hs_checkpoint_files() {
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
   if [[ -n ${hs_token-} ]]; then
-    rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token" "$hs_report_dir/.done.$hs_token."*
+    rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token" "$hs_report_dir"/.{done,node}."$hs_token".*
   fi
 }
 
@@ -397,10 +424,12 @@ hs_clear_knobs() {
 # Prints what a rank needs, as a script: srun copies the environment to all nodes, files it does not.
 hs_rank_program() {
   declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
-    hs_report_dir hs_helper_dir hs_grace hs_token hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
+    hs_report_dir hs_helper_dir hs_grace hs_token hs_fence hs_ticket hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
     hs_node_setup hs_command hs_shell hs_launch
-  declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_end_done hs_has_last_epoch hs_end_stopped hs_mark_done hs_mark_failed hs_find_row \
-    hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name hs_name_has_type hs_types_by_order \
+  declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_end_done hs_has_last_epoch hs_end_stopped \
+    hs_mark_done hs_mark_failed hs_find_row hs_is_superseded hs_end_superseded hs_enter_fence hs_guard_fence hs_list_processes \
+    hs_open_node_directory hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name \
+    hs_name_has_type hs_types_by_order \
     hs_types_suffice
 }
 

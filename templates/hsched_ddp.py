@@ -195,6 +195,15 @@ def _device(me: Rank) -> Any:
     return torch.device("cuda", index)
 
 
+def _check_fence() -> None:
+    """Raises where a newer submission of this job has begun (HSCHED_FENCE): the checkpoint is that one's."""
+    folder, _, own = os.environ.get("HSCHED_FENCE", "").rpartition("/")
+    with contextlib.suppress(OSError, ValueError):  # who cannot look goes on
+        if not any(name.isdigit() and int(name) > int(own) for name in os.listdir(folder)):
+            return
+        raise RuntimeError("a newer submission of this job has begun, and trains on from the last checkpoint")
+
+
 def _on_stop(number: int, frame: Any) -> None:
     global _asked_to_stop
     _asked_to_stop = True
@@ -990,6 +999,7 @@ class Training:
                         raise sink.problem
                     file.flush()
                     os.fsync(file.fileno())
+                _check_fence()
                 _replace(temporary, self.path)
             except Exception as error:  # of the disk, or of something that cannot be in a checkpoint
                 problem = error

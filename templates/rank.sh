@@ -62,14 +62,23 @@ hs_rank_main() {
 
   # The file covers a request that came before this task could be signalled.
   if ((hs_stopping)) || [[ -e $hs_report_dir/.stop.$hs_token ]]; then hs_end_stopped; fi
+  local hs_mark=$hs_fence/$hs_ticket.rank-$hs_rank hs_alive hs_guard
+  : 2>/dev/null >"$hs_mark"
+  hs_end_superseded
+  # The guard sees the end of this pipe when this shell ends, however it ends.
+  exec {hs_alive}> >(hs_guard_fence)
+  hs_guard=$!
   if [[ -n $hs_shell ]]; then
     # The trap keeps the shell of the line alive while its programs save; they do not inherit it. What
     # fails in front of a pipe fails the line, and so does the 85 of a program that saved.
-    (exec bash -c $'trap : USR1\nset -o pipefail\n'"$hs_shell")
+    (hs_enter_fence; exec bash -c $'trap : USR1\nset -o pipefail\n'"$hs_shell")
   else
-    (exec -- "${hs_command[@]}")
+    (hs_enter_fence; exec -- "${hs_command[@]}")
   fi
   hs_status=$?
+  exec {hs_alive}>&-
+  hs_end_superseded
+  rm -f -- "$hs_mark"
 
   if ((hs_status == 85)); then hs_end_stopped; fi
   if ((hs_status == 138 && hs_stopping)); then
@@ -159,17 +168,8 @@ hs_find_row() {
 # The first rank of the node that gets the lock runs the lines and leaves its environment; the others
 # read it. The last one removes the directory.
 hs_prepare_node() {
-  local hs_base hs_lock hs_status hs_seen
-  for hs_base in "${SLURM_TMPDIR-}" "${TMPDIR-}" /tmp; do
-    if [[ -n $hs_base && -d $hs_base && -w $hs_base ]]; then break; fi
-  done
-  hs_dir=$hs_base/hsched-$UID-$hs_token-${SLURMD_NODENAME:-node}
-  mkdir -m 700 -- "$hs_dir" 2>/dev/null
-  # The name can be guessed and the directory above belongs to everybody.
-  if [[ ! -d $hs_dir || -L $hs_dir || ! -O $hs_dir || $(stat -c %a -- "$hs_dir") != 700 ]]; then
-    if [[ -e $hs_report_dir/.failed.$hs_token ]]; then exit 1; fi
-    hs_fail "$hs_dir is not a private directory of this user"
-  fi
+  local hs_lock hs_status hs_seen
+  hs_open_node_directory
   exec {hs_lock}>>"$hs_dir/lock" || hs_fail "cannot write in $hs_dir"
   until flock "$hs_lock"; do
     ((hs_stopping)) && hs_end_stopped
@@ -177,11 +177,8 @@ hs_prepare_node() {
     sleep 0.1
   done
 
-  # A rank that failed here has removed the directory, and one that comes late may have made it again.
-  if [[ ! -d $hs_dir || -e $hs_report_dir/.failed.$hs_token ]]; then
-    rm -rf -- "$hs_dir"
-    exit 1
-  fi
+  # A rank that failed here has removed the directory.
+  if [[ ! -d $hs_dir || -e $hs_report_dir/.failed.$hs_token ]]; then exit 1; fi
   if [[ ! -e $hs_dir/environment ]]; then
     hs_seen=$(compgen -e)
     trap 'hs_on_node_exit' EXIT
@@ -207,6 +204,23 @@ hs_prepare_node() {
   if (($(stat -c %s -- "$hs_dir/seen") >= hs_local_world_size)); then rm -rf -- "$hs_dir"; fi
   flock -u "$hs_lock"   # not only closed: a background process of a line may hold it open
   exec {hs_lock}>&-
+}
+
+# Sets hs_dir to a directory of this node for the ranks of this submission. Nobody can guess its name: the first rank
+# says it where this user alone can write.
+hs_open_node_directory() {
+  local base name=$hs_report_dir/.node.$hs_token.${SLURMD_NODENAME:-node}
+  if [[ ! -L $name ]]; then
+    for base in "${SLURM_TMPDIR-}" "${TMPDIR-}" /tmp; do
+      if [[ -n $base && -d $base && -w $base ]]; then break; fi
+    done
+    hs_dir=$(mktemp -d -- "$base/hsched-XXXXXXXXXXXX") || hs_fail "cannot make a directory in $base"
+    ln -s -T -- "$hs_dir" "$name" 2>/dev/null || rmdir -- "$hs_dir"
+  fi
+  hs_dir=$(readlink -- "$name") || hs_fail "cannot write in $hs_report_dir"
+  if [[ -d $hs_dir && ! -L $hs_dir && -O $hs_dir ]]; then return; fi
+  if [[ -e $hs_report_dir/.failed.$hs_token ]]; then exit 1; fi
+  hs_fail "somebody has removed $hs_dir, which the ranks of this node share"
 }
 
 # An "exit" in a line of node_setup must not look like a rank that finished.

@@ -68,8 +68,13 @@ fn news(tracked: &Tracked, own: &Submission, sights: &Sights<'_>) -> Vec<Event> 
         }
     }
     match sighting.map(|sighting| &sighting.standing) {
+        Some(Standing::Ended { end: End::NodeFailed, at: Some(lost) })
+            if outlives(tracked, attempt, (*lost, seen.at), sights.epochs.get(&key)) => {}
         Some(Standing::Ended { end, at }) => {
-            news.push(News::Ended { end: end.clone(), at: at.unwrap_or(seen.at) });
+            let at = at.unwrap_or(seen.at);
+            // Ranks may have lived longer than Slurm believed.
+            let lived = reported_at(tracked, attempt).filter(|last| *end == End::NodeFailed && last.0 > at.0);
+            news.push(News::Ended { end: end.clone(), at: lived.unwrap_or(at) });
         }
         Some(_) => {}
         None => news.extend(missing(tracked, attempt, done > tracked.epochs_done, seen)),
@@ -141,10 +146,33 @@ fn missing(tracked: &Tracked, attempt: &Attempt, reports: bool, seen: &Observati
 
 /// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
 fn is_heard_of(tracked: &Tracked, attempt: &Attempt, now: Time) -> bool {
+    reported_at(tracked, attempt).is_some_and(|at| now.since(at).0 < patience(tracked, attempt))
+}
+
+/// Returns when a submission reported the last epoch that is known.
+fn reported_at(tracked: &Tracked, attempt: &Attempt) -> Option<Time> {
+    tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before)
+}
+
+/// Returns how long a submission that reports may be silent, in seconds.
+fn patience(tracked: &Tracked, attempt: &Attempt) -> f64 {
     let epoch = tracked.epoch.unwrap_or(attempt.epoch);
-    let patience = Rules::VANISHED.0.max((Rules::SILENT_EPOCHS * epoch.0).min(Rules::LONGEST_SILENCE.0));
-    let reported = tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before);
-    reported.is_some_and(|at| now.since(at).0 < patience)
+    Rules::VANISHED.0.max((Rules::SILENT_EPOCHS * epoch.0).min(Rules::LONGEST_SILENCE.0))
+}
+
+/// Returns whether ranks train on although Slurm lost their node: they have reported since, and not long ago. It does not
+/// wait for them for ever: the processes of a submission end when the next one begins.
+fn outlives(
+    tracked: &Tracked,
+    attempt: &Attempt,
+    (lost, now): (Time, Time),
+    new: Option<&Vec<&EpochReport>>,
+) -> bool {
+    let known = reported_at(tracked, attempt);
+    let new = new.into_iter().flatten().filter(|report| report.epoch > tracked.epochs_done);
+    let last = new.map(|report| report.at).chain(known).max_by(|a, b| a.0.total_cmp(&b.0));
+    now.since(lost).0 < Rules::LONGEST_SILENCE.0
+        && last.is_some_and(|last| last.0 > lost.0 && now.since(last).0 < patience(tracked, attempt))
 }
 
 /// Returns which nodes went and came; none where the cluster was not looked at.

@@ -36,7 +36,8 @@ impl Rules {
     pub const VANISHED: Seconds = Seconds(60.0);
     /// How many of its epochs a job that has reported may be silent for before it counts as gone.
     pub const SILENT_EPOCHS: f64 = 2.0;
-    /// The longest that this may take, however long its epochs are.
+    /// The longest that this may take, however long its epochs are; also how long ranks that report from a lost node are
+    /// waited for.
     pub const LONGEST_SILENCE: Seconds = Seconds(600.0);
     /// What a stopped job gets beyond its grace before Slurm is told to end it.
     pub const PATIENCE: Seconds = Seconds(30.0);

@@ -16,8 +16,8 @@ pub struct Reported {
     pub notes: Vec<String>,
 }
 
-/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet. `root` is
-/// the state directory. A report that cannot be read now is for the next look.
+/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, at the time
+/// when rank 0's file was written last. `root` is the state directory. A report that cannot be read now is for the next look.
 #[must_use]
 pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
     let mut all = Reported::default();
@@ -26,7 +26,11 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
             let key = attempt.key(&tracked.job.name);
             let folder = report_folder(root, &key.run, &key.name());
             let metric = tracked.job.target.as_ref().map(|target| target.metric.as_str());
-            let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, at)
+            // Of a clock that cannot be right nothing is known.
+            let since = attempt.started.unwrap_or(attempt.meant);
+            let written = reports::written(&folder).filter(|own| (since.0..=at.0).contains(&own.0));
+            let written = written.unwrap_or(at);
+            let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, written)
                 .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs, metric)?)));
             match read {
                 Ok((epochs, odd)) => {

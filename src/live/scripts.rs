@@ -8,7 +8,7 @@ use crate::live::LiveError;
 use crate::live::observe::tag;
 use crate::model::{Job, JobDefaults, NodeName, Selector, Walltime};
 use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
-use crate::store::{StateDir, claim_file, report_folder, run_folder};
+use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
@@ -37,6 +37,14 @@ pub struct Script {
     pub walltime: Walltime,
     /// What its owner should know, one sentence each.
     pub notes: Vec<String>,
+}
+
+impl Script {
+    /// Returns the file to which the job writes.
+    #[must_use]
+    pub fn output(&self) -> PathBuf {
+        self.workdir.join(format!("{}.out", self.of.name()))
+    }
 }
 
 /// A run's scripts, on disk.
@@ -146,6 +154,12 @@ impl Placed<'_> {
             epochs_done: done,
             checkpoint_dir: utf8(&absolute(workdir, checkpoints))?,
             helper_dir: utf8(&run_folder(&site.state, &run.id))?,
+            fence: utf8(&fence_folder(
+                &site.state,
+                job.name.as_str(),
+                // Submissions that race for the job are one.
+                Some(intent.copy).filter(|copy| *copy > 0 && !intent.race),
+            ))?,
             claim: intent
                 .race
                 .then(|| {

@@ -20,7 +20,7 @@ use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
     sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
-use crate::store::{StateDir, claim_file, report_folder, reports};
+use crate::store::{StateDir, claim_file, laid_by_another, report_folder, reports};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
@@ -294,6 +294,9 @@ impl World for SlurmWorld<'_> {
         };
         if let Err(message) = &script.text {
             return Answer::Refused { message: message.clone() };
+        }
+        if let Some(message) = laid_by_another(&script.output()) {
+            return Answer::Refused { message };
         }
         let path = prepared.path(&of).display().to_string();
         self.hold();

@@ -8,12 +8,14 @@
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use nix::fcntl::OFlag;
 use nix::sys::inotify::WatchDescriptor;
 
 use crate::engine::{End, Gpus, SubmissionKey};
@@ -102,7 +104,11 @@ impl Guarded {
         (gate, work): (Gate, String),
         tell: Sender<Wake>,
     ) -> io::Result<Self> {
-        let output = OpenOptions::new().create(true).append(true).open(surroundings.output)?;
+        // Whoever puts a link there from now on is not the user.
+        let follow = if surroundings.output.is_symlink() { OFlag::empty() } else { OFlag::O_NOFOLLOW };
+        let mut options = OpenOptions::new();
+        let output =
+            options.create(true).append(true).custom_flags(follow.bits()).open(surroundings.output)?;
         let mut guard = Command::new(surroundings.program)
             .arg(GUARD)
             .args(order.words())

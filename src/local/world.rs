@@ -23,7 +23,7 @@ use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
 use crate::model::{Cluster, JobId, JobName, Node, NodeName, Seconds, Time};
 use crate::render::Launcher;
-use crate::store::{StateDir, report_folder, reports, run_folder};
+use crate::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 
 /// What a local world needs to know beside its devices.
 #[derive(Clone, Debug)]
@@ -192,13 +192,6 @@ impl<'a> LocalWorld<'a> {
         mark(&self.site.site.state, of)
     }
 
-    /// Returns when a submission's ranks have reported last: reports of other machines are found late.
-    fn reported_at(&self, of: &SubmissionKey, now: Time) -> Time {
-        let written = reports::written(&report_folder(&self.site.site.state, &of.run, &of.name()));
-        let since = self.running.get(of).map_or(now, |own| own.since);
-        written.filter(|at| (since.0..=now.0).contains(&at.0)).unwrap_or(now)
-    }
-
     fn sighting(&self, job: &JobName, attempt: &Attempt, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
         if let Some(own) = self.running.get(&of) {
@@ -220,10 +213,13 @@ impl<'a> LocalWorld<'a> {
         let Some((path, script)) = script else {
             return Err(Answer::Refused { message: "its script was not written".into() });
         };
+        let output = script.output();
         let text = script.text.map_err(|message| Answer::Refused { message })?;
         let folder = self.directory.make_report_folder(&of.run, &of.name());
         let folder = folder.map_err(|error| failed(error.in_one_line()))?;
-        let output = script.workdir.join(format!("{}.out", of.name()));
+        if let Some(message) = laid_by_another(&output) {
+            return Err(Answer::Refused { message });
+        }
         let (ranks, work) = (named_ranks(&run.problem, &intent.placement), work(&text));
         let gpus = Gpus::of(&ranks);
         let epochs = run.epochs_done[intent.job];
@@ -336,10 +332,7 @@ impl World for LocalWorld<'_> {
         // What the state has let go was seen to end.
         self.running.retain(|of, own| own.ended.is_none() || seen.contains(&of));
         // After the ends: epochs that were reported before them count.
-        let Reported { mut epochs, odd, notes } = reported(&self.site.site.state, state, at);
-        for (of, report) in &mut epochs {
-            report.at = self.reported_at(of, at);
-        }
+        let Reported { epochs, odd, notes } = reported(&self.site.site.state, state, at);
         let cluster = self.devices.cluster();
         Ok(Observation { at, cluster, sightings, strays: Vec::new(), epochs, odd, notes })
     }

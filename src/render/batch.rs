@@ -35,6 +35,8 @@ pub struct Facts<'a> {
     pub workdir: String,
     /// Absolute directory in which the job saves its progress.
     pub checkpoint_dir: String,
+    /// Absolute directory, seen by all nodes, by which one submission of the job alone trains.
+    pub fence: String,
     /// Absolute file, seen by all nodes, by which one of several submissions takes the job; `None` where there is one.
     pub claim: Option<String>,
     /// The Slurm job after which it goes on, and the directory in which that reports; `None` where it comes first.

@@ -19,6 +19,8 @@ pub struct Template {
     pub job: String,
     /// bash functions of every rank, put in as they are.
     pub rank_functions: String,
+    /// bash functions by which one submission of a job alone trains, put in behind those of the ranks.
+    pub fence_functions: String,
     /// bash functions of the batch shell, put in as they are.
     pub batch_functions: String,
     /// Python modules for training programs: names and texts of files beside the script, the one to import first.
@@ -32,6 +34,7 @@ impl Default for Template {
             name: "job.sh.j2".into(),
             job: include_str!("../../templates/job.sh.j2").into(),
             rank_functions: include_str!("../../templates/rank.sh").into(),
+            fence_functions: include_str!("../../templates/fence.sh").into(),
             batch_functions: include_str!("../../templates/batch.sh").into(),
             helpers: [
                 ("hsched_ddp.py", include_str!("../../templates/hsched_ddp.py").into()),
@@ -144,7 +147,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let others = facts.others.iter().filter(|_| has_choice).filter_map(|ranks| choice(job, ranks));
     let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });
     json!({
-        "rank_functions": template.rank_functions,
+        "rank_functions": format!("{}\n{}", template.rank_functions, template.fence_functions),
         "batch_functions": template.batch_functions,
         "job": {
             "name": job.name.as_str(),
@@ -167,6 +170,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         "epochs": job.epochs,
         "epochs_done": facts.epochs_done,
         "checkpoint_dir": facts.checkpoint_dir,
+        "fence": facts.fence,
         "claim": facts.claim.as_deref().unwrap_or_default(),
         "follows": facts.follows.as_ref().map(|(id, folder)| json!({ "id": id.0, "report_dir": folder })),
         "report_dir": facts.report_dir,

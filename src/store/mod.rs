@@ -8,6 +8,7 @@ mod held;
 mod inspection;
 mod journal;
 mod journal_file;
+mod laid;
 mod last_look;
 mod ledger;
 mod names;
@@ -34,6 +35,7 @@ mod wishes;
 pub use self::answers::{Answer, Answers};
 pub use self::held::Held;
 pub use self::inspection::{Finding, Inspection};
+pub use self::laid::laid_by_another;
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::place::Place;
@@ -43,7 +45,8 @@ pub use self::restore::Replaced;
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
 pub use self::state_dir::{
-    Peeked, StateDir, StateError, claim_file, new_run_id, report_folder, run_folder, state_stamp,
+    Peeked, StateDir, StateError, claim_file, fence_folder, new_run_id, report_folder, run_folder,
+    state_stamp,
 };
 pub use self::untold::Untold;
 pub use self::wishes::{Wanted, Wish, wish_ids};

@@ -232,7 +232,12 @@ impl LastWord {
 /// # Errors
 /// When the file is there and cannot be read.
 pub fn claimed(claim: &Path) -> io::Result<Option<JobId>> {
-    Ok(read(claim)?.and_then(|text| text.trim().parse().ok()).map(JobId))
+    // A symbolic link to the number; a file with it in 0.1.0.
+    let text = match fs::read_link(claim) {
+        Ok(number) => number.to_str().map(str::to_owned),
+        Err(_) => read(claim)?,
+    };
+    Ok(text.and_then(|text| text.trim().parse().ok()).map(JobId))
 }
 
 /// Returns at which byte of its file a batch script's output begins, where it has said so.

@@ -14,12 +14,13 @@
 //! STATE/queue/NAME.json      what Slurm last said of its queue, one question each; written without the lock
 //! STATE/foretold/RUN.json   what was foretold of a run's submissions, and what became of them; written without it
 //! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
+//! STATE/fences/JOB/N         which Slurm job was the N-th to train JOB: a symbolic link to its number, nothing else; written by scripts
 //! STATE/NAME.damaged         a damaged file that was replaced, or one that a restored file replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
 //! STATE/runs/RUN/hsched_*.py    what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
-//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it; with -after-ID the one that went on after ID
+//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it: a symbolic link to its number; with -after-ID the one that went on after ID
 //! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
 //! ```
 //!
@@ -287,6 +288,14 @@ pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> Pa
     let after = after.map_or_else(String::new, |id| format!("-after-{id}"));
     // No job has such a name: the report folders of others are beside it.
     run_folder(root, run).join("report").join(format!("{job}:claim{after}"))
+}
+
+/// Returns the folder in which each submission of a job takes a number when it begins: those of lower numbers end. One of
+/// several copies that train at the same time has its own.
+#[must_use]
+pub fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf {
+    let copy = copy.map_or_else(String::new, |copy| format!(":c{copy}"));
+    root.join("fences").join(format!("{job}{copy}"))
 }
 
 /// Makes a folder of the state directory, or that itself, unless it is there.

@@ -269,6 +269,41 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
 }
 
 #[test]
+fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
+    // Epochs of 100 s; the node is lost at 1000 s, and `reports` come then. Returns when the submission ends.
+    let ends = |reports: &[f64], end: &End| {
+        let attempt = Attempt { epoch: Seconds(100.0), ..attempt("r", "v1", "v100", 1, 0) };
+        let job = Job { epochs: 90, ..job("a", "{v100: 100}", "") };
+        let mut state = state(vec![running(job, attempt, 0)]);
+        let mut see = |at: f64| {
+            let report = |(number, at): (u64, &f64)| {
+                let (length, at) = (Some(Seconds(100.0)), Time(*at));
+                let report =
+                    EpochReport { epoch: number, at, length, ranks: Vec::new(), metrics: Vec::new() };
+                (key("a", "r"), report)
+            };
+            let epochs = (1..).zip(reports).filter(|(_, own)| **own <= at).map(report).collect();
+            let lost = Standing::Ended { end: end.clone(), at: Some(Time(1000.0)) };
+            let seen = Observation { epochs, ..look(at, vec![sighting(7, lost)]) };
+            for event in &notice(&state, &seen) {
+                apply(&mut state, Time(at), event, &rules());
+            }
+            !state.jobs[0].phase.is_submitted()
+        };
+        (100..400).map(|time| f64::from(time) * 10.0).skip(1).find(|at| *at > 1000.0 && see(*at))
+    };
+    // One that reported before it was lost is gone.
+    assert_eq!(ends(&[], &End::NodeFailed), Some(1010.0));
+    assert_eq!(ends(&[900.0, 1000.0], &End::NodeFailed), Some(1010.0));
+    // It is silent for two epochs.
+    assert_eq!(ends(&[900.0, 1005.0, 1105.0], &End::NodeFailed), Some(1310.0));
+    // Its processes end at the latest when the next one begins.
+    let for_ever: Vec<f64> = (1..30).map(|epoch| 905.0 + 100.0 * f64::from(epoch)).collect();
+    assert_eq!(ends(&for_ever, &End::NodeFailed), Some(1600.0));
+    assert_eq!(ends(&for_ever, &End::Saved), Some(1010.0));
+}
+
+#[test]
 fn epochs_come_before_the_end_that_follows_them() {
     let tracked = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 1);
     let report = |epoch| {

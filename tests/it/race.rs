@@ -48,6 +48,12 @@ fn race(folder: &Path, then: &str) -> (Vec<Output>, String) {
     (outputs, fs::read_to_string(folder.join("claim.won")).expect("a winner"))
 }
 
+/// Returns who has the claim.
+fn claim(folder: &Path) -> Option<String> {
+    let link = fs::read_link(folder.join("claim")).ok()?;
+    link.to_str().map(str::to_owned)
+}
+
 #[test]
 fn of_fifty_that_start_at_once_one_wins_and_the_others_end_well() {
     let folder = folder("");
@@ -55,8 +61,7 @@ fn of_fifty_that_start_at_once_one_wins_and_the_others_end_well() {
     assert_eq!(won.lines().count(), 1, "{won}");
     assert!(outputs.iter().all(|own| own.status.success()));
     let winner = won.split(' ').next().expect("its number");
-    let claim = fs::read_to_string(folder.path().join("claim")).expect("the claim");
-    assert_eq!(claim.trim(), winner);
+    assert_eq!(claim(folder.path()).as_deref(), Some(winner));
     let said =
         format!("hsched: job {winner} started before this one and trains; nothing is left to do here\n");
     let losers = outputs.iter().filter(|own| String::from_utf8_lossy(&own.stderr) == said).count();
@@ -97,7 +102,8 @@ fn the_winner_takes_the_others_of_its_race_out_of_the_queue_and_no_one_else() {
 /// Goes on after job 7, a piece of the same training, and says so; `$2` is a folder.
 const NEXT_PIECE: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"
-  hs_claim=$2/claim hs_follows=7 hs_report_dir_before=$2 hs_id=8 hs_grace=1 hs_stopping=0
+  hs_claim=$2/claim hs_follows=7 hs_report_dir_before=$2 hs_report_dir=$2/own hs_id=8 hs_stopping=0 hs_hostfile=''
+  hs_grace=${3-1}
   hs_follow
   echo "goes on"
 "#;
@@ -105,7 +111,11 @@ const NEXT_PIECE: &str = r#"
 /// Returns what the next piece says where job 7 left this word and Slurm shows these states of it, with whom the claim has.
 fn after_a_piece(word: &str, shown: &str, accounted: &str) -> (String, Option<String>) {
     let folder = folder("");
-    program(folder.path(), "squeue", &format!("case $* in *--states=all*) echo {shown} ;; esac"));
+    program(
+        folder.path(),
+        "squeue",
+        &format!("case $* in *--states=all*) echo {shown} ;; *) echo 8 ;; esac"),
+    );
     program(folder.path(), "sacct", &format!("echo {accounted}"));
     fs::write(folder.path().join("ends"), word).expect("written");
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
@@ -113,8 +123,7 @@ fn after_a_piece(word: &str, shown: &str, accounted: &str) -> (String, Option<St
     command.args(["-uc", NEXT_PIECE, "next"]).arg(repository()).arg(folder.path()).env("PATH", path);
     let output = command.output().expect("bash");
     assert!(output.status.success(), "{output:?}");
-    let claim = fs::read_to_string(folder.path().join("claim")).ok();
-    (String::from_utf8_lossy(&output.stdout).trim().to_owned(), claim.map(|own| own.trim().to_owned()))
+    (String::from_utf8_lossy(&output.stdout).trim().to_owned(), claim(folder.path()))
 }
 
 #[test]
@@ -137,4 +146,57 @@ fn the_piece_after_one_that_somebody_cancelled_leaves_and_the_job_stays_with_tha
     ] {
         assert_eq!(&after_a_piece(word, shown, accounted), expected, "{word:?} {shown:?} {accounted:?}");
     }
+}
+
+/// Returns how the next piece ends where `squeue` does this, and what it says; its patience is over after seconds.
+fn beside(squeue: &str) -> (Option<i32>, String) {
+    let folder = folder("");
+    program(folder.path(), "squeue", squeue);
+    program(folder.path(), "sacct", "");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("bash");
+    command.args(["-uc", NEXT_PIECE, "next"]).arg(repository()).arg(folder.path()).arg("-299");
+    let output = command.env("PATH", path).output().expect("bash");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[test]
+fn a_piece_is_over_where_slurm_shows_the_next_one_without_it() {
+    let goes_on = (Some(0), "goes on".to_owned());
+    let waits = (Some(1), String::new());
+    assert_eq!(beside("echo 8"), goes_on);
+    assert_eq!(beside("echo 8+0; echo 8+1; echo 17"), goes_on);
+    // An empty answer is none.
+    assert_eq!(beside("true"), waits);
+    assert_eq!(beside("echo 17"), waits);
+    assert_eq!(beside("echo 7; echo 8"), waits);
+    assert_eq!(beside("echo 7+0; echo 7+1; echo 8"), waits);
+    assert_eq!(beside("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"), waits);
+}
+
+#[test]
+fn without_hard_links_one_wins_all_the_same() {
+    let folder = folder("");
+    // Another one died when it had made the file of the claim, and before it wrote its number.
+    let ln =
+        "case $1 in -s) PATH=${PATH#*:} exec ln \"$@\" ;; esac; for claim; do :; done; : >\"$claim\"; exit 1";
+    program(folder.path(), "ln", ln);
+    fs::write(folder.path().join("claim.go"), "").expect("written");
+    let output = entry(folder.path(), 7, "wait").wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(fs::read_to_string(folder.path().join("claim.won")).unwrap_or_default(), "7 won\n", "{said}");
+}
+
+#[test]
+fn a_claim_of_an_earlier_version_is_read() {
+    let folder = folder("");
+    fs::write(folder.path().join("claim"), "8\n").expect("written");
+    fs::write(folder.path().join("claim.go"), "").expect("written");
+    let output = entry(folder.path(), 7, "wait").wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("job 8 started before this one and trains"), "{said}");
+    let claimed = |name: &str| hsched::store::reports::claimed(&folder.path().join(name)).expect("reads");
+    assert_eq!(claimed("claim"), Some(hsched::model::JobId(8)));
+    std::os::unix::fs::symlink("9", folder.path().join("new")).expect("a link");
+    assert_eq!((claimed("new"), claimed("none")), (Some(hsched::model::JobId(9)), None));
 }

@@ -45,6 +45,7 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
         epochs_done: 0,
         workdir: "/home/you".to_owned(),
         checkpoint_dir: "/home/you/checkpoints".to_owned(),
+        fence: "/home/you/fence".to_owned(),
         report_dir: "/home/you/reports".to_owned(),
         helper_dir: "/home/you/helper".to_owned(),
         device_order: Vec::new(),

@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# Slurm may believe that a node is lost whose processes live on. So each submission of a job that begins takes the
+# next number in the folder hs_fence: a symbolic link, which nobody else can make again. The processes of lower numbers
+# end, and must not save any more. A rank at work has a file NUMBER.rank-RANK there.
+# The variables are set by the first part of the script, or by one function for the others:
+# shellcheck disable=SC2154,SC2034
+
+# ---- In the batch shell ----------------------------------------------------------------------------
+
+# Takes the next number of the job's fence: the processes of those before end. Returns when they have: they
+# write checkpoints.
+hs_take_fence() {
+  local name newest=0 own=0 until=$((SECONDS + 12))
+  (umask 077 && mkdir -p -- "$hs_fence") || hs_fail "cannot create $hs_fence"
+  for name in "$hs_fence"/*; do
+    name=${name##*/}
+    if [[ ! $name =~ ^[1-9][0-9]*$ ]]; then continue; fi
+    if ((name > newest)); then newest=$name; fi
+    if ((${SLURM_RESTART_COUNT:-0} > 0 && name > own)) && [[ $(readlink -- "$hs_fence/$name") == "$hs_id" ]]; then own=$name; fi
+  done
+  # Slurm starts it again, and the next piece of the training has begun since. The numbers of processes come again.
+  if ((own > 0 && own < newest)) && [[ $hs_launch != local && $hs_launch != steps ]]; then
+    hs_say "job $(readlink -- "$hs_fence/$newest") goes on with this training: nothing is left to do here"
+    hs_end 85
+  fi
+  hs_ticket=$((newest + 1))
+  until ln -s -T -- "$hs_id" "$hs_fence/$hs_ticket" 2>/dev/null; do
+    [[ -L $hs_fence/$hs_ticket ]] || hs_fail "cannot make a symbolic link in $hs_fence"
+    hs_ticket=$((hs_ticket + 1))
+  done
+  # Under "hsched run" the guard has ended them.
+  while [[ $hs_launch != local ]] && hs_has_ranks && ((SECONDS < until && hs_stopping == 0)); do sleep 0.5; done
+  hs_remove_old_tickets
+}
+
+# Returns whether ranks of submissions before this one are at work, or were when their node was lost.
+hs_has_ranks() {
+  local name
+  for name in "$hs_fence"/*.rank-*; do if [[ -e $name ]]; then return 0; fi; done
+  return 1
+}
+
+# Removes what is left of the ranks before, and old numbers. The last ones tell a job that Slurm starts again.
+hs_remove_old_tickets() {
+  local name number
+  for name in "$hs_fence"/*; do
+    number=${name##*/}
+    number=${number%%.*}
+    if [[ ! $number =~ ^[1-9][0-9]*$ ]] || ((number >= hs_ticket)); then continue; fi
+    if [[ $name == *.rank-* ]] || ((number < hs_ticket - 20)); then rm -f -- "$name"; fi
+  done
+}
+
+# ---- In every rank ---------------------------------------------------------------------------------
+
+# Returns whether a newer submission of the job has begun. Listed, not looked up by name: a network file system then
+# asks its server. Where it does not answer, none has.
+hs_is_superseded() {
+  local name
+  for name in "$hs_fence"/*; do
+    name=${name##*/}
+    if [[ $name =~ ^[1-9][0-9]*$ ]] && ((name > hs_ticket)); then return 0; fi
+  done
+  return 1
+}
+
+# Ends this rank where a newer submission has begun: it has neither stopped nor failed. Its last word is its mark.
+hs_end_superseded() {
+  if ! hs_is_superseded; then return; fi
+  hs_say "rank $hs_rank: a newer submission of this job has begun: this one ends"
+  if [[ -n ${hs_guard-} ]]; then wait "$hs_guard"; fi 2>/dev/null
+  rm -f -- "$hs_mark"
+  exit 1
+}
+
+# In the shell that becomes the command.
+hs_enter_fence() {
+  exec {hs_alive}>&-
+  export HSCHED_FENCE=$hs_fence/$hs_ticket
+}
+
+# Reads from the shell of the rank, which says nothing until it ends; ends what that has started where a newer
+# submission begins. Holds no output open: others wait for its end.
+hs_guard_fence() {
+  trap '' USR1 TERM INT HUP
+  exec >/dev/null 2>&1
+  set +u
+  local word self=$BASHPID step
+  local -a left=()
+  until hs_is_superseded; do
+    read -r -t 4 word
+    if (($? <= 128)); then exit; fi   # not for lack of time: the rank has ended
+  done
+  for step in TERM wait wait KILL wait KILL; do
+    mapfile -t left < <(hs_list_processes "$self" "${left[@]}")
+    if ((${#left[@]} == 0)); then exit; fi
+    if [[ $step == wait ]]; then sleep 1; else kill "-$step" "${left[@]}"; fi
+  done
+}
+
+# Prints the processes of this rank, but for $1: what has its variable, what was one of them before ($2...), what descends
+# from its shell or from one of these.
+hs_list_processes() {
+  local pid parent more=1 self=$1
+  local -A parents=() ours=(["$$"]=1)
+  shift
+  while read -r pid parent; do parents[$pid]=$parent; done < <(ps -e -o pid= -o ppid=)
+  while IFS=/ read -r _ _ pid _; do
+    ours[$pid]=1
+  done < <(grep -l -z -x -F -- "HSCHED_FENCE=$hs_fence/$hs_ticket" /proc/[0-9]*/environ)
+  for pid in "$@"; do if [[ -n ${parents[$pid]-} ]]; then ours[$pid]=1; fi; done
+  while ((more)); do
+    more=0
+    for pid in "${!parents[@]}"; do
+      if [[ $pid == "$self" || -n ${ours[$pid]-} || -z ${ours[${parents[$pid]}]-} ]]; then continue; fi
+      ours[$pid]=1 more=1
+    done
+  done
+  unset "ours[$$]"
+  for pid in "${!ours[@]}"; do printf '%s\n' "$pid"; done
+}

@@ -1,0 +1,339 @@
+//! One submission of a job alone trains: what is left of those before it ends when it begins, whatever Slurm believes.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use hsched::model::Time;
+
+use crate::cli_run::{Bench, job};
+use crate::engine_states::{attempt, job as engine_job, running, state};
+use crate::python::{run, with_torch};
+use crate::real_cluster::repository;
+use crate::real_desk::wait_for;
+use crate::sandbox::Sandbox;
+
+/// What both halves of a script know; `$2` is a folder, `$3` a number.
+const KNOWN: &str = r#"
+  cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/batch.sh
+  hs_stopping=0; trap 'hs_stopping=1' USR1
+  hs_fence=$2/fence hs_job=train hs_run=r hs_plan=p hs_world_size=1 hs_global_batch=8 hs_epochs=4 hs_epochs_done=0
+  hs_checkpoint_dir=$2/saved hs_report_dir=$2/report hs_helper_dir=$1/templates hs_grace=5 hs_launch=plain
+  hs_master_addr=n1 hs_master_port=20000 hs_batches=8 hs_hosts=(n1) hs_ranks=('0 0 8 8 1 t4') hs_device_order=()
+  hs_node_setup=() hs_command=() hs_hostfile=''
+"#;
+
+/// A rank of the submission that took number `$3`; it does `$4`.
+const RANK: &str = "hs_ticket=$3 hs_token=7.0.$3 hs_shell=$4; hs_rank_main ''";
+
+/// A batch script of Slurm job `$3`.
+const BATCH: &str = "hs_id=$3; hs_take_fence; echo \"$hs_ticket\"";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["fence", "report", "saved"] {
+        fs::create_dir(folder.path().join(name)).expect("a folder");
+    }
+    folder
+}
+
+/// Starts one half of a script.
+fn start(folder: &Path, half: &str, arguments: &[&str]) -> Child {
+    let mut command = Command::new("bash");
+    command
+        .args(["-uc", &format!("{KNOWN}\n{half}"), "script"])
+        .arg(repository())
+        .arg(folder)
+        .args(arguments);
+    command.env("SLURM_PROCID", "0").env_remove("SLURM_RESTART_COUNT").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash")
+}
+
+fn batch(folder: &Path, id: &str) -> (String, Option<i32>) {
+    let output = start(folder, BATCH, &[id]).wait_with_output().expect("its end");
+    (text(&output.stdout), output.status.code())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}
+
+/// Another submission begins.
+fn begin(folder: &Path, number: u32) {
+    symlink("8", folder.join("fence").join(number.to_string())).expect("a link");
+}
+
+/// Returns the names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> =
+        entries.map(|own| own.expect("an entry").file_name().into_string().expect("a name")).collect();
+    names.sort();
+    names
+}
+
+/// Returns whether any process has a text in its command line.
+fn runs(marker: &str) -> bool {
+    Command::new("pgrep").args(["-f", "--", marker]).stdout(Stdio::null()).status().expect("pgrep").success()
+}
+
+#[test]
+fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
+    let folder = folder();
+    begin(folder.path(), 1);
+    // One that does not listen, one that left the session, one without its environment.
+    let marker = format!("fence-{}", std::process::id());
+    let sleep = |more: &str| format!("{more} bash -c 'exec -a {marker} sleep 600' &");
+    let line = format!(
+        "{} (trap '' TERM; {}wait) & echo $HSCHED_FENCE; wait; wait",
+        sleep("setsid"),
+        sleep("env -i PATH=\"$PATH\"")
+    );
+    let rank = start(folder.path(), RANK, &["1", &line]);
+    wait_for("its processes", || {
+        let count = Command::new("pgrep").args(["-cf", "--", &format!("^{marker}")]).output().expect("pgrep");
+        (text(&count.stdout) == "2").then_some(())
+    });
+    assert_eq!(names(&folder.path().join("fence")), ["1", "1.rank-0"]);
+    begin(folder.path(), 2);
+    // The end of its output: nothing holds that any more.
+    let Output { status, stdout, stderr } = rank.wait_with_output().expect("its end");
+    assert!(!runs(&format!("^{marker}")));
+    assert_eq!(text(&stdout), folder.path().join("fence/1").display().to_string());
+    assert_eq!(status.code(), Some(1), "{}", text(&stderr));
+    assert!(text(&stderr).contains("rank 0: a newer submission of this job has begun"), "{}", text(&stderr));
+    // It has neither failed nor stopped.
+    assert_eq!(names(&folder.path().join("report")), [""; 0]);
+    assert_eq!(names(&folder.path().join("fence")), ["1", "2"]);
+}
+
+#[test]
+fn a_rank_does_not_begin_after_a_newer_submission() {
+    let folder = folder();
+    begin(folder.path(), 1);
+    begin(folder.path(), 10);
+    let output = start(folder.path(), RANK, &["9", "echo trains"]).wait_with_output().expect("its end");
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("", Some(1)));
+    let output = start(folder.path(), RANK, &["10", "echo trains"]).wait_with_output().expect("its end");
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("trains", Some(0)));
+}
+
+#[test]
+fn a_rank_whose_fence_cannot_be_read_goes_on() {
+    let folder = folder();
+    fs::remove_dir(folder.path().join("fence")).expect("removed");
+    let output = start(folder.path(), RANK, &["1", "sleep 5; exit 3"]).wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+}
+
+#[test]
+fn nothing_of_a_rank_outlives_it() {
+    let folder = folder();
+    begin(folder.path(), 1);
+    for (line, status) in
+        [("true", Some(0)), ("exit 85", Some(0)), ("exit 4", Some(4)), ("kill -9 $PPID", None)]
+    {
+        let begun = Instant::now();
+        let output = start(folder.path(), RANK, &["1", line]).wait_with_output().expect("its end");
+        assert_eq!(output.status.code(), status, "{line}");
+        let path = folder.path().display().to_string();
+        wait_for("its guard has ended", || (!runs(&path)).then_some(()));
+        // The guard looks every 4 s; it need not look to see its rank end.
+        assert!(begun.elapsed() < Duration::from_secs(30), "{line}");
+    }
+    assert_eq!(names(&folder.path().join("fence")), ["1", "1.rank-0"], "the killed one's mark");
+}
+
+#[test]
+fn submissions_that_begin_at_once_take_different_numbers() {
+    let folder = folder();
+    let all: Vec<Child> = (1..=20).map(|id: u32| start(folder.path(), BATCH, &[&id.to_string()])).collect();
+    let number = |own: Child| text(&own.wait_with_output().expect("its end").stdout).parse::<u32>();
+    let mut numbers: Vec<u32> = all.into_iter().map(|own| number(own).expect("a number")).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=20).collect::<Vec<u32>>());
+}
+
+#[test]
+fn a_submission_begins_when_the_ranks_before_it_have_ended() {
+    let folder = folder();
+    let at_work = folder.path().join("fence/1.rank-3");
+    begin(folder.path(), 1);
+    fs::write(&at_work, "").expect("written");
+    let mut next = start(folder.path(), BATCH, &["8"]);
+    wait_for("its number", || fs::read_link(folder.path().join("fence/2")).ok());
+    assert!(next.try_wait().expect("asks").is_none());
+    fs::remove_file(&at_work).expect("removed");
+    assert_eq!(text(&next.wait_with_output().expect("its end").stdout), "2");
+    // Of a node that is really lost nobody removes it.
+    fs::write(&at_work, "").expect("written");
+    assert_eq!(batch(folder.path(), "9"), ("3".to_owned(), Some(0)));
+    assert_eq!(names(&folder.path().join("fence")), ["1", "2", "3"]);
+}
+
+#[test]
+fn a_saved_piece_that_slurm_starts_again_leaves_the_training_to_the_next_one() {
+    let folder = folder();
+    let again = |id: &str| {
+        let half = format!("export SLURM_RESTART_COUNT=1; {BATCH}");
+        let output = start(folder.path(), &half, &[id]).wait_with_output().expect("its end");
+        (text(&output.stdout), text(&output.stderr), output.status.code())
+    };
+    let ticket =
+        |number: u32, id: &str| symlink(id, folder.path().join(format!("fence/{number}"))).expect("a link");
+    ticket(9, "6");
+    ticket(10, "7");
+    // Its node was lost, or the next piece still waits.
+    assert_eq!(again("7"), ("11".to_owned(), String::new(), Some(0)));
+    ticket(12, "8");
+    let said = "hsched: job 8 goes on with this training: nothing is left to do here".to_owned();
+    assert_eq!(again("7"), (String::new(), said, Some(85)));
+    // One that had not begun when Slurm put it back.
+    assert_eq!(again("9").0, "13");
+    assert_eq!(text(fs::read(folder.path().join("report/ends")).expect("a word").as_slice()), "7 85");
+}
+
+#[test]
+fn a_batch_script_whose_training_another_one_has_leaves_no_word() {
+    let folder = folder();
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).expect("a folder");
+    for (name, line) in [("scontrol", "echo n1"), ("srun", "ln -s 8 \"$0\"/../../fence/2; exit $STATUS")] {
+        let line = line.replace("\"$0\"/..", "\"${0%/*}\"");
+        fs::write(bin.join(name), format!("#!/bin/sh\n{line}\n")).expect("written");
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    let half = "export PATH=$2/bin:$PATH SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 STATUS=$3; hs_shell=true
+        hs_claim='' hs_follows='' hs_report_dir_before='' hs_choices=() hs_components=('1 1 -') hs_environment=()
+        hs_setup=(); hs_batch_main";
+    for status in ["0", "1"] {
+        let output = start(folder.path(), half, &[status]).wait_with_output().expect("its end");
+        let said = text(&output.stderr);
+        assert!(said.ends_with("what this one does does not count any more"), "{said}");
+        assert_eq!((output.status.code(), folder.path().join("report/ends").exists()), (Some(1), false));
+        for number in names(&folder.path().join("fence")) {
+            fs::remove_file(folder.path().join("fence").join(number)).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn the_helper_leaves_the_checkpoint_to_a_newer_submission() {
+    let Some(python) = with_torch() else { return };
+    let folder = folder();
+    begin(folder.path(), 1);
+    let program = r#"
+import os, sys
+sys.path.insert(0, "templates")
+import torch, hsched_ddp as hsched
+folder = sys.argv[1]
+os.environ["HSCHED_CHECKPOINT_DIR"], os.environ["HSCHED_FENCE"] = folder + "/saved", folder + "/fence/1"
+me = hsched.init(global_batch=4, backend="gloo")
+training = hsched.Training(me, hsched.BatchSampler(8, me), torch.nn.Linear(3, 1))
+training.save()
+before = open(training.path, "rb").read()
+training.epoch += 1
+os.symlink("8", folder + "/fence/2")
+try:
+    training.save()
+    raise SystemExit("it was saved")
+except RuntimeError as error:
+    print(error)
+assert open(training.path, "rb").read() == before and len(os.listdir(folder + "/saved")) == 1
+for fence in folder + "/none/1", folder + "/fence/x", "":
+    os.environ["HSCHED_FENCE"] = fence
+    training.save()
+"#;
+    let said = run(&python, &["-c", program, &folder.path().display().to_string()], "");
+    assert!(said.contains("a newer submission of this job has begun"), "{said}");
+}
+
+/// The first and the second rank of a node look for their directory; the name of the first one's is printed.
+const NODE: &str = "hs_token=7.0.1 hs_rank=0; hs_open_node_directory; first=$hs_dir
+    hs_open_node_directory; [[ $first == \"$hs_dir\" ]] && stat -c '%a %n' \"$hs_dir\"";
+
+#[test]
+fn nobody_can_guess_where_the_ranks_of_a_node_meet() {
+    let folder = folder();
+    // A name that could be guessed, taken by somebody else.
+    let guess = format!("hsched-{}-7.0.1-node", nix::unistd::geteuid());
+    fs::write(folder.path().join(guess), "").expect("written");
+    let half = format!("export TMPDIR=$2; unset SLURM_TMPDIR SLURMD_NODENAME; {NODE}");
+    let output = start(folder.path(), &half, &[]).wait_with_output().expect("its end");
+    let said = text(&output.stdout);
+    let begin = format!("700 {}/hsched-", folder.path().display());
+    assert!(said.strip_prefix(&begin).is_some_and(|rest| rest.len() == 12), "{said}{}", text(&output.stderr));
+    assert_eq!(names(folder.path()).len(), 5, "no other directory is left");
+}
+
+#[test]
+fn a_link_of_another_user_is_not_followed_to_a_checkpoint_directory() {
+    let folder = folder();
+    let shared = folder.path().join("shared");
+    fs::create_dir(&shared).expect("a folder");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).expect("a mode");
+    symlink("/nowhere", shared.join("checkpoints")).expect("a link");
+    let check = || {
+        let half = "hs_check_path \"$2/shared/checkpoints/train\"; echo fine";
+        let output = start(folder.path(), half, &[]).wait_with_output().expect("its end");
+        (text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(check(), ("fine".to_owned(), String::new()));
+    if std::os::unix::fs::lchown(shared.join("checkpoints"), Some(65_534), None).is_err() {
+        return; // Only root can make it another's.
+    }
+    let (said, why) = check();
+    assert!(said.is_empty() && why.contains("shared/checkpoints is a symbolic link of user 65534"), "{why}");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).expect("a mode");
+    assert_eq!(check().0, "fine");
+}
+
+#[test]
+fn an_epoch_is_dated_by_the_file_that_reports_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tracked = running(engine_job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 0);
+    let state = state(vec![tracked]);
+    let reports = hsched::store::report_folder(folder.path(), "r", "a");
+    fs::create_dir_all(&reports).expect("a folder");
+    let path = reports.join("rank-0.jsonl");
+    fs::write(&path, "{\"epoch\": 1}\n").expect("written");
+    let at = |written: u64, now: f64| {
+        let file = fs::File::options().write(true).open(&path).expect("a file");
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(written)).expect("a time");
+        hsched::live::reported(folder.path(), &state, Time(now)).epochs[0].1.at
+    };
+    assert_eq!(at(100, 200.0), Time(100.0));
+    // A clock that is not ours.
+    assert_eq!(at(300, 200.0), Time(200.0));
+}
+
+#[test]
+fn an_output_that_another_user_laid_is_refused() {
+    // `a.out` is somebody else's link, where everybody may write.
+    let plant = |sandbox: &Sandbox, name: &str| {
+        fs::set_permissions(sandbox.work(""), fs::Permissions::from_mode(0o777)).expect("a mode");
+        symlink(sandbox.path("elsewhere"), sandbox.work(name)).expect("a link");
+        std::os::unix::fs::lchown(sandbox.work(name), Some(65_534), None).is_ok()
+    };
+    let sandbox = Sandbox::with_slurm();
+    if !plant(&sandbox, "vgg19.out") {
+        return; // Only root can make it another's.
+    }
+    let said = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1").exits(4).stdout;
+    let why =
+        "ROOT/home/desk/vgg19.out is a symbolic link of user 65534, in a directory that others may write";
+    assert!(said.contains(&format!("vgg19: not submitted: {why}")), "{said}");
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+
+    let bench = Bench::new(&[job("a", 1, "throughput: {cpu: 2000}, retries: 0")]);
+    plant(&bench.sandbox, "a.out");
+    let ran = bench.run("run jobs.yaml --devices cpu:1");
+    assert!(ran.code != Some(0), "{ran:?}");
+    assert!(
+        format!("{}{}", ran.stdout, ran.stderr).contains("a.out is a symbolic link of user 65534"),
+        "{ran:?}"
+    );
+    assert!(!bench.sandbox.path("elsewhere").exists());
+}
