@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::engine::SubmissionKey;
 use crate::model::{
-    Availability, Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
+    Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
 };
 use crate::probe::{self, Facts};
 
@@ -149,25 +149,12 @@ impl Devices {
         types
     }
 
-    /// Takes in how the nodes are, as Slurm sees them: what is down is gone. A node that drains is still ours.
-    pub fn look_at(&mut self, seen: &[Node]) {
-        for (node, _) in &mut self.nodes {
-            let lost = seen.iter().find(|own| own.name == node.name);
-            let lost = lost.filter(|own| own.state.availability() == Availability::Down);
-            node.state = lost.map_or_else(NodeState::idle, |own| own.state.clone());
-            node.reason = lost.and_then(|own| own.reason.clone());
+    /// Takes in which nodes are still there. Slurm takes a lost node out of its allocation for good.
+    pub fn keep(&mut self, left: &[NodeName]) {
+        for (node, _) in self.nodes.iter_mut().filter(|(node, _)| !left.contains(&node.name)) {
+            node.state = NodeState::parse("down");
+            node.reason = Some("not in the allocation any more".to_owned());
         }
-    }
-
-    /// Returns whether a node is gone.
-    #[must_use]
-    pub fn lacks_nodes(&self) -> bool {
-        self.nodes.iter().any(|(node, _)| node.state.availability() == Availability::Down)
-    }
-
-    /// Returns the names of the nodes.
-    pub fn names(&self) -> impl Iterator<Item = &NodeName> {
-        self.nodes.iter().map(|(node, _)| &node.name)
     }
 
     /// Returns the nodes, with what submissions use.
@@ -353,20 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_down_is_gone_until_it_is_back() {
+    fn a_node_that_is_not_there_any_more_is_down() {
         let facts = Facts { host: "box".into(), ..Facts::default() };
         let mut devices = Devices::imagined(&Devices::parse("t4:1").expect("a list"), &facts);
-        let mut check = |state: &str, expected: &str| {
-            let seen = Node { state: NodeState::parse(state), ..devices.cluster().nodes[0].clone() };
-            devices.look_at(&[seen]);
-            assert_eq!(devices.cluster().nodes[0].state, NodeState::parse(expected), "{state}");
-            assert_eq!(devices.lacks_nodes(), state == expected, "{state}");
-        };
-        for (state, expected) in
-            [("down", "down"), ("mixed+drain", "idle"), ("mixed*", "mixed*"), ("allocated", "idle")]
-        {
-            check(state, expected);
-        }
+        let name = |name: &str| NodeName::new(name).expect("a name");
+        devices.keep(&[name("box"), name("other")]);
+        assert_eq!(devices.cluster().nodes[0].state, NodeState::idle());
+        devices.keep(&[name("other")]);
+        assert_eq!(devices.cluster().nodes[0].state.availability(), crate::model::Availability::Down);
     }
 
     #[test]

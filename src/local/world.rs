@@ -21,7 +21,7 @@ use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
-use crate::model::{Cluster, JobId, JobName, Node, NodeName, Seconds, Time};
+use crate::model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
 use crate::render::Launcher;
 use crate::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 
@@ -38,7 +38,7 @@ pub struct LocalSite {
 /// How long `srun` may take to end its tasks.
 const FAREWELL: Duration = Duration::from_secs(20);
 
-/// How soon it is asked again how the nodes are.
+/// How soon it is asked again which nodes are left.
 const ASK_AGAIN: Seconds = Seconds(4.0);
 
 /// The devices at hand and what runs on them.
@@ -56,7 +56,7 @@ pub struct LocalWorld<'a> {
     prepared: Option<(String, Prepared)>,
     /// When a submission lost a node, the last time.
     lost: Option<Time>,
-    /// When somebody was asked last how the nodes are.
+    /// When somebody was asked last which nodes are left.
     asked: Option<Time>,
     /// Whether hsched is about to end, and all that runs with it.
     pub(super) is_closing: bool,
@@ -139,22 +139,20 @@ impl<'a> LocalWorld<'a> {
         }
     }
 
-    /// Returns the nodes of which somebody should say how they are: one was lost, or may have been. None until it is time to
-    /// ask again.
-    pub fn doubted(&mut self) -> Vec<NodeName> {
+    /// Returns whether somebody should say which nodes are left: one may have been lost. Slurm may take minutes to notice.
+    pub fn doubts_nodes(&mut self) -> bool {
         let now = self.now();
         let within = |at: Option<Time>, most: Seconds| at.is_some_and(|at| now.since(at) < most);
-        let is_doubted = within(self.lost, Rules::NOTICED) || self.devices.lacks_nodes();
-        if !is_doubted || within(self.asked, ASK_AGAIN) {
-            return Vec::new();
+        let is_due = within(self.lost, Rules::NOTICED) && !within(self.asked, ASK_AGAIN);
+        if is_due {
+            self.asked = Some(now);
         }
-        self.asked = Some(now);
-        self.devices.names().cloned().collect()
+        is_due
     }
 
-    /// Takes in how the nodes are.
-    pub fn look_at(&mut self, seen: &[Node]) {
-        self.devices.look_at(seen);
+    /// Takes in which nodes are left.
+    pub fn keep_nodes(&mut self, left: &[NodeName]) {
+        self.devices.keep(left);
     }
 
     /// Returns how many submissions are at work.

@@ -33,15 +33,6 @@ pub fn command() -> CommandLine {
     CommandLine::new("sinfo", ["-h", "-N", "-O", &format(&FIELDS)])
 }
 
-/// Returns the command line that prints these nodes alone.
-#[must_use]
-pub fn command_for<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> CommandLine {
-    let names: Vec<&str> = nodes.into_iter().map(NodeName::as_str).collect();
-    let mut command = command();
-    command.args.extend(["-n".to_owned(), names.join(",")]);
-    command
-}
-
 /// Returns the cluster, and notes on what had to be guessed or could not be read.
 ///
 /// Nodes are in the natural order of their names, partitions with the default first and then by name:

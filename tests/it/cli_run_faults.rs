@@ -70,6 +70,25 @@ fn nothing_is_lost_or_left_behind_when_hsched_is_killed_200_times() {
     survives_kills(200, 2);
 }
 
+/// Slurm ends all processes of an allocation whose node was lost: a guard may hear of it before its hsched.
+#[test]
+fn a_job_whose_guard_is_asked_to_end_is_interrupted_and_uses_no_retry() {
+    let bench = Bench::new(&[job("a", 6, "retries: 0, env: {PACE: 0.3}")]);
+    let session = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_that("an epoch", || !bench.saved("a").is_empty());
+    let status = || -> serde_json::Value {
+        serde_json::from_str(&bench.sandbox.run("status --format json").succeeds()).expect("JSON")
+    };
+    let guard = status()["jobs"][0]["job_id"].as_str().and_then(|id| id.parse().ok()).expect("a process");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGTERM).expect("is there");
+    bench.end(session).exits(0);
+    let own = &status()["jobs"][0];
+    let ends: Vec<&str> =
+        own["runs"].as_array().expect("runs").iter().filter_map(|run| run["end"].as_str()).collect();
+    assert_eq!((ends, &own["failures"]), (vec!["was interrupted", "completed"], &0.into()));
+    bench.did_each_epoch_once("a", 6);
+}
+
 #[test]
 fn a_rank_that_is_killed_ends_the_others_and_uses_a_retry() {
     let once = "if ((RANK == 1)) && [[ ! -e died ]]; then touch died; kill -9 $$; fi; exec bash train.sh";

@@ -1,6 +1,7 @@
 //! A job script calls its ranks done only when each of them has said so: `srun` also returns 0 when it lost nodes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
 use crate::real_cluster::repository;
@@ -9,7 +10,7 @@ use crate::real_cluster::repository;
 const JUDGE: &str = r#"
   . "$1/templates/rank.sh"; . "$1/templates/batch.sh"
   hs_report_dir=$2 hs_token=7.0.1 hs_id=7 hs_world_size=3 hs_status=$3 hs_terminated=0 hs_stopping=0 hs_hostfile=''
-  hs_epochs=3 hs_epochs_done=0 hs_epochs_before='' hs_report_dir_before='' hs_launch=plain hs_checkpoint_dir=$2
+  hs_epochs=3 hs_epochs_done=0 hs_epochs_before='' hs_report_dir_before='' hs_launch=plain hs_checkpoint_dir=$2 hs_hosts=(n1 n2) PATH=$5:$PATH
   sleep() { hsched_wait; }
   hsched_wait() { :; }
   done_is() { for hs_rank in "$@"; do hs_mark_done; done; }
@@ -19,10 +20,14 @@ const JUDGE: &str = r#"
 
 fn judge(status: u8, before: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().expect("a folder");
+    let programs = tempfile::tempdir().expect("a folder");
+    let srun = programs.path().join("srun");
+    fs::write(&srun, "#!/bin/sh\n[ \"$SLURM_TEST_NODES\" = answer ]\n").expect("written");
+    fs::set_permissions(&srun, fs::Permissions::from_mode(0o755)).expect("a mode");
     let mut command = Command::new("bash");
     command.args(["-uc", JUDGE, "judge"]).arg(repository()).arg(folder.path());
     let Output { status, stderr, .. } =
-        command.args([&status.to_string(), before]).output().expect("bash starts");
+        command.args([&status.to_string(), before]).arg(programs.path()).output().expect("bash starts");
     let left: Vec<_> =
         fs::read_dir(folder.path()).expect("a folder").map(|own| own.expect("a file")).collect();
     let names: Vec<_> = left.iter().map(fs::DirEntry::file_name).collect();
@@ -57,4 +62,17 @@ fn ranks_that_saved_or_failed_are_not_lost() {
     let (status, said) = judge(86, "hs_rank=1 hs_mark_failed 86 'the command failed' 2>/dev/null");
     assert_eq!(status, Some(1));
     assert!(said.contains("failed first, with status 86"), "{said}");
+}
+
+#[test]
+fn in_an_allocation_a_failure_counts_only_if_its_nodes_answer() {
+    let failed = "hs_launch=steps; hs_rank=1 hs_mark_failed 1 'the command failed' 2>/dev/null";
+    let judge = |before: &str| judge(1, &format!("{failed}; export SLURM_TEST_NODES={before}"));
+    assert_eq!(judge("answer").0, Some(1));
+    let (status, said) = judge("gone");
+    assert_eq!(status, Some(86), "{said}");
+    assert!(said.contains("cannot start anything on their nodes: n1 n2"), "{said}");
+    // What is to stop has no time for questions.
+    assert_eq!(judge("gone; hs_stopping=1").0, Some(1));
+    assert_eq!(judge("gone; hs_terminated=1").0, Some(143));
 }

@@ -21,11 +21,15 @@ pub struct Cluster {
 /// The variable that turns a cluster which does not start from a skip into a failure.
 const WISH: &str = "HSCHED_TEST_SLURM";
 
+/// Slurm's timeouts (for nodes, messages and connections, in seconds) where a test loses no node: however busy this machine
+/// is, none is taken for dead.
+pub const STEADY: &str = "300/60/20";
+
 /// Stops the cluster and removes its files, once its input ends.
 const JANITOR: &str = r#"cat; "$1" down --dir "$2/cluster"; rm -rf "$2""#;
 
 static SHARED: LazyLock<Result<Cluster, String>> =
-    LazyLock::new(|| Cluster::start(&repository().join("tests/it/real.nodes"), "5/10/2", &[]));
+    LazyLock::new(|| Cluster::start(&repository().join("tests/it/real.nodes"), STEADY, &[]));
 
 /// Returns the cluster of `real.nodes` that all tests share; `None`, and says so, where there can be none.
 pub fn shared() -> Option<&'static Cluster> {

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::python;
-use crate::real_cluster::{repository, start};
+use crate::real_cluster::{STEADY, repository, start};
 use crate::real_desk::{Desk, Done};
 
 /// Two nodes, two GPU types.
@@ -45,7 +45,7 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = folder.path().join("nodes");
     fs::write(&nodes, NODES).expect("a file");
-    let Some(cluster) = start(&nodes, "5/10/2") else { return };
+    let Some(cluster) = start(&nodes, STEADY) else { return };
     let desk = Desk::new(&cluster, "loop", "");
     desk.write("jobs.yaml", &jobs(&python));
     desk.submit(&["jobs.yaml"]);

@@ -79,7 +79,7 @@ fn a_silent_controller_is_told_and_nothing_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = folder.path().join("nodes");
     fs::write(&nodes, "partition gpu default\nk1 cpus=4 memory=8000 gpus=v100:2\n").expect("a file");
-    let Some(cluster) = start(&nodes, "5/4/2") else { return };
+    let Some(cluster) = start(&nodes, "300/4/2") else { return };
     let desk = Desk::new(&cluster, "silent", "");
     desk.write(
         "jobs.yaml",

@@ -47,6 +47,7 @@ fn three_jobs_run_as_planned() {
     let again = desk.plan(&["jobs.yaml"]);
     assert_eq!(again["nodes"], plan["nodes"], "{:#}", again["notes"]);
 
+    desk.write("go", "");
     for job in jobs {
         let name = job["name"].as_str().expect("a name");
         let ended = desk.ended(&ids[name]);
@@ -61,10 +62,11 @@ fn three_jobs_run_as_planned() {
     assert_eq!(env["LR"], "0.1");
 }
 
-/// Writes the jobs of the examples, with fewer and shorter epochs and ranks that leave their environment.
+/// Writes the jobs of the examples, with fewer and shorter epochs and ranks that leave their environment and then wait for the
+/// file `go`.
 fn write_jobs(desk: &Desk<'_>) {
     let text = fs::read_to_string(repository().join("examples/jobs.yaml")).expect("the example");
-    let probe = r#"[bash, -c, 'mkdir -p probe-$HSCHED_JOB && env -0 >probe-$HSCHED_JOB/$RANK && exec "$@"', probe, python3, "#;
+    let probe = r#"[bash, -c, 'mkdir -p probe-$HSCHED_JOB && env -0 >probe-$HSCHED_JOB/$RANK && until [[ -e go ]]; do sleep 0.02; done && exec "$@"', probe, python3, "#;
     let shorter = [("12000", "6000"), ("epochs: 5", "epochs: 2"), ("[python3, ", probe)];
     let text = shorter.iter().fold(text, |text, (long, short)| text.replace(long, short));
     desk.write("jobs.yaml", &text);

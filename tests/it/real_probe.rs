@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::python;
-use crate::real_cluster::{Cluster, repository, started, try_start};
+use crate::real_cluster::{Cluster, STEADY, repository, started, try_start};
 use crate::real_desk::{Desk, wait_for};
 
 /// One GPU of each type, so that jobs of several models take turns.
@@ -18,7 +18,7 @@ static CLUSTER: LazyLock<Result<Cluster, String>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = folder.path().join("nodes");
     fs::write(&nodes, NODES).expect("a file");
-    try_start(&nodes, "5/10/2")
+    try_start(&nodes, STEADY)
 });
 
 /// Returns the cluster that the tests here share; `None`, and each says so, where there can be none.

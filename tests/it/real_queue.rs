@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::real_cluster::{repository, start, start_fast};
+use crate::real_cluster::{STEADY, repository, start, start_fast};
 use crate::real_desk::{Desk, Done, wait_for};
 
 const NODES: &str =
@@ -38,7 +38,7 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = folder.path().join("queue.nodes");
     fs::write(&nodes, NODES).expect("written");
-    let Some(cluster) = start(Path::new(&nodes), "5/10/2") else { return };
+    let Some(cluster) = start(Path::new(&nodes), STEADY) else { return };
     let desk = Desk::new(&cluster, "queue", "");
     let others = [other(&desk, "first"), other(&desk, "second")];
     let running = || desk.ask("squeue", &["-h", "-t", "R", "-o", "%i"]).lines().count() == 2;

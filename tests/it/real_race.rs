@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::real_cluster::start;
+use crate::real_cluster::{STEADY, start};
 use crate::real_desk::{Desk, wait_for};
 
 /// Room for all requests at once.
@@ -24,7 +24,7 @@ fn requests_that_start_at_once_train_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = folder.path().join("race.nodes");
     std::fs::write(&nodes, NODES).expect("written");
-    let Some(cluster) = start(Path::new(&nodes), "5/10/2") else { return };
+    let Some(cluster) = start(Path::new(&nodes), STEADY) else { return };
     let desk = Desk::new(&cluster, "race", "");
     let jobs = [job("one", "true"), job("two", "true"), job("dies", "exit 9")];
     desk.write("jobs.json", &json!({ "jobs": jobs }).to_string());

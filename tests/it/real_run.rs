@@ -9,18 +9,26 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cli_run::TRAIN;
-use crate::real_cluster::{Cluster, started, try_start};
+use crate::real_cluster::{Cluster, STEADY, start, started, try_start};
 use crate::real_desk::{Desk, wait_for, wait_within};
 
 /// Two nodes with two GPUs of two types each.
-static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| two_nodes("5/10/2"));
+static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| try_start(nodes(2).path(), STEADY));
 
-fn two_nodes(timeouts: &str) -> Result<Cluster, String> {
+/// Returns the file of so many nodes.
+fn nodes(count: u32) -> tempfile::NamedTempFile {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
-    let text =
-        "w[1-2] cpus=16 memory=64000 gpus=v100:2,t4:2\npartition main default max_time=60 default_time=10\n";
+    let text = format!(
+        "w[1-{count}] cpus=16 memory=64000 gpus=v100:2,t4:2\n\
+         partition main default max_time=60 default_time=10\n"
+    );
     fs::write(nodes.path(), text).expect("writes");
-    try_start(nodes.path(), timeouts)
+    nodes
+}
+
+/// Returns a cluster for one test alone that soon notices the loss of one of its three nodes.
+fn with_a_spare_node() -> Option<Cluster> {
+    start(nodes(3).path(), "3/3/1")
 }
 
 /// Returns a user of a cluster with two nodes, who has the training.
@@ -53,9 +61,14 @@ pub struct Together<'a> {
 impl<'a> Together<'a> {
     /// Submits jobs for one allocation of both nodes.
     pub fn submit(desk: Desk<'a>, jobs: &str, time: &str) -> Self {
+        Self::submit_with(desk, jobs, time, &[])
+    }
+
+    /// The same with more words for the command.
+    fn submit_with(desk: Desk<'a>, jobs: &str, time: &str, more: &[&str]) -> Self {
         desk.write("jobs.yaml", jobs);
         let words = ["--together", "jobs.yaml", "--gpus", "v100:2,t4:2", "--nodes", "2", "--time", time];
-        let done = desk.hsched(&[&["submit", "--format", "json"], &words[..]].concat());
+        let done = desk.hsched(&[&["submit", "--format", "json"], &words[..], more].concat());
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         let said: Value = serde_json::from_str(&done.stdout).expect("JSON");
         let state = PathBuf::from(said["state_dir"].as_str().expect("a path"));
@@ -117,7 +130,7 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
 
     // The processes of the fake nodes are on this machine.
     let id = own.desk.ask("squeue", &["--noheader", "--format=%i"]);
-    let pid = hsched_of(id.trim());
+    let pid = wait_for("hsched runs", || hsched_of(id.trim()));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
         .expect("is there");
     wait_for("the end of the job", || {
@@ -129,8 +142,8 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
     assert_eq!(own.saved("wide").len(), after);
 }
 
-/// Returns the process of `hsched run` in a Slurm job.
-fn hsched_of(job: &str) -> i32 {
+/// Returns the process of `hsched run` in a Slurm job, while there is one.
+fn hsched_of(job: &str) -> Option<i32> {
     let wanted = format!("SLURM_JOB_ID={job}");
     let is_run = |pid: i32| {
         let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
@@ -144,7 +157,7 @@ fn hsched_of(job: &str) -> i32 {
     let pids = fs::read_dir("/proc")
         .expect("a folder")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.into_iter().find(|pid| is_run(*pid)).expect("hsched runs")
+    pids.into_iter().find(|pid| is_run(*pid))
 }
 
 /// Compute nodes of some sites may not call Slurm's commands: in a job of one node the environment says enough.
@@ -187,22 +200,112 @@ fn in_a_job_of_one_node_the_environment_is_answer_enough() {
     assert_eq!(states, [("completed", 3), ("completed", 3)], "{said}");
 }
 
-/// Slurm ends the allocation with its node and puts it back into the queue: the jobs go on when the node is back.
+const FOUR: [&str; 4] = ["one", "two", "three", "wide"];
+
+/// More than they can do before Slurm notices a loss.
+const EPOCHS: u32 = 60;
+
+/// Four trainings for both nodes: one on each node with its V100, one on a T4, and one that spans both. An epoch takes what
+/// the file `pace` says.
+fn four(epochs: u32) -> String {
+    let one = |(name, types, gpus): (&str, &str, u32)| {
+        let more = format!("min_gpus: {gpus}, max_gpus: {gpus}, retries: 0");
+        job(name, epochs, &more).replace("{v100: 100, t4: 50}", types).replace("jobs:\n", "")
+    };
+    let all = [
+        ("one", "{v100: 100}", 2),
+        ("two", "{v100: 100}", 2),
+        ("three", "{t4: 50}", 1),
+        ("wide", "{t4: 50}", 3),
+    ];
+    format!("jobs:\n{}", all.map(one).concat())
+}
+
+impl<'a> Together<'a> {
+    /// Submits the four trainings, which do not end before [`Self::hurry`].
+    fn of_four(desk: Desk<'a>, more: &[&str]) -> Self {
+        desk.write("train.sh", &TRAIN.replace("sleep \"$PACE\"", "sleep \"$(<pace)\""));
+        desk.write("pace", "1");
+        let own = Self::submit_with(desk, &four(EPOCHS), "10m", more);
+        wait_for("two epochs of each", || FOUR.iter().all(|name| own.saved(name).len() >= 2).then_some(()));
+        own
+    }
+
+    fn hurry(&self) {
+        self.desk.write("pace", "0.05");
+    }
+
+    /// Returns how the runs of a job have ended, and how often it has failed.
+    fn ends(&self, name: &str) -> (Vec<String>, u64) {
+        let status: Value =
+            serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
+        let own = status["jobs"].as_array().expect("a list").iter().find(|own| own["name"] == name);
+        let own = own.unwrap_or_else(|| panic!("{name}: {status}"));
+        let ends = own["runs"].as_array().expect("runs").iter().filter_map(|run| run["end"].as_str());
+        (ends.map(ToOwned::to_owned).collect(), own["failures"].as_u64().expect("a number"))
+    }
+
+    /// Checks that trainings have done all their epochs once, and that no lost node cost a retry.
+    #[track_caller]
+    fn are_done(&self, names: &[&str]) {
+        for name in names {
+            assert_eq!(self.job(name), ("completed".into(), u64::from(EPOCHS)), "{name}: {}", self.log());
+            assert_eq!(self.saved(name), (1..=EPOCHS).collect::<Vec<_>>(), "{name}");
+            let (mut ends, failures) = self.ends(name);
+            assert_eq!((ends.pop().as_deref(), failures), (Some("completed"), 0), "{name}: {}", self.log());
+            let of_node = ["was interrupted", "lost a node"];
+            assert!(ends.iter().all(|end| of_node.contains(&end.as_str())), "{name}: {ends:?}");
+        }
+    }
+
+    fn in_queue(&self, format: &str) -> String {
+        self.desk.ask("squeue", &["--noheader", &format!("--format={format}")])
+    }
+
+    /// Waits until the allocation is gone. Slurm holds a job back for two minutes that it put back into its queue; here it
+    /// need not.
+    fn wait_for_end(&self) {
+        let ended = wait_within(Duration::from_secs(300), || {
+            let queue = self.in_queue("%i %r");
+            if let Some(id) = queue.trim().strip_suffix(" BeginTime") {
+                // It may have begun meanwhile.
+                let update = ["update", &format!("JobId={id}"), "StartTime=now"];
+                drop(self.desk.program("scontrol").args(update).output());
+            }
+            queue.trim().is_empty().then_some(())
+        });
+        assert!(ended.is_some(), "{}", self.log());
+    }
+}
+
+/// Slurm ends the allocation with its node and puts it back into the queue: the jobs go on where it starts again.
 #[test]
-#[ignore = "takes a minute: tests/long runs it"]
 fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
-    let Ok(cluster) = two_nodes("3/3/1") else { return };
-    let own = Together::submit(desk_at(&cluster, "lost"), &job("wide", 30, "min_gpus: 8"), "10m");
-    wait_for("two epochs", || (own.saved("wide").len() >= 2).then_some(()));
+    let Some(cluster) = with_a_spare_node() else { return };
+    let own = Together::of_four(desk_at(&cluster, "lost"), &[]);
     cluster.node("kill", "w2");
-    let lost = || own.desk.ask("squeue", &["--noheader", "--format=%T"]).contains("PENDING").then_some(());
-    wait_for("the allocation is back in the queue", lost);
-    cluster.node("up", "w2");
-    // Slurm holds a job back for two minutes that it puts back into its queue.
-    let ended = wait_within(Duration::from_secs(300), || {
-        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
-    });
-    assert!(ended.is_some(), "{}", own.log());
-    assert_eq!(own.job("wide"), ("completed".into(), 30), "{}", own.log());
-    assert_eq!(own.saved("wide"), (1..=30).collect::<Vec<_>>());
+    wait_for("the allocation is back in the queue", || own.in_queue("%T").contains("PENDING").then_some(()));
+    own.hurry();
+    own.wait_for_end();
+    own.are_done(&FOUR);
+    assert!(own.ends("two").0.len() > 1, "it lost its node: {}", own.log());
+}
+
+/// Where the allocation outlives its node, those on the other node go on as if nothing had been; the others go there, too, or
+/// wait for another allocation.
+#[test]
+#[ignore = "takes two minutes: tests/long runs it"]
+fn an_allocation_that_keeps_its_other_nodes_goes_on_without_the_lost_one() {
+    let Some(cluster) = with_a_spare_node() else { return };
+    let own = Together::of_four(desk_at(&cluster, "kept"), &["--", "--no-kill"]);
+    cluster.node("kill", "w2");
+    wait_for("the loss is noticed", || own.log().contains("node w2 is down").then_some(()));
+    own.hurry();
+    own.wait_for_end();
+    own.are_done(&["one", "two", "three"]);
+    assert_eq!(own.ends("one").0.len(), 1, "{}", own.log());
+    assert!(own.ends("two").0.len() > 1, "it lost its node: {}", own.log());
+    let (ends, failures) = own.ends("wide");
+    assert_eq!((own.job("wide").0.as_str(), failures), ("waiting", 0), "{ends:?}: {}", own.log());
+    assert!(ends.iter().all(|end| end == "lost a node"), "{ends:?}");
 }

@@ -10,7 +10,7 @@ use hsched::policy::{Carrying, Objective, Parameters, find_over_time};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use serde_json::{Value, json};
 
-use crate::real_cluster::{repository, try_start};
+use crate::real_cluster::{STEADY, repository, try_start};
 use crate::real_desk::{Desk, wait_for, wait_within};
 use crate::real_run::Together;
 use crate::simulate::{cluster, site};
@@ -196,7 +196,7 @@ fn name(text: &str) -> JobName {
 fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     fs::write(nodes.path(), NODES).expect("writes");
-    let Ok(cluster) = try_start(nodes.path(), "5/10/2") else { return };
+    let Ok(cluster) = try_start(nodes.path(), STEADY) else { return };
     let desk = Desk::new(&cluster, "night", "");
     let own = Together::submit(desk, &json!({ "jobs": first() }).to_string(), "2m");
     wait_for("an epoch", || (own.job("gone").1 > 0).then_some(()));

@@ -24,7 +24,7 @@ use hsched::store::StateDir;
 use proptest::prelude::*;
 
 use crate::cli_run::TRAIN;
-use crate::real_cluster::try_start;
+use crate::real_cluster::{STEADY, try_start};
 use crate::simulate::{cluster, site};
 use crate::simulate_stories::rules;
 
@@ -376,7 +376,7 @@ fn slurm_keeps_its_word() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     let text = "n1 cpus=8 memory=16000 gpus=t4:2\npartition main default max_time=60 default_time=10\n";
     fs::write(nodes.path(), text).expect("writes");
-    let Ok(cluster) = try_start(nodes.path(), "5/10/2") else { return };
+    let Ok(cluster) = try_start(nodes.path(), STEADY) else { return };
     let folder = cluster.folder("words");
     let site = live_site(&folder, None);
     let directory = StateDir::open(&site.state).expect("a state directory");

@@ -20,8 +20,9 @@ pub(super) struct Ground {
     pub threads: Option<u64>,
     /// When the allocation ends.
     pub end: Option<Time>,
-    /// Whether other machines write reports and wishes: of files that those change the system tells nothing.
-    pub is_remote: bool,
+    /// The Slurm job whose nodes these are. Other machines write reports and wishes then: of files that those change the
+    /// system tells nothing.
+    pub job: Option<JobId>,
 }
 
 impl Ground {
@@ -53,7 +54,7 @@ impl Ground {
             context.note(&format!("{own}: no GPU that hsched knows; to it this is a name and no more"));
         }
         let threads = (facts.cpus > 0).then(|| (facts.cpus / devices.count() as u64).max(1));
-        Ok(Self { devices, launcher: Launcher::Local, threads, end: None, is_remote: false })
+        Ok(Self { devices, launcher: Launcher::Local, threads, end: None, job: None })
     }
 
     fn allocation(context: &Context, job: JobId) -> Result<Self, Failure> {
@@ -75,7 +76,7 @@ impl Ground {
             launcher: Launcher::Steps,
             threads: None,
             end: allocation.end.map(Time),
-            is_remote: true,
+            job: Some(job),
         })
     }
 
@@ -98,13 +99,7 @@ impl Ground {
             failure.message,
             devices.count()
         ));
-        Ok(Self {
-            devices,
-            launcher: Launcher::Local,
-            threads: None,
-            end: own.end.map(Time),
-            is_remote: false,
-        })
+        Ok(Self { devices, launcher: Launcher::Local, threads: None, end: own.end.map(Time), job: None })
     }
 
     /// Returns how many CPUs a rank gets at most where its job does not say: as many as there are for each device of the

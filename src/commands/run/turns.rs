@@ -17,9 +17,9 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, on_endings};
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
-use crate::model::{GpuType, Job, Seconds, Time};
+use crate::model::{GpuType, Job, NodeName, Seconds, Time};
 use crate::policy::{Budget, Policy};
-use crate::slurm::sinfo;
+use crate::slurm::allocation;
 use crate::store::{Ledger, StateDir};
 
 /// A `hsched run` at work.
@@ -196,15 +196,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Asks Slurm for the nodes of the allocation, where one may be lost. Without an answer they are as before.
+    /// Asks Slurm for the nodes of the allocation, if one may be lost. Without an answer they are as before.
     fn look_at_nodes(&self, hands: &mut Hands<'_, '_>) {
-        let doubted = hands.world.doubted();
-        if !self.ground.is_remote || doubted.is_empty() {
-            return;
-        }
-        let answer = self.context.ask(&sinfo::command_for(&doubted)).ok();
-        if let Some((seen, _)) = answer.and_then(|text| sinfo::parse(&text).ok()) {
-            hands.world.look_at(&seen.nodes);
+        let Some(job) = self.ground.job.filter(|_| hands.world.doubts_nodes()) else { return };
+        let Ok(text) = self.context.ask(&allocation::command(job)) else { return };
+        let left = allocation::parse(&text).nodes;
+        let left: Vec<NodeName> = left.iter().filter_map(|own| NodeName::new(&own.name).ok()).collect();
+        // With none left this process is about to end, too.
+        if !left.is_empty() {
+            hands.world.keep_nodes(&left);
         }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
 
     /// Returns when is looked for what other machines have written, where they do; the last time was at `at`.
     pub(super) fn next_look(&self, at: Time, world: &LocalWorld<'_>) -> Option<Time> {
-        self.ground.is_remote.then(|| at.after(if world.is_switching() { LOOK_SWITCHING } else { LOOK }))
+        self.ground.job.is_some().then(|| at.after(if world.is_switching() { LOOK_SWITCHING } else { LOOK }))
     }
 
     /// Ends all processes that are parked, and waits for their end.
