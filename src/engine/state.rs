@@ -222,14 +222,22 @@ impl Tracked {
         format!("{}{at}", past.end)
     }
 
-    /// Returns the least time limit of the next attempt: twice the longest one that has cut the job since its last new epoch.
+    /// Returns the least time limit of the next attempt: twice the longest one that has cut the job since its last new epoch. While the
+    /// length of an epoch is unknown, also the longest one in which the job got ahead.
     #[must_use]
     pub fn least_limit(&self) -> Option<Seconds> {
-        let since = |past: &&PastAttempt| past.epochs == 0 && past.ended >= self.added;
-        let cut = self.past.iter().rev().take_while(since).filter(|past| past.end.is_cut());
-        cut.filter_map(|past| past.attempt.limit)
-            .map(|limit| Seconds(2.0 * limit.0))
-            .max_by(|a, b| a.0.total_cmp(&b.0))
+        let own = self.past.iter().rev().take_while(|past| past.ended >= self.added);
+        let mut is_fruitless = true;
+        let least = own.filter_map(|past| {
+            is_fruitless &= past.epochs == 0;
+            let limit = past.attempt.limit.filter(|_| past.end.is_cut())?.0;
+            match past.epochs {
+                0 if is_fruitless || self.epoch.is_none() => Some(2.0 * limit),
+                0 => None,
+                _ => self.epoch.is_none().then_some(limit),
+            }
+        });
+        least.max_by(f64::total_cmp).map(Seconds)
     }
 
     /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.

@@ -61,6 +61,32 @@ fn three_limit_cuts_without_an_epoch_use_no_retry_and_each_further_one_does() {
 }
 
 #[test]
+fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_are_known() {
+    let past = |end: End, minutes: f64, epochs: u64| PastAttempt {
+        attempt: Attempt { limit: Some(Seconds(60.0 * minutes)), ..attempt("r", "v1", "v100", 1, 0) },
+        ended: Time(50.0),
+        end,
+        epochs,
+    };
+    let least = |past: Vec<PastAttempt>, epoch: Option<f64>| {
+        let epoch = epoch.map(Seconds);
+        let tracked = Tracked { past, epoch, ..Tracked::new(job("a", "{v100: 100}", ""), Time(9.0)) };
+        tracked.least_limit().map(|limit| limit.0 / 60.0)
+    };
+    let cut = || past(End::Interrupted, 15.0, 0);
+    assert_eq!(least(vec![], None), None);
+    assert_eq!(least(vec![cut()], None), Some(30.0));
+    assert_eq!(least(vec![cut(), past(End::TimedOut, 30.0, 0)], Some(5.0)), Some(60.0));
+    assert_eq!(least(vec![past(End::Failed { exit: 1, signal: 0 }, 15.0, 0)], None), None);
+    // It got ahead in 30 min, though not so far that the length of an epoch is known.
+    assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 1)], None), Some(30.0));
+    assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 2)], Some(600.0)), None);
+    // What was before the job was added again is another job's.
+    let before = PastAttempt { ended: Time(8.0), ..cut() };
+    assert_eq!(least(vec![before], None), None);
+}
+
+#[test]
 fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last_epoch() {
     let asked = |request: Request, then: Then, done: u64| {
         let stage = Stage::Stopping { since: Time(40.0), then, request };

@@ -22,7 +22,7 @@ const KNOWN: &str = r#"
   hs_fence=$2/fence hs_job=train hs_run=r hs_plan=p hs_world_size=1 hs_global_batch=8 hs_epochs=4 hs_epochs_done=0
   hs_checkpoint_dir=$2/saved hs_report_dir=$2/report hs_helper_dir=$1/templates hs_grace=5 hs_launch=plain
   hs_master_addr=n1 hs_master_port=20000 hs_batches=8 hs_hosts=(n1) hs_ranks=('0 0 8 8 1 t4') hs_device_order=()
-  hs_node_setup=() hs_command=() hs_hostfile=''
+  hs_node_setup=() hs_command=() hs_hostfile='' hs_epochs_before='' hs_terminated=0
 "#;
 
 /// A rank of the submission that took number `$3`; it does `$4`.
@@ -192,7 +192,10 @@ fn a_saved_piece_that_slurm_starts_again_leaves_the_training_to_the_next_one() {
     assert_eq!(again("7"), (String::new(), said, Some(85)));
     // One that had not begun when Slurm put it back.
     assert_eq!(again("9").0, "13");
-    assert_eq!(text(fs::read(folder.path().join("report/ends")).expect("a word").as_slice()), "7 85");
+    assert_eq!(
+        text(fs::read(folder.path().join("report/ends")).expect("a word").as_slice()),
+        "7 85 interrupted"
+    );
 }
 
 #[test]
