@@ -609,8 +609,8 @@ hs_all_done() {
 
 # Returns whether Slurm still starts something on every node: ranks fail long before Slurm notices that a node is lost.
 hs_nodes_answer() {
-  local nodes=${#hs_hosts[@]}
-  local -a command=(srun --overlap "--nodes=$nodes" "--ntasks=$nodes" --ntasks-per-node=1 --kill-on-bad-exit=1 --mem=0)
+  local size=${#hs_hosts[@]}
+  local -a command=(srun --overlap "--nodes=$size" "--ntasks=$size" --ntasks-per-node=1 --kill-on-bad-exit=1 --mem=0)
   unset -v SLURM_HOSTFILE
   command+=("--nodelist=$(IFS=,; printf '%s' "${hs_hosts[*]}")" --gres=none --cpu-bind=none --input=none --mpi=none true)
   if timeout 30 "${command[@]}" 2>/dev/null; then return 0; fi

@@ -137,7 +137,7 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Caus
         let status = reap(script);
         match (status, signal) {
             // Slurm ends the script at the same time.
-            (Some(1..=84 | 86..), Some(signal)) | (None, Some(signal)) => return Ok(Cause::Signal(signal)),
+            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(Cause::Signal(signal)),
             (Some(status), _) => return Ok(Cause::Script(status)),
             (None, None) => {}
         }

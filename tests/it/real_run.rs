@@ -129,13 +129,11 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
     assert_eq!(places.len(), 8, "{places:?}");
 
     // The processes of the fake nodes are on this machine.
-    let id = own.desk.ask("squeue", &["--noheader", "--format=%i"]);
+    let id = own.in_queue("%i");
     let pid = wait_for("hsched runs", || hsched_of(id.trim()));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
         .expect("is there");
-    wait_for("the end of the job", || {
-        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
-    });
+    wait_for("the end of the job", || own.in_queue("%i").trim().is_empty().then_some(()));
     let after = own.saved("wide").len();
     own.hsched(&["cancel", "wide"]);
     assert_eq!(own.job("wide").0, "cancelled");
@@ -258,8 +256,9 @@ impl<'a> Together<'a> {
         }
     }
 
+    /// Returns what Slurm shows of the allocation; another test may have a job on the same cluster.
     fn in_queue(&self, format: &str) -> String {
-        self.desk.ask("squeue", &["--noheader", &format!("--format={format}")])
+        self.desk.ask("squeue", &["--noheader", "--name=hsched-run", &format!("--format={format}")])
     }
 
     /// Waits until the allocation is gone. Slurm holds a job back for two minutes that it put back into its queue; here it
