@@ -117,11 +117,12 @@ impl<'a> LocalWorld<'a> {
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }
-        if end == End::Saved {
-            // Without a word it cannot be known what the processes wrote.
+        if matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
             let folder = report_folder(&self.site.site.state, &of.run, &of.name());
             let word = reports::word(&folder, None).ok().flatten();
-            end = word.and_then(word_end).unwrap_or(End::Interrupted);
+            // Without a word it cannot be known what the processes wrote.
+            let unknown = if end == End::Saved { End::Interrupted } else { end };
+            end = word.and_then(word_end).unwrap_or(unknown);
         }
         if end == End::NodeFailed {
             (self.lost, self.asked) = (Some(now), None);
