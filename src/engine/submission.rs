@@ -75,6 +75,7 @@ pub enum Then {
 }
 
 /// What was submitted and what is known of it; its run's id, the job's name and the copy tell it from every other one.
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Unique id of the run, which Slurm carries in the job's comment.
