@@ -6,7 +6,7 @@ use crate::app::context::Context;
 use crate::app::output::Part;
 use crate::app::printed::submissions;
 use crate::engine::{End, Outcome, PastAttempt, Phase, State, Tracked};
-use crate::model::{GpuType, Seconds};
+use crate::model::GpuType;
 use crate::throughput::SpeedKey;
 
 /// What the script says when it is asked to stop.
@@ -14,9 +14,6 @@ const STOPPED: &[u8] = b"hsched: stop requested";
 
 /// How much of the end of an output is searched, in bytes.
 const TAIL: u64 = 1 << 20;
-
-/// How long before the moment that it is asked for Slurm may send the signal.
-const EARLY: Seconds = Seconds(60.0);
 
 /// Finds jobs that 0.1.0 recorded as completed though they were stopped before their last epoch; says so, records them as failed, and
 /// drops the speeds that were learnt from these runs. Returns whether anything changed.
@@ -61,7 +58,10 @@ fn was_stopped(context: &Context, tracked: &Tracked, past: &PastAttempt) -> bool
     let output = printed.and_then(|own| own.parts.into_iter().next());
     match output.and_then(|part| ends_stopped(part).ok().flatten()) {
         Some(stopped) => stopped,
-        None => is_at_limit(context, tracked, past),
+        None => {
+            let grace = tracked.job.launch.checkpoint.grace.unwrap_or(context.settings.jobs.grace);
+            past.attempt.is_near_limit(past.ended, grace)
+        }
     }
 }
 
@@ -81,16 +81,6 @@ fn ends_stopped(mut part: Part) -> io::Result<Option<bool>> {
         text.extend(next);
     }
     Ok(Some(text.windows(STOPPED.len()).any(|own| own == STOPPED)))
-}
-
-/// Returns whether a run ended when Slurm asks for a stop ahead of the time limit.
-fn is_at_limit(context: &Context, tracked: &Tracked, past: &PastAttempt) -> bool {
-    let grace = tracked.job.launch.checkpoint.grace.unwrap_or(context.settings.jobs.grace);
-    let ran = past.attempt.started.map(|started| past.ended.since(started).0);
-    past.attempt
-        .limit
-        .zip(ran)
-        .is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - EARLY.0)
 }
 
 fn key(tracked: &Tracked, gpu_type: &GpuType) -> SpeedKey {
@@ -119,7 +109,7 @@ fn warning(tracked: &Tracked, dropped: &[String]) -> String {
 /// Records that the last run of a job was interrupted.
 fn record(tracked: &mut Tracked) {
     let Some(past) = tracked.past.last_mut() else { return };
-    past.end = End::Interrupted;
+    past.end = End::Cut;
     let reason = "was interrupted, which hsched 0.1.0 took for its end".to_owned();
     tracked.last = (past.ended, reason.clone());
     tracked.phase = Phase::Ended { at: past.ended, outcome: Outcome::Failed { reason } };

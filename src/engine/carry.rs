@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::mark::{intend, wait_for};
 use crate::engine::view::View;
 use crate::engine::{
-    Action, Inquiry, Intent, Planner, Question, Rules, Run, Stage, State, Submission, Then, Tracked, Trials,
+    Action, Inquiry, Intent, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, Tracked,
+    Trials,
 };
 use crate::model::{Access, Cluster, Job, Time};
 use crate::plan_file::{PlanFile, Solved};
@@ -317,8 +318,13 @@ impl Carrier<'_> {
 
     /// Writes down that a job is about to be submitted.
     fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
+        let attempt = run.attempt(intent, self.at);
         let walltime = run.walltime(intent, &self.rules.defaults);
-        tracked.intend(run.attempt(intent, self.at).within(walltime, tracked.resumes()));
+        tracked.intend(match self.rules.realm {
+            Realm::Queue => attempt.within(walltime, tracked.resumes()),
+            // No limit cuts what runs here.
+            Realm::Devices => attempt,
+        });
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.

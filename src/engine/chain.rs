@@ -92,7 +92,7 @@ impl Tracked {
 
     /// Decides what the end of a piece means for the next one, which Slurm has already: it goes on, or ends with this one.
     pub(super) fn hand_over(&mut self, ended: Time, stage: Stage, end: &End, epochs: u64) {
-        let goes_on = matches!(end, End::Saved | End::TimedOut) && epochs > 0 || end.is_from_outside();
+        let goes_on = *end == End::Saved || *end == End::TimedOut && epochs > 0 || end.is_from_outside();
         let then = match stage {
             Stage::Stopping { then, .. } => Some(then),
             _ if self.epochs_left() == 0 => Some(Then::Done(ended)),

@@ -1,8 +1,7 @@
 //! What the end of a submission means for its job: done, tried again, or given up.
 
 use crate::engine::{
-    Attempt, End, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage, Submission, SubmissionKey, Then,
-    Tracked,
+    Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, Tracked,
 };
 use crate::model::{GpuType, Time};
 
@@ -10,7 +9,6 @@ impl Tracked {
     /// Decides what the end of a submission means for the job.
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
-        let end = &self.believed(stage, end);
         // Whoever was taken out of the queue before the piece before it had made room has not begun.
         let is_next = self.is_next(&attempt);
         let has_waited = attempt.follows.is_some()
@@ -50,14 +48,6 @@ impl Tracked {
             let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));
             others.for_each(|own| own.end(ended, Then::GoOn));
         }
-    }
-
-    /// Returns how a submission really ended: the exit status 0 of one that was asked to stop before the last epoch proves nothing.
-    /// A copy of a training is believed: the other copies may have done the rest.
-    fn believed(&self, stage: Stage, end: &End) -> End {
-        let is_asked = matches!(stage, Stage::Stopping { request: Request::Asked | Request::Killed, .. });
-        let is_short = self.epochs_left() > 0 && self.job.training().is_none();
-        if *end == End::Completed && is_asked && is_short { End::Interrupted } else { end.clone() }
     }
 
     /// Decides what comes after a race, once the last of those that lost it is gone.
@@ -110,6 +100,7 @@ impl Tracked {
                 self.finish_early(ended, &format!("{} of {} epochs", self.epochs_done, self.job.epochs));
             }
             (Some(Then::GoOn | Then::Done(_)), _) => self.wait(ended, None, "stopped to move"),
+            (None, End::Interrupted) => self.wait(ended, None, &format!("{end}{}", self.resumption())),
             (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
             (None, End::Failed { exit: 126 | 127, signal: 0 }) if self.epochs_done == 0 => {
@@ -129,13 +120,10 @@ impl Tracked {
         }
     }
 
-    /// Waits to resume after a stop or a time limit. Without a new epoch, so many in a row use no retry, and each further one does;
-    /// the end of `hsched run` never does.
+    /// Waits to resume after a stop or a time limit. Without a new epoch, so many in a row use no retry, and each further one does.
     fn cut(&mut self, ended: Time, now: Time, end: &End, epochs: u64, rules: &Rules) {
-        let done = self.epochs_done;
-        let from = if done > 0 { format!("; resumes after epoch {done}") } else { String::new() };
-        let is_own = rules.realm == Realm::Devices && *end == End::Interrupted;
-        if epochs > 0 || is_own {
+        let from = self.resumption();
+        if epochs > 0 {
             return self.wait(ended, None, &format!("{end}{from}"));
         }
         let why = self.past.last().map_or_else(|| end.to_string(), |past| self.ending(past));
@@ -145,6 +133,12 @@ impl Tracked {
         }
         self.fruitless += 1;
         self.wait(ended, Some(now.after(rules.delay(self.fruitless))), &format!("{why}{from}"));
+    }
+
+    /// Returns where the job resumes, as the end of a sentence; nothing if no epoch is done.
+    fn resumption(&self) -> String {
+        let done = self.epochs_done;
+        if done > 0 { format!("; resumes after epoch {done}") } else { String::new() }
     }
 
     /// Takes out a submission that Slurm does not have: a job that was to end with it has ended, for others follows what
@@ -187,12 +181,14 @@ impl Tracked {
     /// Uses up a retry, or ends the job where none is left.
     pub(super) fn fail(&mut self, at: Time, epochs: Option<u64>, why: &str, rules: &Rules) {
         self.failures += 1;
+        let is_cut = self.past.last().is_some_and(|past| past.end.is_cut());
+        if !is_cut {
+            self.cuts = 0;
+        }
         if self.failures > self.job.retries {
             let reason = match self.failures {
+                _ if is_cut => format!("stopped {} times without finishing an epoch", self.cuts),
                 1 => why.to_owned(),
-                times if self.cuts >= times => {
-                    format!("stopped {} times without finishing an epoch", self.cuts)
-                }
                 times => format!("{why} ({times} failures, no retries left)"),
             };
             return self.finish(at, Outcome::Failed { reason });

@@ -158,7 +158,9 @@ pub enum End {
     Cancelled,
     /// Another submission of its race started before it.
     Yielded,
-    /// It was asked to stop, or cut by a limit, before the last epoch, and nothing shows that it saved.
+    /// It stopped on request or at its time limit before the last epoch, and saved nothing.
+    Cut,
+    /// The hsched that ran it ended, and let it save if it could; the job is not to blame, however often.
     Interrupted,
     /// Slurm does not know it any more, and it left no word.
     Vanished,
@@ -176,7 +178,7 @@ impl End {
     /// Returns whether it stopped on request or at its time limit.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        matches!(self, Self::Saved | Self::TimedOut | Self::Interrupted)
+        matches!(self, Self::Saved | Self::TimedOut | Self::Cut)
     }
 }
 
@@ -195,7 +197,7 @@ impl fmt::Display for End {
             Self::Deadline => f.write_str("passed its deadline"),
             Self::Cancelled => f.write_str("was cancelled"),
             Self::Yielded => f.write_str("left the job to another, which started first"),
-            Self::Interrupted => f.write_str("was interrupted"),
+            Self::Cut | Self::Interrupted => f.write_str("was interrupted"),
             Self::Vanished => f.write_str("is no longer known to Slurm"),
             Self::Other(text) => write!(f, "ended in state {text}"),
         }

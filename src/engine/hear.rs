@@ -67,8 +67,9 @@ impl Tracked {
         match news {
             News::Epoch(report) => return self.count(of, report, rules, cache),
             News::Ended { end, at: ended } => {
-                let samples = teach::by_the_whole(self, of, end, *ended, cache);
-                self.end(*ended, at, of, end, rules);
+                let end = self.believed(*ended, of, end, rules);
+                let samples = teach::by_the_whole(self, of, &end, *ended, cache);
+                self.end(*ended, at, of, &end, rules);
                 return samples;
             }
             News::Queued { job_id, submit_time } => {
@@ -116,6 +117,21 @@ impl Tracked {
             }
         }
         Vec::new()
+    }
+
+    /// Returns how a submission really ended. Before the last epoch, exit status 0 proves nothing of one that was asked to stop, nor of
+    /// a script of 0.1.0 that ended when its time limit was near. A copy of a training is believed: the others may have done the rest.
+    fn believed(&self, ended: Time, of: &SubmissionKey, end: &End, rules: &Rules) -> End {
+        let is_short = self.epochs_left() > 0 && self.job.training().is_none();
+        let Some(Submission { attempt, stage }) =
+            self.submission(of).filter(|_| is_short && *end == End::Completed)
+        else {
+            return end.clone();
+        };
+        let is_asked = matches!(stage, Stage::Stopping { request: Request::Asked | Request::Killed, .. });
+        let grace = self.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
+        let is_doubtful = !attempt.tells_stops && attempt.is_near_limit(ended, grace);
+        if is_asked || is_doubtful { End::Cut } else { end.clone() }
     }
 
     fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut Attempt> {

@@ -215,14 +215,11 @@ impl Tracked {
     /// Returns how an attempt ended, for people.
     #[must_use]
     pub fn ending(&self, past: &PastAttempt) -> String {
-        let ran = past.attempt.started.map(|started| past.ended.since(started).0);
-        // The signal comes some time before the limit: how long depends on the site, too.
-        let at_limit = past.attempt.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 / 2.0);
-        let at = if past.end == End::Interrupted && at_limit { " at its time limit" } else { "" };
+        let at = if past.end == End::Cut && past.is_at_limit() { " at its time limit" } else { "" };
         format!("{}{at}", past.end)
     }
 
-    /// Returns the least time limit of the next attempt: twice the longest one that has cut the job since its last new epoch. While the
+    /// Returns the least time limit of the next attempt: twice the longest one that cut the job since its last new epoch. While the
     /// length of an epoch is unknown, also the longest one in which the job got ahead.
     #[must_use]
     pub fn least_limit(&self) -> Option<Seconds> {
@@ -230,7 +227,7 @@ impl Tracked {
         let mut is_fruitless = true;
         let least = own.filter_map(|past| {
             is_fruitless &= past.epochs == 0;
-            let limit = past.attempt.limit.filter(|_| past.end.is_cut())?.0;
+            let limit = past.attempt.limit.filter(|_| past.is_at_limit())?.0;
             match past.epochs {
                 0 if is_fruitless || self.epoch.is_none() => Some(2.0 * limit),
                 0 => None,
@@ -304,6 +301,17 @@ impl Tracked {
         #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
         let epochs = if reports { 3.0 } else { self.epochs_left().max(3) as f64 };
         (silence.0 > (epochs * epoch.0).max(60.0)).then_some(silence)
+    }
+}
+
+impl PastAttempt {
+    /// Returns whether its time limit cut it, and not another request to stop: as Slurm says, or as the time says. Slurm asks for a stop
+    /// ahead of the limit by the grace, which is at most half of it, and perhaps a minute earlier.
+    #[must_use]
+    pub fn is_at_limit(&self) -> bool {
+        let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
+        let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));
+        self.end == End::TimedOut || self.end.is_cut() && is_near()
     }
 }
 

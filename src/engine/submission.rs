@@ -223,6 +223,13 @@ impl Attempt {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
+    /// Returns whether it ended so late that Slurm may have asked it to stop ahead of its time limit, by `grace` and up to a minute.
+    #[must_use]
+    pub fn is_near_limit(&self, ended: Time, grace: Seconds) -> bool {
+        let ran = self.started.map(|started| ended.since(started).0);
+        self.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - 60.0)
+    }
+
     /// Returns it with the time limit that it asks for; whether its job `resumes` decides what a limit that is too short means.
     #[must_use]
     pub fn within(self, walltime: Walltime, resumes: bool) -> Self {

@@ -138,7 +138,7 @@ pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
 /// Returns how a submission ended that stopped on request, if its script says whether it saved.
 #[must_use]
 pub fn word_end(word: LastWord) -> Option<End> {
-    word.saved.map(|saved| if saved { End::Saved } else { End::Interrupted })
+    word.saved.map(|saved| if saved { End::Saved } else { End::Cut })
 }
 
 /// Returns whether a job of Slurm, by its name, number and time of submission, is an attempt: numbers are given out

@@ -111,7 +111,7 @@ impl<'a> SlurmWorld<'a> {
             } else if *end == End::Saved {
                 let new = reports::epochs(&folder, attempt.ranks.len(), attempt.epochs_before, at);
                 if new.map_err(unread)?.is_empty() {
-                    *end = End::Interrupted;
+                    *end = End::Cut;
                 }
             }
         }

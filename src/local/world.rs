@@ -121,7 +121,7 @@ impl<'a> LocalWorld<'a> {
             let folder = report_folder(&self.site.site.state, &of.run, &of.name());
             let word = reports::word(&folder, None).ok().flatten();
             // Without a word it cannot be known what the processes wrote.
-            let unknown = if end == End::Saved { End::Interrupted } else { end };
+            let unknown = if end == End::Saved { End::Cut } else { end };
             end = word.and_then(word_end).unwrap_or(unknown);
         }
         if end == End::NodeFailed {

@@ -77,7 +77,7 @@ fn news_line(news: &News) -> Value {
 fn exit(end: &End) -> Option<u8> {
     match end {
         End::Completed => Some(0),
-        End::Saved => Some(85),
+        End::Saved | End::Cut => Some(85),
         End::Failed { exit, .. } => Some(*exit),
         _ => None,
     }

@@ -30,7 +30,7 @@ fn not_before(tracked: &Tracked) -> Option<f64> {
 
 #[test]
 fn a_run_that_was_cut_resumes_at_once_after_progress_and_later_without() {
-    for end in [End::Saved, End::TimedOut, End::Interrupted] {
+    for end in [End::Saved, End::TimedOut, End::Cut] {
         let went_on = after(end.clone(), 5, 0);
         assert_eq!((went_on.failures, not_before(&went_on)), (0, None));
         let fruitless = after(end, 2, 0);

@@ -118,3 +118,11 @@ fn what_was_reported_or_saved_before_the_stop_counts() {
     assert_eq!((word("evaluates").as_str(), word("writes").as_str()), ("0", "85 saved"));
     assert!(bench.sandbox.text(&bench.sandbox.work("writes.out")).contains("the training can be resumed"));
 }
+
+#[test]
+fn a_command_that_stops_by_itself_and_saves_nothing_is_not_started_for_ever() {
+    let bench = Bench::new(&[silent("a", "exit 85")]);
+    let ran = bench.run("run jobs.yaml --devices cpu:1 --set retry_delay=0.1s").exits(1);
+    assert!(ran.stdout.contains("stopped 4 times without finishing an epoch"), "{}", ran.stdout);
+    assert_eq!(status(&bench)[0]["runs"].as_array().map(Vec::len), Some(4));
+}

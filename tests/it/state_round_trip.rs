@@ -88,6 +88,7 @@ fn end() -> impl Strategy<Value = End> {
     prop_oneof![
         Just(End::Completed),
         Just(End::Saved),
+        Just(End::Cut),
         Just(End::TimedOut),
         (any::<u8>(), any::<u8>()).prop_map(|(exit, signal)| End::Failed { exit, signal }),
         Just(End::OutOfMemory),

@@ -111,9 +111,9 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
 fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let known = |tracked: Tracked| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
     let told = |tracked, looks| seen(known(tracked), looks).0;
-    let at_limit = told(runs_for(60.0), vec![ends(End::Interrupted, 50.0)]);
+    let at_limit = told(runs_for(60.0), vec![ends(End::Cut, 50.0)]);
     assert_eq!(at_limit, ["was interrupted at its time limit; starts over"]);
-    assert_eq!(told(runs(""), vec![ends(End::Interrupted, 5.0)]), ["was interrupted; starts over"]);
+    assert_eq!(told(runs(""), vec![ends(End::Cut, 5.0)]), ["was interrupted; starts over"]);
     let saved = told(runs(""), vec![ends(End::Saved, 5.0)]);
     assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint"]);
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
