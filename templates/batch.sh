@@ -366,18 +366,20 @@ hs_find_master() {
   fi
 }
 
-# A job that Slurm starts again goes on after the last epoch that rank 0 reported, in the piece before it, too.
+# A job that Slurm starts again goes on after the last epoch that rank 0 reported, in the piece before it, too. hsched does not count
+# lines that are no object, nor epochs that the job does not have.
 hs_count_epochs() {
-  local report line pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]+)[[:space:]]*[,}]'
-  local metrics='"metrics"[[:space:]]*:[[:space:]]*\{[^}]*\}'
+  local report line epoch pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]{1,9})[[:space:]]*[,}]'
   for report in "$hs_report_dir_before" "$hs_report_dir"; do
     report+=/rank-0.jsonl
     [[ -r $report ]] || continue
     while IFS= read -r line; do   # a last line without its newline was cut off by a crash
-      if [[ $line =~ $metrics ]]; then line=${line/"${BASH_REMATCH[0]}"/}; fi
-      if [[ $line =~ $pattern ]] && ((10#${BASH_REMATCH[1]} > hs_epochs_done)); then
-        hs_epochs_done=$((10#${BASH_REMATCH[1]}))
-      fi
+      [[ $line =~ ^[[:space:]]*\{(.*\})[[:space:]]*$ ]] || continue
+      line=${BASH_REMATCH[1]}
+      while [[ $line =~ ^(.*)\{[^{}]*\}(.*\})$ ]]; do line=${BASH_REMATCH[1]}0${BASH_REMATCH[2]}; done   # objects within it
+      [[ $line =~ $pattern ]] || continue
+      epoch=$((10#${BASH_REMATCH[1]}))
+      if ((epoch > hs_epochs_done && epoch <= hs_epochs)); then hs_epochs_done=$epoch; fi
     done <"$report"
   done
 }

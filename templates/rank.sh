@@ -106,7 +106,7 @@ hs_has_last_epoch() {
 
 hs_trap_rank_signals() {
   trap 'hs_stopping=1' USR1
-  trap 'hs_terminated=1' TERM
+  trap 'hs_terminated=1' TERM INT QUIT   # bash outlives the last two by itself
 }
 
 # A rank that saved must look successful to srun, which would kill the ones that still save; the

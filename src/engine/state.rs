@@ -141,6 +141,8 @@ impl State {
 }
 
 impl Tracked {
+    /// How long before its limit a job that does not say is usually asked to stop.
+    const USUAL_GRACE: Seconds = Seconds(120.0);
     /// Why a job waits of which nothing was decided yet.
     pub(super) const NOT_PLANNED: &str = "not planned yet";
 
@@ -215,7 +217,9 @@ impl Tracked {
     /// Returns how an attempt ended, for people.
     #[must_use]
     pub fn ending(&self, past: &PastAttempt) -> String {
-        let at = if past.end == End::Cut && past.is_at_limit() { " at its time limit" } else { "" };
+        let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
+        let at_limit = past.end == End::Cut && past.attempt.is_near_limit(past.ended, grace);
+        let at = if at_limit { " at its time limit" } else { "" };
         format!("{}{at}", past.end)
     }
 
