@@ -8,7 +8,7 @@ use crate::real_cluster::repository;
 
 /// Judges three ranks after `srun` returned `$3`; `$4` comes before, and a wait is one of `hsched_wait`, not of time.
 const JUDGE: &str = r#"
-  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"
+  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_report_dir=$2 hs_token=7.0.1 hs_id=7 hs_world_size=3 hs_status=$3 hs_terminated=0 hs_stopping=0 hs_hostfile=''
   hs_epochs=3 hs_epochs_done=0 hs_epochs_before='' hs_report_dir_before='' hs_launch=plain hs_checkpoint_dir=$2 hs_hosts=(n1 n2) PATH=$5:$PATH
   sleep() { hsched_wait; }
@@ -62,6 +62,15 @@ fn ranks_that_saved_or_failed_are_not_lost() {
     let (status, said) = judge(86, "hs_rank=1 hs_mark_failed 86 'the command failed' 2>/dev/null");
     assert_eq!(status, Some(1));
     assert!(said.contains("failed first, with status 86"), "{said}");
+}
+
+#[test]
+fn the_checkpoint_directory_is_read_once_at_the_end() {
+    let find = "exec 3>&2; find() { echo read >&3; echo new; }; hs_epochs_before=0 hs_files_before=''; hs_stopping=1";
+    let (status, said) = judge(0, find);
+    assert_eq!(status, Some(85));
+    assert_eq!(said.matches("read\n").count(), 1, "{said}");
+    assert!(said.contains("the training can be resumed"), "{said}");
 }
 
 #[test]
