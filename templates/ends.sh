@@ -11,7 +11,7 @@ hs_all_done() {
   for ((try = 0; try < (hs_terminated ? 1 : 10); try++)); do   # a network file system may show a new file late
     if ((try > 0)); then sleep 1; fi
     marks=("$hs_report_dir/.done.$hs_token."*)
-    if [[ ! -e ${marks[0]} ]]; then marks=(); fi
+    if [[ ! -e ${marks[0]-} ]]; then marks=(); fi
     if ((${#marks[@]} >= hs_world_size)); then return 0; fi
   done
   hs_say "error: only ${#marks[@]} of $hs_world_size ranks have finished; the others were lost with their nodes"
@@ -83,6 +83,7 @@ hs_end() {
 hs_on_exit() {
   local status=$?
   trap - EXIT
+  hs_match_plainly
   if ((hs_stopping)); then hs_leave 85; fi   # the signal ends the programs of such a line
   ((status != 0)) || hs_say "error: a line of setup exited the script"
   hs_leave $((status == 0 ? 1 : status))

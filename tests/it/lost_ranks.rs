@@ -86,3 +86,17 @@ fn in_an_allocation_a_failure_counts_only_if_its_nodes_answer() {
     assert_eq!(judge("gone; hs_stopping=1 hs_epochs_done=3").0, Some(1));
     assert_eq!(judge("gone; hs_terminated=1").0, Some(143));
 }
+
+#[test]
+fn what_a_line_of_setup_says_about_patterns_does_not_change_the_judgement() {
+    for option in ["nullglob", "failglob"] {
+        let lines = format!("hs_run_lines setup 'shopt -s {option}' 'shopt -q {option}'");
+        let (status, said) = judge(0, &lines);
+        assert_eq!(status, Some(86), "{option}: {said}");
+        assert!(said.contains("only 0 of 3 ranks have finished"), "{option}: {said}");
+        // Nor does a line that ends the script.
+        let (status, said) =
+            judge(0, &format!("trap hs_on_exit EXIT; hs_run_lines setup 'shopt -s {option}; exit 4'"));
+        assert_eq!(status, Some(4), "{option}: {said}");
+    }
+}
