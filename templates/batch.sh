@@ -47,10 +47,10 @@ hs_batch_main() {
   hs_start_ranks "$hs_program"
   hs_await "$hs_srun"
   if hs_is_superseded; then
-    hs_say "a newer submission of this job has begun: what this one does does not count any more"
+    hs_say "a newer submission of this job has started; this one ends and its results are ignored"
     trap - EXIT
     hs_clean_up   # and no word of its end, which may be another one of this Slurm job
-    exit 1
+    exit 86   # costs no retry where hsched still follows it
   fi
   hs_judge
 }
