@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # What the batch shell of a job script does: list the nodes, start the ranks with srun, pass on the signal
-# to stop, judge how they ended.
+# to stop, wait for their end.
 # The variables are set by the first part of the script, or by one function for the others:
 # shellcheck disable=SC2154,SC2034,SC2016
 
 hs_batch_main() {
   set -uo pipefail
-  hs_terminated=0 hs_interrupted=0 hs_srun='' hs_forwarded=0 hs_hostfile='' hs_epochs_before=''
+  hs_terminated=0 hs_interrupted=0 hs_srun='' hs_forwarded=0 hs_hostfile='' hs_epochs_before='' hs_saved=''
   trap hs_on_exit EXIT
   hs_trap_signals
   case $hs_launch in
@@ -47,10 +47,10 @@ hs_batch_main() {
   hs_start_ranks "$hs_program"
   hs_await "$hs_srun"
   if hs_is_superseded; then
-    hs_say "a newer submission of this job has begun: what this one does does not count any more"
+    hs_say "a newer submission of this job has started; this one ends and its results are ignored"
     trap - EXIT
     hs_clean_up   # and no word of its end, which may be another one of this Slurm job
-    exit 1
+    exit 86   # costs no retry where hsched still follows it
   fi
   hs_judge
 }
@@ -190,51 +190,6 @@ hs_trap_signals() {
   trap hs_on_stop USR1
   # Slurm tells the ranks itself. This shell waits for them: its end would cut their time short.
   trap 'hs_interrupted=1 hs_terminated=1' TERM
-}
-
-hs_end() {
-  trap - EXIT
-  hs_leave "$1"
-}
-
-# Reached by hs_fail, by a failed line of setup, or by an "exit" in one, which must not look like success.
-hs_on_exit() {
-  local status=$?
-  trap - EXIT
-  if ((hs_stopping)); then hs_leave 85; fi   # the signal ends the programs of such a line
-  ((status != 0)) || hs_say "error: a line of setup exited the script"
-  hs_leave $((status == 0 ? 1 : status))
-}
-
-# Records how this submission ended: Slurm may forget it, and its exit status does not tell whether the training saved.
-hs_leave() {
-  local word=''
-  hs_clean_up
-  if (($1 == 85 || ($1 == 143 && hs_terminated))); then
-    if hs_has_saved; then word=' saved'; else word=' interrupted'; fi
-  fi
-  if [[ -n ${hs_id-} && -d $hs_report_dir ]]; then printf '%s %s%s\n' "$hs_id" "$1" "$word" >>"$hs_report_dir/ends"; fi
-  exit "$1"
-}
-
-# Returns whether the training can resume after what this submission did: it reported a new epoch, or wrote a checkpoint.
-hs_has_saved() {
-  if [[ -z $hs_epochs_before ]]; then return 1; fi   # its ranks never started
-  hs_count_epochs
-  ((hs_epochs_done > hs_epochs_before)) || [[ $(hs_checkpoint_files) != "$hs_files_before" ]]
-}
-
-# Prints a checksum of the names, sizes and times of the files in the checkpoint directory. Two of them are compared:
-# the clocks of this node and of the file server may differ.
-hs_checkpoint_files() {
-  find -H "$hs_checkpoint_dir" -type f -printf '%P %s %T@\n' 2>/dev/null | LC_ALL=C sort | cksum
-}
-
-hs_clean_up() {
-  if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
-  if [[ -n ${hs_token-} ]]; then
-    rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token" "$hs_report_dir"/.{done,node}."$hs_token".*
-  fi
 }
 
 # Notes where this submission's output begins in the file, which those before it may have written to.
@@ -428,7 +383,7 @@ hs_rank_program() {
   declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
     hs_report_dir hs_helper_dir hs_grace hs_token hs_fence hs_ticket hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
     hs_node_setup hs_command hs_shell hs_launch
-  declare -f hs_say hs_fail hs_run_lines hs_export_common hs_rank_main hs_trap_rank_signals hs_end_done hs_has_last_epoch hs_end_stopped \
+  declare -f hs_say hs_fail hs_run_lines hs_match_plainly hs_export_common hs_rank_main hs_trap_rank_signals hs_end_done hs_has_last_epoch hs_end_stopped \
     hs_mark_done hs_mark_failed hs_find_row hs_is_superseded hs_end_superseded hs_enter_fence hs_guard_fence hs_list_processes \
     hs_open_node_directory hs_prepare_node hs_on_node_exit hs_print_environment hs_take_devices hs_order_devices hs_types_by_name \
     hs_name_has_type hs_types_by_order \
@@ -592,75 +547,4 @@ hs_await() {
     again=$?
     if ((again != 127)); then hs_status=$again; fi   # 127: the status before was the real one
   done
-}
-
-# Returns whether every rank has left word that its command returned 0. srun is not believed: it also returns 0 when it
-# lost nodes.
-hs_all_done() {
-  local try
-  local -a marks
-  for ((try = 0; try < (hs_terminated ? 1 : 10); try++)); do   # a network file system may show a new file late
-    if ((try > 0)); then sleep 1; fi
-    marks=("$hs_report_dir/.done.$hs_token."*)
-    if [[ ! -e ${marks[0]} ]]; then marks=(); fi
-    if ((${#marks[@]} >= hs_world_size)); then return 0; fi
-  done
-  hs_say "error: only ${#marks[@]} of $hs_world_size ranks have finished; the others were lost with their nodes"
-  return 1
-}
-
-# Returns whether Slurm still starts something on every node: ranks fail long before Slurm notices that a node is lost.
-hs_nodes_answer() {
-  local size=${#hs_hosts[@]}
-  local -a command=(srun --overlap "--nodes=$size" "--ntasks=$size" --ntasks-per-node=1 --kill-on-bad-exit=1 --mem=0)
-  unset -v SLURM_HOSTFILE
-  command+=("--nodelist=$(IFS=,; printf '%s' "${hs_hosts[*]}")" --gres=none --cpu-bind=none --input=none --mpi=none true)
-  if timeout 30 "${command[@]}" 2>/dev/null; then return 0; fi
-  hs_say "error: the ranks ended with status $hs_status, and Slurm cannot start anything on their nodes: ${hs_hosts[*]}"
-  return 1
-}
-
-hs_judge() {
-  local file asked=0 stopped=0 failure='' who
-  if ((hs_stopping || hs_terminated)); then asked=1; fi
-  # Listed, not looked up by name: a network file system then asks its server.
-  for file in "$hs_report_dir/.stopped.$hs_token"*; do if [[ -e $file ]]; then stopped=1; fi; done
-  for file in "$hs_report_dir/.failed.$hs_token"*; do
-    if [[ -e $file ]]; then IFS=' ' read -r failure who <"$file"; fi
-  done
-  # Slurm ends the other ranks when one fails: only without a failure does the signal of a rank count as a request.
-  for file in "$hs_report_dir/.asked.$hs_token"*; do if [[ -e $file && -z $failure ]]; then asked=1; fi; done
-  hs_count_epochs
-  if ((asked && hs_epochs_done < hs_epochs)); then hs_end_unfinished; fi
-  if ((hs_status == 0 && stopped)); then
-    hs_say_stopped
-    hs_end 85
-  fi
-  if ((hs_status == 0)) && ! hs_all_done; then hs_end $((hs_terminated ? 143 : 86)); fi
-  if ((hs_status == 0)); then hs_end 0; fi
-  if ((hs_terminated)); then hs_end 143; fi
-  if [[ $hs_launch == steps ]] && ((!hs_stopping)) && ! hs_nodes_answer; then hs_end 86; fi
-  if [[ $failure =~ ^[1-9][0-9]*$ ]]; then
-    hs_say "$who failed first, with status $failure"
-    hs_end $((failure == 86 ? 1 : failure))   # 86 is for lost ranks
-  fi
-  # The signal came so early that it ended srun or the shell of a rank: nothing was there to be saved.
-  if ((hs_status == 138)); then hs_end 85; fi
-  hs_end "$hs_status"
-}
-
-# Ends a submission that was asked to stop before its last epoch. The status of its commands does not matter: a shell line
-# goes on with its next command when the signal ends one, and exits 0.
-hs_end_unfinished() {
-  hs_say_stopped
-  if ((hs_stopping)) || ! ((hs_terminated)); then hs_end 85; fi
-  hs_end 143
-}
-
-hs_say_stopped() {
-  if hs_has_saved; then
-    hs_say "stopped after epoch $hs_epochs_done of $hs_epochs; the training can be resumed"
-  else
-    hs_say "interrupted after epoch $hs_epochs_done of $hs_epochs: it finished no epoch and wrote no checkpoint into $hs_checkpoint_dir"
-  fi
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Slurm may believe that a node is lost whose processes live on. So each submission of a job that begins takes the
 # next number in the folder hs_fence: a symbolic link, which nobody else can make again. The processes of lower numbers
-# end, and must not save any more. A rank at work has a file NUMBER.rank-RANK there.
+# end, and must not save any more. A rank at work has a file NUMBER.rank-RANK there, whose time its guard renews.
 # The variables are set by the first part of the script, or by one function for the others:
 # shellcheck disable=SC2154,SC2034
 
@@ -10,7 +10,7 @@
 # Takes the next number of the job's fence: the processes of those before end. Returns when they have: they
 # write checkpoints.
 hs_take_fence() {
-  local name newest=0 own=0 until=$((SECONDS + 12))
+  local name newest=0 own=0 holder until=$((SECONDS + 12))
   (umask 077 && mkdir -p -- "$hs_fence") || hs_fail "cannot create $hs_fence"
   for name in "$hs_fence"/*; do
     name=${name##*/}
@@ -18,10 +18,14 @@ hs_take_fence() {
     if ((name > newest)); then newest=$name; fi
     if ((${SLURM_RESTART_COUNT:-0} > 0 && name > own)) && [[ $(readlink -- "$hs_fence/$name") == "$hs_id" ]]; then own=$name; fi
   done
-  # Slurm starts it again, and the next piece of the training has begun since. The numbers of processes come again.
-  if ((own > 0 && own < newest)) && [[ $hs_launch != local && $hs_launch != steps ]]; then
-    hs_say "job $(readlink -- "$hs_fence/$newest") goes on with this training: nothing is left to do here"
-    hs_end 85
+  # Slurm starts it again, and a newer submission has begun since. One without a number, which had not begun, may be the
+  # oldest as well: it leaves the training to the job that has it. The numbers of processes come again.
+  if ((${SLURM_RESTART_COUNT:-0} > 0 && own < newest)) && [[ $hs_launch != local && $hs_launch != steps ]]; then
+    holder=$(readlink -- "$hs_fence/$newest")
+    if ((own > 0)) || hs_is_running "$holder"; then
+      hs_say "job $holder has taken over this training; this job exits"
+      hs_end 85
+    fi
   fi
   hs_ticket=$((newest + 1))
   until ln -s -T -- "$hs_id" "$hs_fence/$hs_ticket" 2>/dev/null; do
@@ -33,10 +37,21 @@ hs_take_fence() {
   hs_remove_old_tickets
 }
 
-# Returns whether ranks of submissions before this one are at work, or were when their node was lost.
+# Returns whether Slurm shows job $1 running. Where it does not answer, it does not.
+hs_is_running() {
+  [[ -n $1 && -n $(squeue --me --noheader --all --states=RUNNING,SUSPENDED --jobs="$1" --format=%i 2>/dev/null) ]]
+}
+
+# Returns whether ranks of submissions before this one may be at work. The guard of a rank renews the time of its mark
+# every 4 s: one that was left alone for 30 s before this submission began has nobody who would end anything.
 hs_has_ranks() {
-  local name
-  for name in "$hs_fence"/*.rank-*; do if [[ -e $name ]]; then return 0; fi; done
+  local name begun time
+  begun=$(stat -c %Y -- "$hs_fence/$hs_ticket") || return 0
+  for name in "$hs_fence"/*.rank-*; do
+    if [[ ! -e $name ]]; then continue; fi
+    { : <"$name"; } 2>/dev/null   # opened, a network file system asks its server for the time
+    if ! time=$(stat -c %Y -- "$name" 2>/dev/null) || ((time > begun - 30)); then return 0; fi
+  done
   return 1
 }
 
@@ -67,7 +82,7 @@ hs_is_superseded() {
 # Ends this rank where a newer submission has begun: it has neither stopped nor failed. Its last word is its mark.
 hs_end_superseded() {
   if ! hs_is_superseded; then return; fi
-  hs_say "rank $hs_rank: a newer submission of this job has begun: this one ends"
+  hs_say "rank $hs_rank: a newer submission of this job has started; this rank ends"
   if [[ -n ${hs_guard-} ]]; then wait "$hs_guard"; fi 2>/dev/null
   rm -f -- "$hs_mark"
   exit 1
@@ -88,6 +103,7 @@ hs_guard_fence() {
   local word self=$BASHPID step
   local -a left=()
   until hs_is_superseded; do
+    touch -c -- "$hs_mark"
     read -r -t 4 word
     if (($? <= 128)); then exit; fi   # not for lack of time: the rank has ended
   done

@@ -21,11 +21,16 @@ hs_run_lines() {
     set +e +f -u -o pipefail
     IFS=$' \t\n'
     if ((hs_status != 0)); then
+      hs_match_plainly
       hs_say "error: $hs_what line $hs_number failed with status $hs_status on ${SLURMD_NODENAME:-this node}: $hs_line"
       return $((hs_status == 85 || hs_status == 86 ? 1 : hs_status))   # those are for ranks that saved or were lost
     fi
   done
+  hs_match_plainly   # not before: one line may set an option for the next
 }
+
+# Undoes what a user's line may have set about patterns.
+hs_match_plainly() { shopt -u nullglob failglob dotglob nocaseglob nocasematch; }
 
 # What all ranks share. Exported for the set-up lines too.
 hs_export_common() {

@@ -187,6 +187,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     template.rank_functions = own("rank.sh")?.unwrap_or(template.rank_functions);
     template.fence_functions = own("fence.sh")?.unwrap_or(template.fence_functions);
     template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
+    template.end_functions = own("ends.sh")?.unwrap_or(template.end_functions);
     for helper in &mut template.helpers {
         helper.1 = own(helper.0)?.unwrap_or_else(|| std::mem::take(&mut helper.1));
     }

@@ -157,7 +157,8 @@ impl Placed<'_> {
             fence: utf8(&fence_folder(
                 &site.state,
                 job.name.as_str(),
-                // Submissions that race for the job are one.
+                // Submissions that race for the job are one. Other copies train beside each other, so each has a fence
+                // of its own: the next submission with its number ends what is left of it, no other one does.
                 Some(intent.copy).filter(|copy| *copy > 0 && !intent.race),
             ))?,
             claim: intent

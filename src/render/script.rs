@@ -23,6 +23,8 @@ pub struct Template {
     pub fence_functions: String,
     /// bash functions of the batch shell, put in as they are.
     pub batch_functions: String,
+    /// bash functions by which the batch shell judges how its ranks ended, put in behind its others.
+    pub end_functions: String,
     /// Python modules for training programs: names and texts of files beside the script, the one to import first.
     pub helpers: [(&'static str, String); 4],
 }
@@ -36,6 +38,7 @@ impl Default for Template {
             rank_functions: include_str!("../../templates/rank.sh").into(),
             fence_functions: include_str!("../../templates/fence.sh").into(),
             batch_functions: include_str!("../../templates/batch.sh").into(),
+            end_functions: include_str!("../../templates/ends.sh").into(),
             helpers: [
                 ("hsched_ddp.py", include_str!("../../templates/hsched_ddp.py").into()),
                 ("hsched_copies.py", include_str!("../../templates/hsched_copies.py").into()),
@@ -148,7 +151,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });
     json!({
         "rank_functions": format!("{}\n{}", template.rank_functions, template.fence_functions),
-        "batch_functions": template.batch_functions,
+        "batch_functions": format!("{}\n{}", template.batch_functions, template.end_functions),
         "job": {
             "name": job.name.as_str(),
             "command": command,

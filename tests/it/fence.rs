@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use hsched::model::Time;
 
@@ -17,7 +17,7 @@ use crate::sandbox::Sandbox;
 
 /// What both halves of a script know; `$2` is a folder, `$3` a number.
 const KNOWN: &str = r#"
-  cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/batch.sh
+  cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/batch.sh && . templates/ends.sh
   hs_stopping=0; trap 'hs_stopping=1' USR1
   hs_fence=$2/fence hs_job=train hs_run=r hs_plan=p hs_world_size=1 hs_global_batch=8 hs_epochs=4 hs_epochs_done=0
   hs_checkpoint_dir=$2/saved hs_report_dir=$2/report hs_helper_dir=$1/templates hs_grace=5 hs_launch=plain
@@ -27,6 +27,9 @@ const KNOWN: &str = r#"
 
 /// A rank of the submission that took number `$3`; it does `$4`.
 const RANK: &str = "hs_ticket=$3 hs_token=7.0.$3 hs_shell=$4; hs_rank_main ''";
+
+/// Its guard looks more often.
+const OFTEN: &str = "read() { local -a own=(\"$@\"); builtin read \"${own[@]/#4/0.05}\"; }";
 
 /// A batch script of Slurm job `$3`.
 const BATCH: &str = "hs_id=$3; hs_take_fence; echo \"$hs_ticket\"";
@@ -49,11 +52,6 @@ fn start(folder: &Path, half: &str, arguments: &[&str]) -> Child {
         .args(arguments);
     command.env("SLURM_PROCID", "0").env_remove("SLURM_RESTART_COUNT").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash")
-}
-
-fn batch(folder: &Path, id: &str) -> (String, Option<i32>) {
-    let output = start(folder, BATCH, &[id]).wait_with_output().expect("its end");
-    (text(&output.stdout), output.status.code())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -103,7 +101,11 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
     assert!(!runs(&format!("^{marker}")));
     assert_eq!(text(&stdout), folder.path().join("fence/1").display().to_string());
     assert_eq!(status.code(), Some(1), "{}", text(&stderr));
-    assert!(text(&stderr).contains("rank 0: a newer submission of this job has begun"), "{}", text(&stderr));
+    assert!(
+        text(&stderr).contains("rank 0: a newer submission of this job has started; this rank ends"),
+        "{}",
+        text(&stderr)
+    );
     // It has neither failed nor stopped.
     assert_eq!(names(&folder.path().join("report")), [""; 0]);
     assert_eq!(names(&folder.path().join("fence")), ["1", "2"]);
@@ -124,7 +126,14 @@ fn a_rank_does_not_begin_after_a_newer_submission() {
 fn a_rank_whose_fence_cannot_be_read_goes_on() {
     let folder = folder();
     fs::remove_dir(folder.path().join("fence")).expect("removed");
-    let output = start(folder.path(), RANK, &["1", "sleep 5; exit 3"]).wait_with_output().expect("its end");
+    // It ends when its guard has looked three times.
+    let half = format!(
+        r#"eval "look() $(declare -f hs_is_superseded | tail -n +2)"; looks=$2/looks; {OFTEN}
+        hs_is_superseded() {{ printf . >>"$looks"; look; }}; {RANK}"#
+    );
+    let line = "until [[ $(cat \"$HSCHED_FENCE\"/../../looks) == ...* ]]; do sleep 0.05; done; exit 3";
+    let line = line.replace("\"$HSCHED_FENCE\"/../..", &folder.path().display().to_string());
+    let output = start(folder.path(), &half, &["1", &line]).wait_with_output().expect("its end");
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
 }
 
@@ -135,13 +144,10 @@ fn nothing_of_a_rank_outlives_it() {
     for (line, status) in
         [("true", Some(0)), ("exit 85", Some(0)), ("exit 4", Some(4)), ("kill -9 $PPID", None)]
     {
-        let begun = Instant::now();
         let output = start(folder.path(), RANK, &["1", line]).wait_with_output().expect("its end");
         assert_eq!(output.status.code(), status, "{line}");
         let path = folder.path().display().to_string();
         wait_for("its guard has ended", || (!runs(&path)).then_some(()));
-        // The guard looks every 4 s; it need not look to see its rank end.
-        assert!(begun.elapsed() < Duration::from_secs(30), "{line}");
     }
     assert_eq!(names(&folder.path().join("fence")), ["1", "1.rank-0"], "the killed one's mark");
 }
@@ -167,17 +173,49 @@ fn a_submission_begins_when_the_ranks_before_it_have_ended() {
     assert!(next.try_wait().expect("asks").is_none());
     fs::remove_file(&at_work).expect("removed");
     assert_eq!(text(&next.wait_with_output().expect("its end").stdout), "2");
-    // Of a node that is really lost nobody removes it.
+    // Whose guard does not end it is not waited for without end. A wait is none of time here.
     fs::write(&at_work, "").expect("written");
-    assert_eq!(batch(folder.path(), "9"), ("3".to_owned(), Some(0)));
+    let waits = "sleep() { echo waits; SECONDS=$((SECONDS + 5)); }";
+    let begins = |id: &str| {
+        let output = start(folder.path(), &format!("{waits}; {BATCH}"), &[id]);
+        text(&output.wait_with_output().expect("its end").stdout)
+    };
+    assert_eq!(begins("9"), "waits\nwaits\nwaits\n3");
     assert_eq!(names(&folder.path().join("fence")), ["1", "2", "3"]);
+    // One that was killed, or was lost with its node, has no guard that renews its mark.
+    let file = fs::File::create(&at_work).expect("written");
+    file.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("a time");
+    assert_eq!(begins("10"), "4");
+    assert_eq!(names(&folder.path().join("fence")), ["1", "2", "3", "4"]);
 }
 
 #[test]
-fn a_saved_piece_that_slurm_starts_again_leaves_the_training_to_the_next_one() {
+fn a_guard_renews_the_mark_of_its_rank_and_makes_none() {
     let folder = folder();
-    let again = |id: &str| {
-        let half = format!("export SLURM_RESTART_COUNT=1; {BATCH}");
+    begin(folder.path(), 1);
+    let mark = folder.path().join("fence/1.rank-0");
+    // When the mark is removed, its guard goes on for a while.
+    let line = format!(
+        "touch -d '1 hour ago' {mark}; until [[ $(stat -c %Y {mark}) -gt $(($(date +%s) - 1800)) ]]; do sleep 0.05; done
+        rm {mark}; : >{looks}; until [[ $(cat {looks}) == ...* ]]; do sleep 0.05; done; ls {folder}/fence",
+        mark = mark.display(),
+        looks = folder.path().join("looks").display(),
+        folder = folder.path().display(),
+    );
+    let half =
+        format!(r#"looks=$2/looks; {OFTEN}; touch() {{ printf . >>"$looks"; command touch "$@"; }}; {RANK}"#);
+    let output = start(folder.path(), &half, &["1", &line]).wait_with_output().expect("its end");
+    assert_eq!(text(&output.stdout), "1", "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_job_that_slurm_starts_again_leaves_the_training_to_a_newer_one() {
+    let folder = folder();
+    // Slurm shows what `shown` prints of job 8.
+    let again = |id: &str, shown: &str| {
+        let half = format!(
+            "export SLURM_RESTART_COUNT=1; squeue() {{ [[ $* == *--jobs=8* ]] && {shown}; }}; {BATCH}"
+        );
         let output = start(folder.path(), &half, &[id]).wait_with_output().expect("its end");
         (text(&output.stdout), text(&output.stderr), output.status.code())
     };
@@ -186,16 +224,18 @@ fn a_saved_piece_that_slurm_starts_again_leaves_the_training_to_the_next_one() {
     ticket(9, "6");
     ticket(10, "7");
     // Its node was lost, or the next piece still waits.
-    assert_eq!(again("7"), ("11".to_owned(), String::new(), Some(0)));
+    assert_eq!(again("7", "echo 8"), ("11".to_owned(), String::new(), Some(0)));
     ticket(12, "8");
-    let said = "hsched: job 8 goes on with this training: nothing is left to do here".to_owned();
-    assert_eq!(again("7"), (String::new(), said, Some(85)));
-    // One that had not begun when Slurm put it back.
-    assert_eq!(again("9").0, "13");
-    assert_eq!(
-        text(fs::read(folder.path().join("report/ends")).expect("a word").as_slice()),
-        "7 85 interrupted"
-    );
+    let said = "hsched: job 8 has taken over this training; this job exits".to_owned();
+    assert_eq!(again("7", "false"), (String::new(), said.clone(), Some(85)));
+    // One that had not begun when Slurm put it back may be the older one, too.
+    assert_eq!(again("5", "echo 8"), (String::new(), said, Some(85)));
+    let ends = fs::read_to_string(folder.path().join("report/ends")).expect("words");
+    assert_eq!(ends, "7 85 interrupted\n5 85 interrupted\n");
+    // The newer one has ended; Slurm does not answer.
+    assert_eq!(again("5", "true").0, "13");
+    fs::remove_file(folder.path().join("fence/13")).expect("removed");
+    assert_eq!(again("5", "false").0, "13");
 }
 
 #[test]
@@ -214,8 +254,9 @@ fn a_batch_script_whose_training_another_one_has_leaves_no_word() {
     for status in ["0", "1"] {
         let output = start(folder.path(), half, &[status]).wait_with_output().expect("its end");
         let said = text(&output.stderr);
-        assert!(said.ends_with("what this one does does not count any more"), "{said}");
-        assert_eq!((output.status.code(), folder.path().join("report/ends").exists()), (Some(1), false));
+        assert!(said.ends_with("this one ends and its results are ignored"), "{said}");
+        // 86 costs no retry.
+        assert_eq!((output.status.code(), folder.path().join("report/ends").exists()), (Some(86), false));
         for number in names(&folder.path().join("fence")) {
             fs::remove_file(folder.path().join("fence").join(number)).expect("removed");
         }

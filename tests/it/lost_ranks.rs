@@ -8,7 +8,7 @@ use crate::real_cluster::repository;
 
 /// Judges three ranks after `srun` returned `$3`; `$4` comes before, and a wait is one of `hsched_wait`, not of time.
 const JUDGE: &str = r#"
-  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"
+  . "$1/templates/rank.sh"; . "$1/templates/batch.sh"; . "$1/templates/ends.sh"
   hs_report_dir=$2 hs_token=7.0.1 hs_id=7 hs_world_size=3 hs_status=$3 hs_terminated=0 hs_stopping=0 hs_hostfile=''
   hs_epochs=3 hs_epochs_done=0 hs_epochs_before='' hs_report_dir_before='' hs_launch=plain hs_checkpoint_dir=$2 hs_hosts=(n1 n2) PATH=$5:$PATH
   sleep() { hsched_wait; }
@@ -65,6 +65,15 @@ fn ranks_that_saved_or_failed_are_not_lost() {
 }
 
 #[test]
+fn the_checkpoint_directory_is_read_once_at_the_end() {
+    let find = "exec 3>&2; find() { echo read >&3; echo new; }; hs_epochs_before=0 hs_files_before=''; hs_stopping=1";
+    let (status, said) = judge(0, find);
+    assert_eq!(status, Some(85));
+    assert_eq!(said.matches("read\n").count(), 1, "{said}");
+    assert!(said.contains("the training can be resumed"), "{said}");
+}
+
+#[test]
 fn in_an_allocation_a_failure_counts_only_if_its_nodes_answer() {
     let failed = "hs_launch=steps; hs_rank=1 hs_mark_failed 1 'the command failed' 2>/dev/null";
     let judge = |before: &str| judge(1, &format!("{failed}; export SLURM_TEST_NODES={before}"));
@@ -76,4 +85,18 @@ fn in_an_allocation_a_failure_counts_only_if_its_nodes_answer() {
     assert_eq!(judge("gone; hs_stopping=1").0, Some(85));
     assert_eq!(judge("gone; hs_stopping=1 hs_epochs_done=3").0, Some(1));
     assert_eq!(judge("gone; hs_terminated=1").0, Some(143));
+}
+
+#[test]
+fn what_a_line_of_setup_says_about_patterns_does_not_change_the_judgement() {
+    for option in ["nullglob", "failglob"] {
+        let lines = format!("hs_run_lines setup 'shopt -s {option}' 'shopt -q {option}'");
+        let (status, said) = judge(0, &lines);
+        assert_eq!(status, Some(86), "{option}: {said}");
+        assert!(said.contains("only 0 of 3 ranks have finished"), "{option}: {said}");
+        // Nor does a line that ends the script.
+        let (status, said) =
+            judge(0, &format!("trap hs_on_exit EXIT; hs_run_lines setup 'shopt -s {option}; exit 4'"));
+        assert_eq!(status, Some(4), "{option}: {said}");
+    }
 }

@@ -1,0 +1,127 @@
+# shellcheck shell=bash
+# How a submission ends: the batch shell judges its ranks, and leaves its last word in the file "ends".
+# The variables are set by the first part of the script, or by one function for the others:
+# shellcheck disable=SC2154,SC2034
+
+# Returns whether every rank has left word that its command returned 0. srun is not believed: it also returns 0 when it
+# lost nodes.
+hs_all_done() {
+  local try
+  local -a marks
+  for ((try = 0; try < (hs_terminated ? 1 : 10); try++)); do   # a network file system may show a new file late
+    if ((try > 0)); then sleep 1; fi
+    marks=("$hs_report_dir/.done.$hs_token."*)
+    if [[ ! -e ${marks[0]-} ]]; then marks=(); fi
+    if ((${#marks[@]} >= hs_world_size)); then return 0; fi
+  done
+  hs_say "error: only ${#marks[@]} of $hs_world_size ranks have finished; the others were lost with their nodes"
+  return 1
+}
+
+# Returns whether Slurm still starts something on every node: ranks fail long before Slurm notices that a node is lost.
+hs_nodes_answer() {
+  local size=${#hs_hosts[@]}
+  local -a command=(srun --overlap "--nodes=$size" "--ntasks=$size" --ntasks-per-node=1 --kill-on-bad-exit=1 --mem=0)
+  unset -v SLURM_HOSTFILE
+  command+=("--nodelist=$(IFS=,; printf '%s' "${hs_hosts[*]}")" --gres=none --cpu-bind=none --input=none --mpi=none true)
+  if timeout 30 "${command[@]}" 2>/dev/null; then return 0; fi
+  hs_say "error: the ranks ended with status $hs_status, and Slurm cannot start anything on their nodes: ${hs_hosts[*]}"
+  return 1
+}
+
+hs_judge() {
+  local file asked=0 stopped=0 failure='' who
+  if ((hs_stopping || hs_terminated)); then asked=1; fi
+  # Listed, not looked up by name: a network file system then asks its server.
+  for file in "$hs_report_dir/.stopped.$hs_token"*; do if [[ -e $file ]]; then stopped=1; fi; done
+  for file in "$hs_report_dir/.failed.$hs_token"*; do
+    if [[ -e $file ]]; then IFS=' ' read -r failure who <"$file"; fi
+  done
+  # Slurm ends the other ranks when one fails: only without a failure does the signal of a rank count as a request.
+  for file in "$hs_report_dir/.asked.$hs_token"*; do if [[ -e $file && -z $failure ]]; then asked=1; fi; done
+  hs_count_epochs
+  if ((asked && hs_epochs_done < hs_epochs)); then hs_end_unfinished; fi
+  if ((hs_status == 0 && stopped)); then
+    hs_say_stopped
+    hs_end 85
+  fi
+  if ((hs_status == 0)) && ! hs_all_done; then hs_end $((hs_terminated ? 143 : 86)); fi
+  if ((hs_status == 0)); then hs_end 0; fi
+  if ((hs_terminated)); then hs_end 143; fi
+  if [[ $hs_launch == steps ]] && ((!hs_stopping)) && ! hs_nodes_answer; then hs_end 86; fi
+  if [[ $failure =~ ^[1-9][0-9]*$ ]]; then
+    hs_say "$who failed first, with status $failure"
+    hs_end $((failure == 86 ? 1 : failure))   # 86 is for lost ranks
+  fi
+  # The signal came so early that it ended srun or the shell of a rank: nothing was there to be saved.
+  if ((hs_status == 138)); then hs_end 85; fi
+  hs_end "$hs_status"
+}
+
+# Ends a submission that was asked to stop before its last epoch. The status of its commands does not matter: a shell line
+# goes on with its next command when the signal ends one, and exits 0.
+hs_end_unfinished() {
+  hs_say_stopped
+  if ((hs_stopping)) || ! ((hs_terminated)); then hs_end 85; fi
+  hs_end 143
+}
+
+hs_say_stopped() {
+  if hs_has_saved; then
+    hs_say "stopped after epoch $hs_epochs_done of $hs_epochs; the training can be resumed"
+  else
+    hs_say "interrupted after epoch $hs_epochs_done of $hs_epochs: it finished no epoch and wrote no checkpoint into $hs_checkpoint_dir"
+  fi
+}
+
+hs_end() {
+  trap - EXIT
+  hs_leave "$1"
+}
+
+# Reached by hs_fail, by a failed line of setup, or by an "exit" in one, which must not look like success.
+hs_on_exit() {
+  local status=$?
+  trap - EXIT
+  hs_match_plainly
+  if ((hs_stopping)); then hs_leave 85; fi   # the signal ends the programs of such a line
+  ((status != 0)) || hs_say "error: a line of setup exited the script"
+  hs_leave $((status == 0 ? 1 : status))
+}
+
+# Records how this submission ended: Slurm may forget it, and its exit status does not tell whether the training saved.
+hs_leave() {
+  local word=''
+  hs_clean_up
+  if (($1 == 85 || ($1 == 143 && hs_terminated))); then
+    if hs_has_saved; then word=' saved'; else word=' interrupted'; fi
+  fi
+  if [[ -n ${hs_id-} && -d $hs_report_dir ]]; then printf '%s %s%s\n' "$hs_id" "$1" "$word" >>"$hs_report_dir/ends"; fi
+  exit "$1"
+}
+
+# Returns whether the training can resume after what this submission did: it reported a new epoch, or wrote a checkpoint.
+# Asked when its ranks have ended; the answer is kept, for a checkpoint directory may be large.
+hs_has_saved() {
+  if [[ -z ${hs_saved-} ]]; then
+    hs_saved=0
+    if [[ -n $hs_epochs_before ]]; then   # else its ranks never started
+      hs_count_epochs
+      if ((hs_epochs_done > hs_epochs_before)) || [[ $(hs_checkpoint_files) != "$hs_files_before" ]]; then hs_saved=1; fi
+    fi
+  fi
+  ((hs_saved))
+}
+
+# Prints a checksum of the names, sizes and times of the files in the checkpoint directory. Two of them are compared:
+# the clocks of this node and of the file server may differ.
+hs_checkpoint_files() {
+  find -H "$hs_checkpoint_dir" -type f -printf '%P %s %T@\n' 2>/dev/null | LC_ALL=C sort | cksum
+}
+
+hs_clean_up() {
+  if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
+  if [[ -n ${hs_token-} ]]; then
+    rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token" "$hs_report_dir"/.{done,node}."$hs_token".*
+  fi
+}
