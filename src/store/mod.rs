@@ -35,7 +35,7 @@ mod wishes;
 pub use self::answers::{Answer, Answers};
 pub use self::held::Held;
 pub use self::inspection::{Finding, Inspection};
-pub use self::laid::laid_by_another;
+pub use self::laid::{laid_by_another, lay_output};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::place::Place;
