@@ -38,6 +38,7 @@ pub use self::inspection::{Finding, Inspection};
 pub use self::laid::{laid_by_another, lay_output};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
+pub use self::names::is_name_of_state;
 pub use self::place::Place;
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, last_report, planned_samples};
