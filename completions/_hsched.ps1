@@ -362,7 +362,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             break
         }
         'hsched;doctor' {
-            [CompletionResult]::new('--restore', '--restore', [CompletionResultType]::ParameterName, 'Go on from the state in this file: state.json, state.json.old or journal in the state directory, or a copy of one of them')
+            [CompletionResult]::new('--restore', '--restore', [CompletionResultType]::ParameterName, 'Go on from the state in this file: state.json, state.json.old or journal in the state directory, or the path of a copy of one of them')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Only show what --restore would do')

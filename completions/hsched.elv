@@ -336,7 +336,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;doctor'= {
-            cand --restore 'Go on from the state in this file: state.json, state.json.old or journal in the state directory, or a copy of one of them'
+            cand --restore 'Go on from the state in this file: state.json, state.json.old or journal in the state directory, or the path of a copy of one of them'
             cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand --dry-run 'Only show what --restore would do'

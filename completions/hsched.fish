@@ -400,7 +400,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_su
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l restore -d 'Go on from the state in this file: state.json, state.json.old or journal in the state directory, or a copy of one of them' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l restore -d 'Go on from the state in this file: state.json, state.json.old or journal in the state directory, or the path of a copy of one of them' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand doctor" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r

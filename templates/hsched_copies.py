@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
-from hsched_ddp import FORMAT, encode, read_plain
+from hsched_ddp import FORMAT, encode, new_file, read_plain
 from hsched_merge import Refused, digest, merge_states, merge_weights, read_safetensors, write_file, write_safetensors
 from hsched_rounds import Folder, Ranges, count, join, numbers, split, take
 
@@ -128,13 +128,10 @@ class Copies:
         if count(done):
             line["weights"] = write_safetensors(path + ".safetensors", self._weights())
             if self.keeps:
-                with open(path + ".pt.tmp", "wb") as file:
+                with new_file(path + ".pt") as file:
                     states = {name: part.state_dict()["state"] for name, part in self._optimizers().items()}
                     torch.save(encode({"format": FORMAT, "states": states}, "its optimizers"), file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                line["states"] = digest(path + ".pt.tmp")
-                os.replace(path + ".pt.tmp", path + ".pt")
+                line["states"] = digest(path + ".pt")
         write_file(path + ".json", [json.dumps(line).encode()])
 
     def _merge(self) -> None:

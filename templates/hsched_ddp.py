@@ -24,6 +24,7 @@ import pickle
 import random
 import re
 import resource
+import secrets
 import select
 import signal
 import stat
@@ -661,9 +662,36 @@ class _FirstFormat(pickle.Unpickler):
         return self._storages[key]
 
 
-def _replace(temporary: str, path: str) -> None:
-    """Puts a checkpoint that is whole, and on disk, into its place."""
-    os.replace(temporary, path)
+@contextlib.contextmanager
+def new_file(path: str, check: Callable[[], None] = lambda: None) -> Iterator[Any]:
+    """Yields a new file, which takes the place of `path` when it is whole and on disk, unless `check` raises then.
+
+    Others may be able to write the directory: nobody can guess its name meanwhile, and no link of theirs is followed.
+    """
+    temporary = "%s.%s.tmp" % (path, secrets.token_hex(8))
+    number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(number, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(number)
+        check()
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _remove_left(path: str) -> None:
+    """Removes what killed processes of this user left of new files for `path`: what nobody has written to for an hour."""
+    folder, name = os.path.split(path)
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder or "."):
+            if entry.name.startswith(name + ".") and entry.name.endswith(".tmp") and entry.is_file(follow_symlinks=False):
+                data = entry.stat(follow_symlinks=False)
+                if data.st_uid == os.geteuid() and time.time() - data.st_mtime > 3600:
+                    os.unlink(entry.path)
 
 
 class _Moved:
@@ -736,6 +764,8 @@ class Training:
         # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
         self.loss, self.counted, self._samples = 0.0, 0.0, 0
         self.path = os.path.join(me.checkpoint_dir, "hsched-ddp.pt")
+        if me.rank == 0:
+            _remove_left(self.path)
         self._looks_for_ignored = me.rank == 0  # whether to warn of labels that are not counted
         whole = [_uncompiled(own) for own in self.models]
         self._ddp = [own for own in whole if isinstance(own, DistributedDataParallel)]
@@ -987,24 +1017,17 @@ class Training:
         dist.all_gather_object(states, _random_state(self.me.device), group=self._group)
         problem: Optional[Exception] = None
         if self.me.rank == 0:
-            temporary = "%s.%s.tmp" % (self.path, self.me.run or os.getpid())  # one for each run: who is killed leaves it
             try:
                 saved = dict(self._position(), format=FORMAT, epoch=self.epoch, step=self.step, left=self.left, global_step=self.global_step,
                              plan=self.me.plan, **encode({"unreported": self._unreported, "random": states}, "it"), state=self._states())
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
-                with open(temporary, "wb") as file:
+                with new_file(self.path, _check_fence) as file:
                     sink = _Sink(file)
                     torch.save(saved, sink)
                     if sink.problem:
                         raise sink.problem
-                    file.flush()
-                    os.fsync(file.fileno())
-                _check_fence()
-                _replace(temporary, self.path)
             except Exception as error:  # of the disk, or of something that cannot be in a checkpoint
                 problem = error
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
         if self._sum([float(problem is not None)]) > 0:
             raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "see the output of rank 0")) from problem
 

@@ -9,11 +9,12 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import struct
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 import torch
+
+from hsched_ddp import new_file
 
 _TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
           "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
@@ -130,14 +131,11 @@ def read_safetensors(path: str) -> Dict[str, Any]:
 
 def write_file(path: str, chunks: Iterable[bytes]) -> str:
     """Replaces a file as a whole, on disk when this returns; returns its SHA-256."""
-    temporary, digest = "%s.%s.tmp" % (path, secrets.token_hex(4)), hashlib.sha256()
-    with open(temporary, "wb") as file:
+    digest = hashlib.sha256()
+    with new_file(path) as file:
         for chunk in chunks:
             digest.update(chunk)
             file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
     return digest.hexdigest()
 
 

@@ -131,16 +131,16 @@ fn leave_out_cut(
     let limits = limits.into_iter().map(|(_, length)| length).collect::<Vec<_>>().join(", ");
     let shortest = list.iter().map(|own| own.run.0).fold(f64::INFINITY, f64::min);
     list.retain(|own| !cut(own));
-    let cannot = "it cannot go on after one: if its program resumes from checkpoints, add the key checkpoint";
+    let loses = Walltime::LOSES;
     if list.is_empty() {
         let run = duration(Seconds(shortest));
         *nothing = Some(format!(
-            "every time limit here ({limits}) is shorter than its run ({run} at best), and {cannot}"
+            "every time limit here ({limits}) is shorter than its run ({run} at best), and {loses}"
         ));
     } else {
         let left_out = all - list.len();
         notes.push(format!(
-            "{}: {left_out} of {all} requests are left out: their time limit ({limits}) is shorter than the run, and {cannot}",
+            "{}: {left_out} of {all} requests are left out: their time limit ({limits}) is shorter than the run, and {loses}",
             job.name
         ));
     }

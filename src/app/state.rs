@@ -267,6 +267,7 @@ pub(crate) fn failure(error: &StateError) -> Failure {
     let exit = match error {
         StateError::Locked { .. } => Exit::Locked,
         StateError::Damaged { .. }
+        | StateError::Missing { .. }
         | StateError::Lost { .. }
         | StateError::Whole { .. }
         | StateError::Open { .. }
@@ -284,6 +285,10 @@ pub(crate) fn failure(error: &StateError) -> Failure {
         StateError::Write { source, .. } => failure.hint(unwritable(source)),
         StateError::Damaged { .. } => failure
             .hint("it was left unchanged: update hsched if a newer version wrote it, or correct it by hand"),
+        StateError::Missing { .. } => failure.hint(
+            "the bare names state.json, state.json.old and journal mean files of the state directory; for one of another \
+             directory, give its path, such as ./state.json",
+        ),
         StateError::Lost { path, restore, .. } => lost(failure, path, restore.as_deref()),
         StateError::Whole { .. } => failure.hint(
             "to go back to an older state all the same, move state.json, state.json.old and journal away first: trainings \

@@ -172,6 +172,7 @@ pub(crate) fn submit(
             answers.push(answered);
         }
     });
+    world.noted.iter().for_each(|note| context.note(note));
     if let Err(error) = kept {
         // What became of the jobs has been told.
         context.terminal.say(&state::failure(&error).to_string());

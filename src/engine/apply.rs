@@ -129,25 +129,33 @@ impl Tracked {
     /// Takes back what failures cost the job whose node turns out to have been down: the ranks fail before Slurm notices,
     /// and so does the next try on that node.
     fn excuse(&mut self, at: Time, node: &NodeName, rules: &Rules) {
+        // Those from before its owner added it again were not counted since.
+        let added = self.added;
         let is_excused = |past: &PastAttempt| {
             let failed = matches!(past.end, End::Failed { .. }) && past.attempt.gpus.0.contains_key(node);
-            failed && at.since(past.ended) < Rules::NOTICED
+            failed && past.ended >= added && at.since(past.ended) < Rules::NOTICED
         };
         if self.epochs_left() == 0 {
             return;
         }
-        let is_last = self.past.last().is_some_and(is_excused);
+        let (is_last, had_retries) = (self.past.last().is_some_and(is_excused), self.has_retries());
         for past in self.past.iter_mut().filter(|past| is_excused(past)) {
             past.end = End::NodeFailed;
             self.failures = self.failures.saturating_sub(1);
         }
-        let waits = matches!(
-            self.phase,
-            Phase::Ended { outcome: Outcome::Failed { .. }, .. } | Phase::Waiting { .. }
-        );
-        if is_last && waits {
-            self.wait(at, Some(at.after(rules.delay(1))), &format!("its node {node} is down"));
-        }
+        let failed = matches!(self.phase, Phase::Ended { outcome: Outcome::Failed { .. }, .. });
+        let why = if is_last && (failed || matches!(self.phase, Phase::Waiting { .. })) {
+            format!("its node {node} is down")
+        } else if failed && !had_retries && self.has_retries() {
+            format!("a failure on {node}, which is down, does not count; {}", self.retries_left())
+        } else {
+            return;
+        };
+        self.wait(at, Some(at.after(rules.delay(1))), &why);
+    }
+
+    fn has_retries(&self) -> bool {
+        self.failures <= self.job.retries
     }
 
     /// Returns whether a submission that was given up as lost is taken up again, should Slurm have it after all: to go on

@@ -1,6 +1,6 @@
 //! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -20,7 +20,7 @@ use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
     sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
-use crate::store::{StateDir, claim_file, laid_by_another, report_folder, reports};
+use crate::store::{StateDir, claim_file, lay_output, report_folder, reports};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
@@ -40,6 +40,8 @@ pub struct SlurmWorld<'a> {
     pub oracle: Option<Oracle<'a>>,
     /// What was prepared, by the run's id.
     prepared: BTreeMap<String, Prepared>,
+    /// What the owners of outputs that were made should know, one sentence for each directory.
+    pub noted: BTreeSet<String>,
     /// Signals held back until the answer of the last request is written down.
     held: Option<signals::Held>,
 }
@@ -53,7 +55,8 @@ impl<'a> SlurmWorld<'a> {
         site: Site,
         complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
     ) -> Self {
-        Self { runner, clock, directory, site, complete, oracle: None, prepared: BTreeMap::new(), held: None }
+        let (prepared, noted) = (BTreeMap::new(), BTreeSet::new());
+        Self { runner, clock, directory, site, complete, oracle: None, prepared, noted, held: None }
     }
 
     /// Returns what the queue, accounting and reports show, without a look at the nodes, and the queue itself.
@@ -88,7 +91,7 @@ impl<'a> SlurmWorld<'a> {
         self.judge_stops(state, &mut sightings, at)?;
         let sightings = self.judge_races(state, sightings)?;
         let Reported { epochs, odd, notes: unread } = reported(&self.site.state, state, at);
-        notes.extend(unread);
+        notes.extend(unread.into_iter().chain(self.noted.iter().cloned()));
         let strays = queue.strays(state, &cluster);
         Ok(Observation { at, cluster, sightings, strays, epochs, odd, notes: std::mem::take(notes) })
     }
@@ -295,8 +298,9 @@ impl World for SlurmWorld<'_> {
         if let Err(message) = &script.text {
             return Answer::Refused { message: message.clone() };
         }
-        if let Some(message) = laid_by_another(&script.output()) {
-            return Answer::Refused { message };
+        match lay_output(&script.output()) {
+            Ok(note) => self.noted.extend(note),
+            Err(message) => return Answer::Refused { message },
         }
         let path = prepared.path(&of).display().to_string();
         self.hold();

@@ -33,7 +33,7 @@ impl Walltime {
 
     /// What a limit means for a job of which nobody knows that it saves.
     pub const LOSES: &str =
-        "it starts over after that, unless its program resumes: then add the key checkpoint";
+        "the job restarts from the beginning after the limit; if its program resumes, add the key checkpoint";
 
     /// Returns the walltime between the limits `least` and `longest`, in seconds; `longest` wins.
     fn of(
@@ -349,7 +349,7 @@ mod tests {
         };
         assert_eq!([11.0, 13.0].map(|hours| walltime(hours).suits(false)), [true, false]);
         assert_eq!((walltime(11.0).cut(false), walltime(13.0).suits(true)), (None, true));
-        let said = "longer than its time limit of 12 h; it starts over after that, unless its program resumes: then add the key checkpoint";
+        let said = "longer than its time limit of 12 h; the job restarts from the beginning after the limit; if its program resumes, add the key checkpoint";
         assert_eq!(walltime(13.0).cut(false).as_deref(), Some(said));
     }
 }

@@ -40,7 +40,7 @@ impl Held {
     /// When it cannot be read, or no state is in it.
     pub fn read(path: &Path, rules: &Rules) -> Result<Self, StateError> {
         let unusable = |what: String| StateError::Damaged { path: path.to_owned(), what };
-        let bytes = read(path)?.ok_or_else(|| unusable("is missing".into()))?;
+        let bytes = read(path)?.ok_or_else(|| StateError::Missing { path: path.to_owned() })?;
         if bytes.starts_with(BEGINNING) || path.file_name().is_some_and(|name| name == JOURNAL) {
             return Self::of_journal(&bytes, rules).map_err(unusable);
         }
@@ -58,7 +58,14 @@ impl Held {
         let (state, faults) = (played.state(rules), played.journal.faults.join(", "));
         let trouble = (!faults.is_empty()).then(|| format!("is damaged ({faults})"));
         let Some(file) = played.recorded else {
-            return Err(trouble.unwrap_or_else(|| "is empty".into()));
+            let none = if bytes.is_empty() {
+                "is empty"
+            } else if played.journal.is_blank() {
+                "has no whole line"
+            } else {
+                "has no whole state"
+            };
+            return Err(trouble.unwrap_or_else(|| none.to_owned()));
         };
         Ok(Self { state, at: played.at, trouble, claim: file.claim, seq: played.reached })
     }
@@ -104,6 +111,7 @@ pub(super) fn lost(root: &Path, newest: Option<Newest>, rules: &Rules) -> StateE
             Err(error) => {
                 let what = match error {
                     StateError::Damaged { what, .. } => what.clone(),
+                    StateError::Missing { .. } => "is missing".to_owned(),
                     other => other.in_one_line(),
                 };
                 let changed = changed(&path).and_then(date);
@@ -135,7 +143,7 @@ fn last_run(root: &Path) -> Option<String> {
 }
 
 /// Returns when a file was last changed.
-fn changed(path: &Path) -> Option<Time> {
+pub(super) fn changed(path: &Path) -> Option<Time> {
     let modified = fs::metadata(path).and_then(|data| data.modified()).ok()?;
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
     let seconds = DateTime::<Utc>::from(modified).timestamp_millis() as f64 / 1000.0;

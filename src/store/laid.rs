@@ -1,9 +1,10 @@
 //! Paths that another user may have laid for this one: what is written there would go where that user wants it.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
 /// Returns why a path must not be written to, in a sentence: it, or a directory on the way to it, is a symbolic link (or
@@ -28,6 +29,42 @@ pub fn laid_by_another(path: &Path) -> Option<String> {
     })
 }
 
+/// Makes the file to which Slurm will append what a job prints, unless it is there: a job may wait for days, and in a sticky
+/// directory nobody can put a link into the place of a file that is there. Returns what its owner should know.
+///
+/// # Errors
+/// With the reason why the path must not be written to, in a sentence.
+#[expect(clippy::disallowed_methods, reason = "the job writes to it")]
+pub fn lay_output(path: &Path) -> Result<Option<String>, String> {
+    let laid = || laid_by_another(path).map_or(Ok(()), Err);
+    laid()?;
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    // If this fails, the node on which the job runs may still be able to.
+    let _ = OpenOptions::new().append(true).create(true).mode(0o666).custom_flags(flags.bits()).open(path);
+    laid()?;
+    let above = path.parent().and_then(|folder| Some((folder, fs::metadata(folder).ok()?)));
+    let (Some((folder, above)), Ok(data)) = (above, fs::symlink_metadata(path)) else { return Ok(None) };
+    let own = geteuid().as_raw();
+    // On many systems each user has a group of the same number, with nobody else in it.
+    let is_private = above.mode() & 0o002 == 0 && above.gid() == own;
+    if above.mode() & 0o022 == 0 || is_private {
+        return Ok(None);
+    }
+    let (is_sticky, is_trusted) = (above.mode() & 0o1000 != 0, [own, 0, above.uid()].contains(&data.uid()));
+    match (is_sticky, is_trusted) {
+        (true, true) => Ok(None),
+        (true, false) => Err(format!(
+            "{} belongs to user {}, who could put a link in its place: remove it, or use another directory",
+            path.display(),
+            data.uid()
+        )),
+        (false, _) => Ok(Some(format!(
+            "others can write {0}, and put links in the place of outputs there: chmod +t {0}, or use a directory of your own",
+            folder.display()
+        ))),
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests lay the paths")]
 mod tests {
@@ -35,6 +72,52 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
     #[test]
+    fn an_output_is_made_when_it_is_submitted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (shared, output) = (folder.path().join("shared"), folder.path().join("shared/a.out"));
+        assert_eq!(lay_output(&output), Ok(None), "the directory may be there on the nodes");
+        fs::create_dir(&shared).expect("a folder");
+        let mode = |mode| fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).expect("a mode");
+        mode(0o1777);
+        assert_eq!(lay_output(&output), Ok(None));
+        let data = fs::metadata(&output).expect("is there");
+        assert!(data.is_file() && data.len() == 0 && data.mode() & 0o111 == 0, "{data:?}");
+        fs::write(&output, "of the submission before\n").expect("written");
+        assert_eq!(lay_output(&output), Ok(None));
+        assert_eq!(fs::read(&output).expect("is there"), b"of the submission before\n");
+        // The owner's own link stays what it is.
+        let link = shared.join("link.out");
+        symlink(folder.path().join("elsewhere"), &link).expect("a link");
+        assert_eq!(lay_output(&link), Ok(None));
+        assert!(link.is_symlink() && !folder.path().join("elsewhere").exists());
+        // Others can remove the file and put a link there.
+        mode(0o777);
+        let note = lay_output(&output).expect("may be written").expect("a note");
+        assert!(note.starts_with(&format!("others can write {},", shared.display())), "{note}");
+        mode(0o755);
+        assert_eq!(lay_output(&output), Ok(None));
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "a skipped test says so")]
+    fn an_output_that_another_user_can_replace_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = folder.path().join("a.out");
+        fs::write(&output, "").expect("written");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).expect("a mode");
+        if chown(&output, Some(65_534), None).is_err() {
+            println!("skipped: only root can give a file to another user");
+            return;
+        }
+        let why = lay_output(&output).expect_err("is refused");
+        assert!(why.contains("a.out belongs to user 65534"), "{why}");
+        // Nobody else can have put it there.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+        assert_eq!(lay_output(&output), Ok(None));
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "a skipped test says so")]
     fn a_link_of_another_user_is_refused_where_others_may_write() {
         let folder = tempfile::tempdir().expect("a folder");
         let (shared, link) = (folder.path().join("shared"), folder.path().join("shared/a.out"));
@@ -44,7 +127,8 @@ mod tests {
         symlink("/nowhere", &link).expect("a link");
         assert_eq!(laid_by_another(&link), None);
         if lchown(&link, Some(65_534), None).is_err() {
-            return; // Only root can make it another's.
+            println!("skipped: only root can give a link to another user");
+            return;
         }
         let why = laid_by_another(&link).expect("a reason");
         assert!(why.contains("a.out is a symbolic link of user 65534"), "{why}");

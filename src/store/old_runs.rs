@@ -1,4 +1,4 @@
-//! Removing the folders of runs that nobody remembers.
+//! Removing the folders of runs and jobs that nobody remembers.
 
 #![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
 
@@ -10,11 +10,12 @@ use chrono::NaiveDateTime;
 
 use crate::engine::{Rules, State};
 use crate::model::Time;
+use crate::store::held::changed;
 
 /// How a run's id begins: when it was made.
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 
-/// Removes runs that are as old as jobs that are forgotten and of which no job has an attempt.
+/// Removes runs that are as old as jobs that are forgotten and of which no job has an attempt, and the fences of such jobs.
 ///
 /// Whatever else lies there stays. A folder that cannot be removed is tried again another time.
 pub(super) fn remove(root: &Path, state: &State, now: Time) {
@@ -27,6 +28,15 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
         let name = entry.file_name();
         let run = name.to_str().unwrap_or_default();
         if made_at(run).is_some_and(|made| now.since(made) > Rules::REMEMBERED) && !remembered.contains(run) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    for entry in fs::read_dir(root.join("fences")).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let job = name.to_str().map(|name| name.split_once(':').map_or(name, |(job, _copy)| job));
+        let is_known = job.is_none_or(|job| state.jobs.iter().any(|own| own.job.name.as_str() == job));
+        // When the last of its submissions began; what is younger may be of a job that only this state does not know.
+        if !is_known && changed(&entry.path()).is_some_and(|begun| now.since(begun) > Rules::REMEMBERED) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -64,5 +74,26 @@ mod tests {
         remove(root.path(), &State { jobs: vec![tracked], ..State::default() }, now);
         let left = runs.map(|run| root.path().join("runs").join(run).exists());
         assert_eq!(left, [false, true, true, true]);
+    }
+
+    #[test]
+    fn fences_of_forgotten_jobs_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let now = Time(4e6);
+        let ages = [("a", 3e6), ("a:c2", 3e6), ("b", 3e6), ("b:c1", 3e6), ("young", 1e6)];
+        for (name, age) in ages {
+            let fence = root.path().join("fences").join(name);
+            fs::create_dir_all(&fence).expect("a folder");
+            std::os::unix::fs::symlink("7", fence.join("1")).expect("a number");
+            let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs_f64(now.0 - age);
+            fs::File::open(&fence).and_then(|folder| folder.set_modified(then)).expect("a time");
+        }
+        let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
+                    throughput: {t4: 1}, command: x}]";
+        let job = crate::formats::jobs::parse(text).expect("a job").remove(0);
+        let state = State { jobs: vec![Tracked::new(job, Time(0.0))], ..State::default() };
+        remove(root.path(), &state, now);
+        let left = ages.map(|(name, _)| root.path().join("fences").join(name).exists());
+        assert_eq!(left, [true, true, false, false, true]);
     }
 }

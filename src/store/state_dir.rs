@@ -98,6 +98,8 @@ pub enum StateError {
     },
     #[error("{}: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
+    #[error("{} is missing", path.display())]
+    Missing { path: PathBuf },
     #[error("{}: the state is damaged and cannot be rebuilt from the other files\n  {}", path.display(), known.join("\n  "))]
     Lost {
         path: PathBuf,

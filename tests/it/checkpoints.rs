@@ -204,6 +204,40 @@ assert own.resume()
     );
 }
 
+/// Where others can write, one of them may lay links at the names of files that are to be written.
+#[test]
+fn a_checkpoint_is_not_written_through_a_link() {
+    check(
+        r#"
+import hsched_merge, time
+target = os.path.join(root.name, "target")
+one = training()
+os.symlink(target, one.path + ".%s.tmp" % (me.run or os.getpid()))
+os.symlink(target, one.path + ".guessed.tmp")
+os.umask(0o027)
+one.save()
+assert not os.path.exists(target) and os.stat(one.path).st_mode & 0o777 == 0o640
+hsched.secrets.token_hex = lambda count: "guessed"
+refused(["cannot write the checkpoint", "File exists"], one.save)
+os.symlink(target, os.path.join(root.name, "copy-1.json.guessed.tmp"))
+refused(["File exists"], lambda: hsched_merge.write_file(os.path.join(root.name, "copy-1.json"), [b"{}"]), OSError)
+assert not os.path.exists(target) and os.path.islink(one.path + ".guessed.tmp")
+assert one.resume()
+
+# What a killed process left goes when the next one begins; what may still be written to stays.
+left = [one.path + end for end in (".old.tmp", ".new.tmp", ".old", ".dir.tmp")]
+for path in left[:3]:
+    open(path, "w").close()
+os.mkdir(left[3])
+for path in left[:1] + left[2:]:
+    os.utime(path, (time.time() - 7200,) * 2)
+training()
+assert [os.path.exists(path) for path in left] == [False, True, True, True]
+assert os.path.islink(one.path + ".guessed.tmp")
+"#,
+    );
+}
+
 /// Files as hsched 0.1.0 wrote them, with a scheduler that drew itself into the file before torch 2.1.
 #[test]
 fn a_checkpoint_of_0_1_0_resumes() {

@@ -143,6 +143,26 @@ fn the_older_copy_is_offered_where_it_is_whole() {
     assert_eq!(requests(&sandbox), (2, 0));
 }
 
+/// A bare name is that of a file of the state directory only if such a file has that name.
+#[test]
+fn a_backup_is_restored_from_the_directory_in_which_it_is() {
+    let sandbox = submitted();
+    fs::copy(sandbox.state("state.json"), sandbox.work("backup.json")).expect("a copy");
+    for name in ["state.json", "state.json.old", "newest"] {
+        fs::remove_file(sandbox.state(name)).expect("a file");
+    }
+    fs::write(sandbox.state("journal"), "nonsense\n").expect("a file");
+    assert_snapshot!(sandbox.run("doctor --restore bakcup.json").fails(78), @r"
+    error: ROOT/home/desk/bakcup.json is missing
+    hint: the bare names state.json, state.json.old and journal mean files of the state directory; for one of another directory, give its path, such as ./state.json
+    ");
+    let told = sandbox.run("doctor --restore state.json").fails(78);
+    assert!(told.starts_with("error: ROOT/home/.local/state/hsched/state.json is missing\n"), "{told}");
+    let done = sandbox.run("doctor --restore backup.json").succeeds();
+    assert!(done.starts_with("restored ROOT/home/desk/backup.json, which is from "), "{done}");
+    assert_eq!(requests(&sandbox), (2, 0));
+}
+
 #[test]
 fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
     let sandbox = submitted();

@@ -1,5 +1,6 @@
 //! `hsched submit`: what sbatch is given, what is kept of it, and every answer that sbatch can give.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
 use insta::assert_snapshot;
@@ -41,6 +42,23 @@ fn each_job_is_given_to_sbatch_with_the_users_options_as_they_are() {
         ["resnet18", "vgg19"].map(|job| [&options[..], &[script(job).as_str()]].concat().join("|"));
     assert_eq!(calls.iter().map(|call| call.join("|")).collect::<Vec<_>>(), expected);
     assert_eq!(sandbox.calls("squeue").len(), 1);
+}
+
+/// Nobody else can put a link there while the job waits, unless the directory has no sticky bit.
+#[test]
+fn an_output_is_there_before_its_job_is_submitted() {
+    for (bits, notes) in [(0o755, 0), (0o1777, 0), (0o777, 1)] {
+        let sandbox =
+            answering("ls \"$root/home/desk\" >\"$root/seen.$n\"; echo $n").file("vgg19.out", "before\n");
+        let folder = std::fs::Permissions::from_mode(bits);
+        std::fs::set_permissions(sandbox.work(""), folder).expect("a mode");
+        let ran = sandbox.run(SUBMIT).exits(0);
+        let seen = sandbox.text(&sandbox.path("seen.1"));
+        assert!(seen.contains("resnet18.out\n") && !seen.contains("third.out\n"), "{seen}");
+        assert_eq!(sandbox.text(&sandbox.work("vgg19.out")), "before\n");
+        let note = "note: others can write ROOT/home/desk, and put links in the place of outputs there: ";
+        assert_eq!(ran.stderr.matches(note).count(), notes, "{bits:o}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -249,8 +249,8 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     };
     let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", partitions(10_800));
     // One T4 takes ten hours, A100 two and less.
-    let why = "their time limit (3 h) is shorter than the run, and it cannot go on after one: if its program resumes from checkpoints, \
-               add the key checkpoint";
+    let why = "their time limit (3 h) is shorter than the run, and the job restarts from the beginning after the limit; \
+               if its program resumes, add the key checkpoint";
     let json = |command: &str| {
         sandbox.run(&format!("{command} --snapshot queue.json --futures 5 --budget 1h --format json")).json()
     };
@@ -264,8 +264,8 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     assert_eq!(plan["jobs"][0]["request"]["type"], "a100");
     // Where none is left, that is the reason.
     let sandbox = sandbox.file("queue.json", partitions(900));
-    let why = "every time limit here (15 min) is shorter than its run (30 min 00 s at best), and it cannot go on after one: if its program \
-               resumes from checkpoints, add the key checkpoint";
+    let why = "every time limit here (15 min) is shorter than its run (30 min 00 s at best), and the job restarts from the beginning \
+               after the limit; if its program resumes, add the key checkpoint";
     for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
         let command = format!("{command} --snapshot queue.json");
         let text = sandbox.run(&command).exits(3).stdout;

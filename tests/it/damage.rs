@@ -241,6 +241,14 @@ fn what_is_not_sure_is_left_as_it_is() {
             "journal is empty",
         ],
     );
+    check(
+        &[("state.json", ""), ("journal", "{\"seq\":1,\"at\":2.0,\"what\":{\"state\":")],
+        &[
+            "state.json is damaged (EOF while parsing a value at line 1 column 0)",
+            "state.json.old is at entry 1 of 4, is from 1970-01-01 00:00:02 UTC and knows 1 job: 1 submitting (job-0)",
+            "journal has no whole line",
+        ],
+    );
 }
 
 #[test]

@@ -411,7 +411,7 @@ fn a_time_limit_that_cuts_a_job_is_said() {
         then.state.jobs[0].phase.attempt().expect("an attempt").pieces.clone()
     };
     assert_eq!(said(", checkpoint: {grace: 10s}").as_deref(), Some("at least 20 pieces of 1 min"));
-    let loses = "longer than its time limit of 1 min; it starts over after that, unless its program resumes: then add the key checkpoint";
+    let loses = "longer than its time limit of 1 min; the job restarts from the beginning after the limit; if its program resumes, add the key checkpoint";
     assert_eq!(said("").as_deref(), Some(loses));
 }
 

@@ -322,36 +322,6 @@ fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
 }
 
 #[test]
-fn all_tries_on_a_node_are_excused_that_failed_shortly_before_it_was_seen_to_be_down() {
-    let mut tracked = running(job("a", "{v100: 100}", ", retries: 3"), attempt("r", "v1", "v100", 2, 0), 3);
-    let past = |ended: f64, node: &str, end: End| PastAttempt {
-        attempt: attempt("r0", node, "v100", 2, 0),
-        ended: Time(ended),
-        end,
-        epochs: 0,
-    };
-    let failed = || End::Failed { exit: 1, signal: 0 };
-    tracked.past = vec![
-        past(100.0, "v1", failed()),
-        past(900.0, "v1", failed()),
-        past(950.0, "v2", failed()),
-        past(960.0, "v1", End::TimedOut),
-    ];
-    tracked.failures = 3;
-    let mut state = state(vec![tracked]);
-    let down = Event::NodeDown {
-        node: NodeName::new("v1").expect("a name"),
-        state: Availability::Down,
-        reason: None,
-    };
-    apply(&mut state, Time(1000.0), &down, &rules());
-    let ends: Vec<&End> = state.jobs[0].past.iter().map(|past| &past.end).collect();
-    assert_eq!(ends, [&failed(), &End::NodeFailed, &failed(), &End::TimedOut]);
-    assert_eq!(state.jobs[0].failures, 2);
-    assert!(state.jobs[0].phase.is_submitted(), "{:?}", state.jobs[0].phase);
-}
-
-#[test]
 fn a_program_that_fails_after_its_last_epoch_has_failed_and_is_not_run_again() {
     let end = End::Failed { exit: 7, signal: 0 };
     let over = after(end, 10, 0);

@@ -60,6 +60,7 @@ mod early_deaths;
 mod engine_copies;
 mod engine_decisions;
 mod engine_ends;
+mod engine_excuses;
 mod engine_learning;
 mod engine_rules;
 mod engine_states;

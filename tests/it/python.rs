@@ -128,7 +128,7 @@ print("done")
 fn the_helper_takes_models_as_they_are_wrapped_and_refuses_what_is_wrong() {
     let Some(python) = with_torch() else { return };
     let input = r#"
-import json, os, random, sys, tempfile
+import json, os, random, resource, sys, tempfile
 sys.path.insert(0, "templates")
 import hsched_ddp as hsched
 import numpy
@@ -205,9 +205,10 @@ with tempfile.TemporaryDirectory() as folder:
         assert json.loads(report.read())["metrics"]["accuracy"] == 0.5
 
     refused(RuntimeError, "cannot write the checkpoint", hsched.Training(me, sampler, plain, scheduler=Closed()).save)
-    full = hsched.Training(hsched.replace(me, run="full"), sampler, plain)
-    os.symlink("/dev/full", full.path + ".full.tmp")
-    refused(RuntimeError, "No space left on device", full.save)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    refused(RuntimeError, "File too large", hsched.Training(me, sampler, plain).save)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert sorted(os.listdir(folder)) == ["hsched-ddp.pt", "report"], os.listdir(folder)
     assert training.resume() and training.epoch == 1
     os.truncate(training.path, os.path.getsize(training.path) // 2)

@@ -37,8 +37,8 @@ use crate::ui::{Align, Table};
 /// on from the state in one of them, and keeps the files that it replaces as NAME.damaged.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Go on from the state in this file: state.json, state.json.old or journal in the state directory, or a copy of one of
-    /// them.
+    /// Go on from the state in this file: state.json, state.json.old or journal in the state directory, or the path of a
+    /// copy of one of them.
     #[arg(long, value_name = "FILE")]
     restore: Option<PathBuf>,
     /// Only show what --restore would do.

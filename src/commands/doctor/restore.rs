@@ -10,7 +10,7 @@ use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::absolute;
-use crate::store::{Held, StateDir};
+use crate::store::{Held, StateDir, is_name_of_state};
 
 /// Restores a file, unless this is a dry run, and says what it holds and what it replaces.
 pub(super) fn restore(
@@ -22,9 +22,10 @@ pub(super) fn restore(
     let rules = state::rules(context);
     let root = state::root(context)?;
     let failure = |error| state::failure(&error);
-    // A bare name is that of a file in the state directory.
-    let is_bare = file.components().count() == 1 && !file.is_absolute();
-    let file = if is_bare { root.join(file) } else { absolute(&context.directory, file) };
+    let file = match file.to_str().filter(|name| is_name_of_state(name)) {
+        Some(name) => root.join(name),
+        None => absolute(&context.directory, file),
+    };
     let held = || Held::read(&file, &rules).map_err(failure);
     let (held, replaced) = if dry_run {
         (held()?, StateDir::would_replace(&root, &rules).map_err(failure)?)

@@ -345,10 +345,7 @@ impl<'a> Session<'a> {
                 hands.world.kill();
             }
         }
-        let kept = self.catch_up(hands).and_then(|events| Self::keep(hands, &events));
-        if kept.is_ok() {
-            self.telling.print(&[], &hands.state);
-        }
+        let kept = self.catch_up(hands);
         self.telling.end();
         if let Err(failure) = &kept {
             // The next hsched run tells what is not written down.
@@ -365,18 +362,19 @@ impl<'a> Session<'a> {
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
     }
 
-    /// Brings the state up to date with what the world shows; returns what has happened.
-    fn catch_up(&self, hands: &mut Hands<'_, '_>) -> Result<Vec<Event>, Failure> {
+    /// Brings the state up to date with what the world shows, and tells what has happened when that is written down.
+    fn catch_up(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
         let seen = hands.world.observe(&hands.state).map_err(|error| live_failure(&error))?;
         let events = notice(&hands.state, &seen);
-        for event in &events {
-            let learnt = apply(&mut hands.state, seen.at, event, &self.rules);
+        let learn = |event: &Event| apply(&mut hands.state, seen.at, event, &self.rules);
+        let learnt: Vec<Option<engine::Action>> = events.iter().map(learn).collect();
+        Self::keep(hands, &events)?;
+        for (event, learnt) in events.iter().zip(&learnt) {
             self.telling.hear(Update::Event(event));
-            if let Some(action) = &learnt {
-                self.telling.hear(Update::Action(action));
-            }
+            learnt.iter().for_each(|action| self.telling.hear(Update::Action(action)));
         }
-        Ok(events)
+        self.telling.print(&[], &hands.state);
+        Ok(())
     }
 
     fn longest_grace(&self, state: &State) -> Seconds {
