@@ -102,9 +102,11 @@ fn completed(mut seen: Seen, context: &Context) -> Seen {
     seen
 }
 
-/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes.
+/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes, also on what does
+/// not count as GPUs.
 pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
-    let notes = slurm::name_types(cluster, &context.settings.untyped_gpus);
+    let mut notes = slurm::name_types(cluster, &context.settings.untyped_gpus);
+    notes.extend(slurm::uncounted_accelerators(cluster));
     for node in &mut cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
     }
