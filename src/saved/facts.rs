@@ -142,7 +142,9 @@ impl Facts {
         if is_full && self.cpus.is_none() && gpus.iter().any(|stock| stock.free() > 0) {
             let note = "is allocated, so it has no idle CPU: none of its GPUs counts as free";
             notes.of(&name, note.to_owned());
-            gpus.iter_mut().for_each(|stock| stock.used = stock.total);
+            for stock in &mut gpus {
+                stock.used = stock.total;
+            }
         }
         let memory = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
         Node {

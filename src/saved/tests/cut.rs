@@ -100,6 +100,10 @@ fn whole_names_are_not_called_cut_off() {
             "NODELIST PARTITION STATE GRES\ngpu-node-1 p idle gpu:t4:8\ngpu-node-1 p idle gpu:t4:8\ngpu-node-10 p idle gpu:t4:8\n",
             (2, 16, 16),
         ),
+        (
+            "NODELIST      PARTITION STATE GRES\ngpu-node-001  p         idle  gpu:t4:8\ngpu-node-001  p         idle  gpu:t4:8\n",
+            (1, 8, 8),
+        ),
         ("NODELIST|NODES|STATE|GRES\ngpu-node-1|2|idle|gpu:t4:8\n", (1, 8, 8)),
     ] {
         assert_eq!(super::count(text), expected, "{text}");

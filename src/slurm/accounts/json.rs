@@ -57,8 +57,8 @@ fn id(job: &Value) -> String {
 
 /// Returns what the job held, or else asked for, as a TRES text.
 fn tres(job: &Value) -> String {
-    let held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
-    let Some(held) = held.filter(|all| !all.is_empty()).next() else { return String::new() };
+    let mut held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
+    let Some(held) = held.find(|all| !all.is_empty()) else { return String::new() };
     let part = |own: &Value| {
         let (name, count) = (own["name"].as_str()?, number(&own["count"])?);
         (own["type"] == "gres").then(|| format!("gres/{name}={count}"))
