@@ -491,7 +491,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Override a setting for this command; may be given several times (`hsched config show` lists them)')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
-            [CompletionResult]::new('from-sacct', 'from-sacct', [CompletionResultType]::ParameterValue, 'Convert the output of `sacct -P`, so that you can simulate your own last month')
+            [CompletionResult]::new('from-sacct', 'from-sacct', [CompletionResultType]::ParameterValue, 'Convert the output of `sacct -P` or `sacct --json`, so that you can simulate your own last month')
             [CompletionResult]::new('from-philly', 'from-philly', [CompletionResultType]::ParameterValue, 'Convert CSV with the columns `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace')
             [CompletionResult]::new('from-alibaba', 'from-alibaba', [CompletionResultType]::ParameterValue, 'Convert the tasks of Alibaba''s GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and `end_s`)')
             [CompletionResult]::new('from-gavel', 'from-gavel', [CompletionResultType]::ParameterValue, 'Convert a trace of Gavel''s, with its table of measured speeds')

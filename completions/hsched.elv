@@ -458,7 +458,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
-            cand from-sacct 'Convert the output of `sacct -P`, so that you can simulate your own last month'
+            cand from-sacct 'Convert the output of `sacct -P` or `sacct --json`, so that you can simulate your own last month'
             cand from-philly 'Convert CSV with the columns `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace'
             cand from-alibaba 'Convert the tasks of Alibaba''s GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and `end_s`)'
             cand from-gavel 'Convert a trace of Gavel''s, with its table of measured speeds'

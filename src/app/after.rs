@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::State;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::formats;
 use crate::model::{Job, JobName};
 
 /// Returns why a job cannot be asked for yet, if it comes after others.
@@ -13,6 +14,23 @@ pub(crate) fn behind(job: &Job) -> Option<String> {
     let which = if names.len() > 1 { "those have" } else { "that has" };
     (!names.is_empty())
         .then(|| format!("comes after {}: hsched watch submits it when {which} completed", names.join(", ")))
+}
+
+/// Returns a note for each name that a job comes after and that no job of the file has; it may be one that was added before.
+pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
+    for job in jobs {
+        let unknown = job.after.iter().filter(|name| jobs.iter().all(|other| other.name != **name));
+        for name in unknown {
+            let near = did_you_mean(name, jobs).unwrap_or_default();
+            notes.push(format!("{} comes after {name}, which is not in this file{near}", job.name));
+        }
+    }
+}
+
+/// Returns `: did you mean NAME?` for the job whose name is nearest.
+fn did_you_mean(name: &JobName, jobs: &[Job]) -> Option<String> {
+    let near = formats::nearest(name.as_str(), jobs.iter().map(|job| job.name.as_str()))?;
+    Some(format!("; did you mean {near}?"))
 }
 
 /// Refuses jobs that come after one that neither they nor the state have, or that would wait for themselves.
@@ -25,7 +43,8 @@ pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure>
     let known: BTreeMap<&JobName, &Job> = known.map(|job| (&job.name, job)).collect();
     for job in jobs {
         if let Some(name) = job.after.iter().find(|name| !known.contains_key(name)) {
-            let message = format!("{} comes after {name}, and there is no job of that name", job.name);
+            let near = did_you_mean(name, jobs).unwrap_or_default();
+            let message = format!("{} comes after {name}, and there is no job of that name{near}", job.name);
             return Err(Failure::new(Exit::BadInput, message)
                 .hint(format!("add {name} first, or put both into one file; hsched status lists the jobs")));
         }

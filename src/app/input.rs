@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
+use crate::app::file_kind;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
@@ -102,9 +103,11 @@ fn completed(mut seen: Seen, context: &Context) -> Seen {
     seen
 }
 
-/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes.
+/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes, also on what does
+/// not count as GPUs.
 pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
-    let notes = slurm::name_types(cluster, &context.settings.untyped_gpus);
+    let mut notes = slurm::name_types(cluster, &context.settings.untyped_gpus);
+    notes.extend(slurm::uncounted_accelerators(cluster));
     for node in &mut cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
     }
@@ -162,7 +165,10 @@ pub(crate) fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), 
 /// # Errors
 /// All problems of the file (exit 78).
 pub(crate) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
-    formats::jobs::parse(text).map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))
+    formats::jobs::parse(text).map_err(|problems| {
+        let failure = || Failure::new(Exit::BadInput, problems.in_file(&name(path)));
+        file_kind::of_script(text, path).unwrap_or_else(failure)
+    })
 }
 
 /// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.

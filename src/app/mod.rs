@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod copies;
 pub(crate) mod entries;
 pub(crate) mod false_ends;
+pub(crate) mod file_kind;
 pub(crate) mod folders;
 pub(crate) mod foreseeing;
 pub(crate) mod foretelling;

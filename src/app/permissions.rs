@@ -1,6 +1,8 @@
 //! What Slurm lets this user charge and use, asked before a job meets it in the queue.
 
 use crate::app::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
 use crate::model::Job;
 use crate::slurm::permission::{self, Associations, Wanted};
 use crate::slurm::site::{self, Config, PartitionLimits};
@@ -25,6 +27,26 @@ pub(crate) fn user_name() -> String {
     user.map(|user| user.name).unwrap_or_default()
 }
 
+/// Refuses jobs whose account is none of this user's, where Slurm keeps to what it tells of them.
+///
+/// # Errors
+/// Names the first such job, and the user's accounts.
+pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Failure> {
+    let named = |job: &&&Job| wanted(context, job).account.is_some();
+    if !jobs.iter().any(|job| named(&job)) {
+        return Ok(());
+    }
+    let config = context.config().filter(|config| config.get("AccountingStorageEnforce").is_some());
+    // Where Slurm does not tell, it answers the request itself.
+    let associations = config.and_then(|config| associations(context, config).ok()).unwrap_or_default();
+    let wrong = |job: &&Job| Some((job.name.clone(), associations.refusal(wanted(context, job).account?)?));
+    match jobs.iter().find_map(wrong) {
+        None => Ok(()),
+        Some((name, why)) => Err(Failure::new(Exit::BadInput, format!("{name}: {why}"))
+            .hint("set account in the job file, or the setting account")),
+    }
+}
+
 /// Says which jobs Slurm would refuse, or never start, for their account, partition or quality of service; silent where
 /// Slurm does not tell.
 pub(crate) fn note_troubles(context: &Context, jobs: &[Job]) {
@@ -45,12 +67,16 @@ fn troubles(
     associations: &Associations,
     partitions: &[PartitionLimits],
 ) -> Vec<String> {
+    associations.troubles(wanted(context, job), partitions)
+}
+
+/// Returns what a job asks for, with the defaults of the settings.
+fn wanted<'a>(context: &'a Context, job: &'a Job) -> Wanted<'a> {
     let (launch, defaults) = (&job.launch, &context.settings.jobs);
-    let wanted = Wanted {
+    Wanted {
         account: launch.account.as_ref().or(defaults.account.as_ref()).map(String::as_str),
         partition: launch.partition.as_ref().or(defaults.partition.as_ref()).map(String::as_str),
         qos: launch.qos.as_ref().or(defaults.qos.as_ref()).map(String::as_str),
         gpus: job.min_gpus,
-    };
-    associations.troubles(wanted, partitions)
+    }
 }

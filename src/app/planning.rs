@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::json;
 
-use crate::app::after::behind;
+use crate::app::after::{self, behind};
 use crate::app::asking;
 use crate::app::context::Context;
+use crate::app::file_kind;
 use crate::app::goals;
 use crate::app::guesses;
 use crate::app::input::{self, Seen};
@@ -231,7 +232,9 @@ pub(crate) fn prepare(
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
+    notes.extend(file_kind::note_examples(text, path));
     type_names::note_misspelt(&cluster, &jobs, &mut notes);
+    after::note_unknown(&jobs, &mut notes);
     notes.extend(goals::remarks(&jobs, asking::time(&context.clock)));
     let live = args.source.is_live();
     let types = Problem::types_of(&cluster);

@@ -43,7 +43,9 @@ pub(crate) fn none_here(job: &Job, types: &[GpuType]) -> Option<String> {
             own.eq_ignore_ascii_case(name) || same()
         })
     };
-    let named = named(job);
+    // Where the job says which types it may use, a speed on another one does not help.
+    let allowed = job.gpu_types.as_ref().map(|types| types.iter().map(GpuType::as_str).collect());
+    let named = allowed.unwrap_or_else(|| named(job));
     if named.is_empty() || types.is_empty() || named.iter().any(|name| is_here(name)) {
         return None;
     }
@@ -76,5 +78,12 @@ mod tests {
         assert_eq!(said.as_deref(), Some("no a100, h100 here: the cluster has p100, v100"));
         assert_eq!(none_here(&jobs[0], &types(&["v100", "nvidia_a100_80gb_pcie"])), None);
         assert_eq!(none_here(&jobs[0], &[]), None);
+        let jobs = formats::jobs::parse(
+            "jobs: [{name: x, samples_per_epoch: 9, epochs: 1, global_batch: 1, model_size: 1MB, command: [x], \
+             gpu_types: [h100], throughput: {v100: 1}}]",
+        )
+        .expect("a job");
+        let said = none_here(&jobs[0], &types(&["v100"]));
+        assert_eq!(said.as_deref(), Some("no h100 here: the cluster has v100"));
     }
 }

@@ -10,8 +10,7 @@ use crate::app::context::{Context, Format};
 use crate::app::copies::refuse_others;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::goals;
-use crate::app::input;
-use crate::app::permissions::note_troubles;
+use crate::app::permissions::{note_troubles, refuse_accounts};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::queue_args::QueueArgs;
 use crate::app::sbatch_options::refuse_options;
@@ -20,6 +19,7 @@ use crate::app::state::{self, Opened, Seen};
 use crate::app::submission::{in_queue, settled};
 use crate::app::untold;
 use crate::app::wishes;
+use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::engine::{Beginning, Keeper, Phase, State, Tracked, apply};
 use crate::error::Failure;
@@ -98,10 +98,15 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let jobs = input::jobs(&input::text(&self.input)?, &self.input)?;
+        let text = input::text(&self.input)?;
+        let jobs = input::jobs(&text, &self.input)?;
+        if !self.dry_run {
+            file_kind::refuse_examples(&text, &self.input, &jobs.iter().collect::<Vec<_>>())?;
+        }
         let own = jobs.iter().flat_map(|job| &job.launch.sbatch);
         refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &self.sbatch)).collect();
+        refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
         let (additions, by) = self.add(context, &jobs)?;
         if by == By::Add {
             // Slurm may be what keeps the other one waiting.

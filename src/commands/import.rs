@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::app::context::Context;
-use crate::app::input;
+use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -48,6 +48,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let script = input::text(&self.script)?;
+        file_kind::refuse_no_script(&script, &self.script)?;
         let source = input::name(&self.script);
         let stem = self.script.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let imported = batch_script::read(&script, stem);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
 use crate::app::foretelling::{self, Foretold, Queue, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
@@ -31,6 +32,11 @@ pub(super) fn run(
     (format, output): (Format, Option<&Path>),
 ) -> Result<Exit, Failure> {
     let jobs = input::jobs(text, path)?;
+    let mut notes = Vec::new();
+    note_unknown(&jobs, &mut notes);
+    for note in &notes {
+        context.note(note);
+    }
     let queues = view.queues(context)?;
     let [queue] = queues.as_slice() else {
         let failure = Failure::new(Exit::Usage, "jobs are planned together in one queue");

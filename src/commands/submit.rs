@@ -16,7 +16,7 @@ use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
-use crate::app::{input, planning, predictions, wishes};
+use crate::app::{file_kind, input, permissions, planning, predictions, wishes};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::together::TogetherArgs;
@@ -129,6 +129,10 @@ impl Subcommand for Args {
         }
         let scripts = submission::prepare(context, &run, wish)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
+        if !self.dry_run {
+            file_kind::refuse_examples(&text, &self.input, &own)?;
+            permissions::refuse_accounts(context, &own)?;
+        }
         note_shared_checkpoints(context, &own);
         let submitted: BTreeSet<usize> = run.submissions.iter().map(|own| own.job).collect();
         let reason =

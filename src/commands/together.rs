@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
-use crate::app::input;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::state::{self, Opened};
 use crate::app::submission::settled;
+use crate::app::{file_kind, input, permissions};
 use crate::commands::cli::{json_text, print};
 use crate::engine::{Event, Keeper as _, apply};
 use crate::error::Failure;
@@ -77,7 +77,12 @@ impl TogetherArgs {
         (dry_run, format): (bool, Format),
     ) -> Result<Exit, Failure> {
         context.refuse_forbidden(Feature::Together)?;
-        let jobs = input::jobs(&input::text(path)?, path)?;
+        let text = input::text(path)?;
+        let jobs = input::jobs(&text, path)?;
+        if !dry_run {
+            file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
+            permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
+        }
         refuse_options(sbatch.iter().chain(&context.settings.jobs.sbatch))?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);

@@ -66,7 +66,7 @@ fn clock(text: &str) -> Result<f64, ValueError> {
 /// Reads `90s`, `1.5h`, `1h30m`.
 fn units(text: &str) -> Result<f64, ValueError> {
     if decimal(text).is_some() {
-        let hint = format!("write {text}s, {text}m or {text}h (Slurm would read it as minutes)");
+        let hint = format!("write {text}s, {text}m or {text}h");
         return Err(ValueError::new(format!("has no unit, got {}", quoted(text))).hint(hint));
     }
     let mut total = 0.0;

@@ -26,7 +26,7 @@ pub const JOB_KEYS: [JobKey; 47] = [
     ),
     required(
         "model_size",
-        "size, such as 46.8MB, 44.6MiB or a number of bytes",
+        "size, such as 46.8MB or 44.6MiB",
         "Bytes that the ranks exchange after each step.",
     ),
     optional(

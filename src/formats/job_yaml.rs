@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn what_is_the_default_is_not_written() {
         let jobs = parse(
-            "jobs: [{command: train, model_size: 3000000, global_batch: 64, epochs: 2, name: a, \
+            "jobs: [{command: train, model_size: 3000000B, global_batch: 64, epochs: 2, name: a, \
              samples_per_epoch: 1000, throughput: {v100: 644.0, t4: {alpha_ms: 80, beta_ms: 4.21}}}]",
         );
         assert_snapshot!(to_yaml(&jobs.expect("a job")), @r"

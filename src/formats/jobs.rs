@@ -12,8 +12,8 @@ pub use super::job_yaml::to_yaml;
 use super::launch;
 use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
-use super::size::parse_size_or_bytes;
 use super::sweep::Sweeps;
+use super::yaml::Kind;
 use crate::model::{Bytes, Estimates, GpuType, Job, JobName, NodeName, Precision, Seconds, Stop};
 
 /// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
@@ -58,8 +58,12 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
         root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
         return None;
     }
+    if is_one_job(root) {
+        root.report(ValueError::new("is one job without a list").hint("put it under jobs: as - name: …"));
+        return None;
+    }
     let known: &[&str] = if runs { &["jobs", "sweep"] } else { &["jobs", "sweep", "now"] };
-    let fields = root.fields(known);
+    let fields = root.fields_with_anchors(known);
     let mut sweeps = Sweeps::of_file(&fields);
     let list = fields.required("jobs")?;
     let items = list.items();
@@ -73,6 +77,13 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
         Some((item, jobs))
     }));
     Some(after::settled(entries?))
+}
+
+/// Returns whether the file has the keys of a job where `jobs` should be.
+fn is_one_job(root: &Value<'_>) -> bool {
+    let keys: Vec<&str> = root.entries_quietly().into_iter().map(|(key, _)| key).collect();
+    let of_job = |key: &&&str| JOB_KEYS.iter().any(|own| own.name == **key);
+    !keys.contains(&"jobs") && keys.contains(&"name") && keys.iter().filter(of_job).count() > 1
 }
 
 fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
@@ -90,7 +101,7 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
     });
     let throughput = fields.or("throughput", BTreeMap::new(), |value| by_type(value, read_speed));
     let weight = fields.or("weight", 1.0, read_weight);
-    let gpus = fields.or("gpus", None, |value| value.whole_u32(1..=GPU_LIMIT).map(Some));
+    let gpus = fields.or("gpus", None, |value| read_gpus(value).map(Some));
     let is_range = ["min_gpus", "max_gpus"].iter().any(|key| fields.get(key).is_some());
     let alone = gpus.flatten().filter(|_| !is_range);
     let min_gpus = fields.or("min_gpus", alone.unwrap_or(1), |value| value.whole_u32(1..=GPU_LIMIT));
@@ -176,13 +187,26 @@ fn count(fields: &Fields<'_>, key: &str) -> Option<u64> {
     fields.required(key).and_then(|value| value.whole(1..=COUNT_LIMIT))
 }
 
+/// Reads the number of GPUs; `v100:2`, as in a request to Slurm, names the keys that say the same.
+fn read_gpus(value: &Value<'_>) -> Option<u32> {
+    if let Kind::Scalar { text, .. } = &value.node().kind
+        && let Some((name, count)) = text.rsplit_once(':')
+        && let (Some(gpu_type), Ok(count)) = (GpuType::new(name), count.parse::<u32>())
+    {
+        let error = ValueError::new(format!("must be a whole number, got {}", quoted(text)));
+        value.report(error.hint(format!("write gpus: {count} and gpu_types: [{gpu_type}]")));
+        return None;
+    }
+    value.whole_u32(1..=GPU_LIMIT)
+}
+
 /// Weights further apart would lose each other in sums of floats.
 fn read_weight(value: &Value<'_>) -> Option<f64> {
     value.ranged(|number| (1e-6..=1e6).contains(&number).then_some(number), "from 0.000001 to 1000000")
 }
 
 fn read_model_size(value: &Value<'_>) -> Option<Bytes> {
-    let size = value.parsed(parse_size_or_bytes)?;
+    let size = value.bytes()?;
     if size.0 > MODEL_LIMIT {
         value.report(ValueError::new(format!("must be at most {}, got {size}", Bytes(MODEL_LIMIT))));
         return None;
@@ -383,6 +407,42 @@ jobs:
         jobs.yaml:1: jobs[1]: is missing the required key command
         "#);
         assert_snapshot!(check("jobs: [{name: a,"), @"jobs.yaml:1: not valid YAML: while parsing a node, did not find expected node content; is the file cut off?");
+    }
+
+    #[test]
+    fn sizes_have_a_unit_but_in_json() {
+        let text = |size: &str| format!("jobs: [{{{}}}]", LEAST.replace("1MB", size));
+        let said = |size: &str| {
+            parse(&text(size))
+                .map_or_else(|problems| problems.to_string(), |jobs| jobs[0].model_size.to_string())
+        };
+        assert_snapshot!(said("100"), @r#"line 1: jobs[0].model_size: has no unit, got "100"; write 100GiB, 100MB or 100B"#);
+        assert_snapshot!(said("'100'"), @r#"line 1: jobs[0].model_size: has no unit, got "100"; write 100GiB, 100MB or 100B"#);
+        assert_eq!(parse(&text("0")).expect("a job")[0].model_size, Bytes(0));
+        assert_eq!(parse(&text("100B")).expect("a job")[0].model_size, Bytes(100));
+        let json = r#"{"jobs": [{"name": "a", "samples_per_epoch": 9, "epochs": 1, "global_batch": 1, "model_size": 100, "command": "x"}]}"#;
+        assert_eq!(parse(json).expect("a job")[0].model_size, Bytes(100));
+    }
+
+    #[test]
+    fn what_new_users_write_is_put_right() {
+        assert_snapshot!(check("gpus: v100:2"), @r#"line 3: jobs[0].gpus: must be a whole number, got "v100:2"; write gpus: 2 and gpu_types: [v100]"#);
+        let file = |text: &str| {
+            parse(text).map_or_else(|problems| problems.in_file("f"), |jobs| format!("{} ok", jobs.len()))
+        };
+        assert_snapshot!(file(&format!("{{{LEAST}}}")), @"f:1: is one job without a list; put it under jobs: as - name: …");
+        let anchored = format!(
+            "x-own: &own {{epochs: 5}}\njobs:\n- {{<<: *own, {}}}\n",
+            LEAST.replace("epochs: 2, ", "")
+        );
+        assert_snapshot!(file(&anchored), @"1 ok");
+        assert_snapshot!(file(&anchored.replace("x-own", "defaults")), @"f:1: defaults: is not a known key; for anchors, call it x-defaults: keys that begin with x- are left alone");
+        // Only at the top: a job has no such keys.
+        assert_snapshot!(check("x-a: {}"), @"line 3: jobs[0].x-a: is not a known key");
+        assert_snapshot!(check("deadline: 5"), @r#"line 3: jobs[0].deadline: has no unit, got "5"; write 5s, 5m or 5h"#);
+        assert_snapshot!(check("time: 5"), @r#"line 3: jobs[0].time: has no unit, got "5"; write 5s, 5m or 5h (Slurm would read it as minutes)"#);
+        let todo = format!("jobs: [{{{}}}]", LEAST.replace("command: run", "command: TODO"));
+        assert_snapshot!(file(&todo), @"f:1: jobs[0].command: is still TODO; write what each rank runs");
     }
 
     #[test]

@@ -123,8 +123,12 @@ fn path(text: &str) -> Result<String, ValueError> {
     one_line(text)
 }
 
+/// What `hsched import` writes where only the owner knows the value.
+pub(super) const TODO: &str = "TODO";
+
 fn positive(value: &Value<'_>) -> Option<Seconds> {
-    let duration = value.duration()?;
+    let slurms = |hint| format!("{hint} (Slurm would read it as minutes)");
+    let duration = value.duration_with(slurms)?;
     let checked = if duration.0 > 0.0 { Ok(duration) } else { Err(ValueError::new("must be above 0")) };
     value.accept(checked)
 }
@@ -133,6 +137,10 @@ fn read_command(value: &Value<'_>) -> Option<Command> {
     let empty = || ValueError::new("must not be empty");
     if !value.is_list() {
         let line = value.parsed(no_nul)?;
+        if line.trim() == TODO {
+            value.report(ValueError::new(format!("is still {TODO}")).hint("write what each rank runs"));
+            return None;
+        }
         return value.accept(if line.trim().is_empty() { Err(empty()) } else { Ok(Command::Shell(line)) });
     }
     let words = all(value.items().iter().map(|item| item.parsed(no_nul)))?;

@@ -10,15 +10,16 @@ use std::ops::RangeInclusive;
 use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
 use super::problem::{Problem, Problems, ValueError, nearest, quoted};
+use super::size::{parse_size, parse_size_or_bytes};
 use super::yaml::{self, Kind, Node};
-use crate::model::Seconds;
+use crate::model::{Bytes, Seconds};
 
 /// Where readers leave what they found wrong.
 #[derive(Default)]
 pub(super) struct Sink {
     problems: RefCell<Vec<Problem>>,
-    /// Whether a bare number is a duration in seconds, as in JSON.
-    bare_seconds: bool,
+    /// Whether the file is JSON, where a bare number is a duration in seconds, or bytes.
+    is_json: bool,
 }
 
 /// A value with its path, and where to report.
@@ -41,7 +42,7 @@ pub(super) struct Fields<'a> {
 /// When the text is not YAML, or `read` reported anything.
 pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
     let node = yaml::parse(text)?;
-    let sink = Sink { bare_seconds: is_json(text), ..Sink::default() };
+    let sink = Sink { is_json: is_json(text), ..Sink::default() };
     let result = read(&Value { node: &node, path: String::new(), sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
@@ -102,16 +103,31 @@ impl<'a> Value<'a> {
 
     /// Reads a duration; in JSON a bare number is seconds.
     pub(super) fn duration(&self) -> Option<Seconds> {
+        self.duration_with(|hint| hint)
+    }
+
+    /// Reads a duration; `hint` says what to add to what helps where the unit is missing.
+    pub(super) fn duration_with(&self, hint: impl FnOnce(String) -> String) -> Option<Seconds> {
         if self.is_bare_seconds() {
             let range = "from 0 to 1e9 seconds";
             return self.ranged(|number| (0.0..=1e9).contains(&number).then_some(Seconds(number)), range);
         }
-        self.parsed(parse_duration)
+        let is_bare = self.plain().is_some_and(|text| parse_number(text).is_ok());
+        let with_hint = |error: ValueError| ValueError { hint: error.hint.map(hint), ..error };
+        self.parsed(|text| {
+            parse_duration(text).map_err(|error| if is_bare { with_hint(error) } else { error })
+        })
     }
 
     /// Returns whether this is a bare number that is a duration in seconds.
     pub(super) fn is_bare_seconds(&self) -> bool {
-        self.sink.bare_seconds && self.plain().is_some_and(|text| parse_number(text).is_ok())
+        self.sink.is_json && self.plain().is_some_and(|text| parse_number(text).is_ok())
+    }
+
+    /// Reads an amount of bytes; a bare number is bytes in JSON, and refused elsewhere unless it is 0.
+    pub(super) fn bytes(&self) -> Option<Bytes> {
+        let is_bare = self.sink.is_json || self.plain() == Some("0");
+        self.parsed(if is_bare { parse_size_or_bytes } else { parse_size })
     }
 
     /// Reads a whole number within the range.
@@ -220,13 +236,32 @@ impl<'a> Value<'a> {
 
     /// Reads a map with no other keys than the known ones.
     pub(super) fn fields(&self, known: &[&str]) -> Fields<'a> {
+        self.fields_but(known, |_| false, |_| None)
+    }
+
+    /// Reads the map of a file, whose keys that begin with `x-` are left alone: they hold what anchors name.
+    pub(super) fn fields_with_anchors(&self, known: &[&str]) -> Fields<'a> {
+        let hint = |key: &str, value: &Self| {
+            value
+                .is_map()
+                .then(|| format!("for anchors, call it x-{key}: keys that begin with x- are left alone"))
+        };
+        self.fields_but(known, |key| key.starts_with("x-"), |(key, value)| hint(key, value))
+    }
+
+    fn fields_but(
+        &self,
+        known: &[&str],
+        is_left_alone: impl Fn(&str) -> bool,
+        hint: impl Fn((&str, &Self)) -> Option<String>,
+    ) -> Fields<'a> {
         let mut values = BTreeMap::new();
         for (key, value) in self.entries() {
             if known.contains(&key) {
                 values.insert(key, value);
-            } else {
-                let error = ValueError::new("is not a known key");
-                let error = with_nearest(error, key, known.iter().copied());
+            } else if !is_left_alone(key) {
+                let error = with_nearest(ValueError::new("is not a known key"), key, known.iter().copied());
+                let error = ValueError { hint: error.hint.or_else(|| hint((key, &value))), ..error };
                 value.at(self.key_line(key)).report(error);
             }
         }

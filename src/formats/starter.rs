@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::cluster_yaml::text as scalar;
-use crate::model::GpuType;
+use crate::model::{Command, GpuType, Job};
 
 /// A cluster file for those who have no Slurm to ask.
 pub const CLUSTER: &str = "\
@@ -77,6 +77,38 @@ pub fn jobs(types: &[GpuType]) -> String {
     text
 }
 
+/// What marks the values that must be replaced.
+const MARK: &str = "# REPLACE";
+
+/// Returns the lines of a job file, from 1, with the keys whose value is still that of [`jobs`], and which are still marked.
+#[must_use]
+pub fn unedited(text: &str) -> Vec<(usize, &str)> {
+    let marked = |line: &'static str| Some(line.split_once(MARK)?.0.trim());
+    let examples: Vec<&str> = HEAD.lines().chain(TAIL.lines()).filter_map(marked).collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let own = |(index, line): (usize, &&'_ str)| -> Option<(usize, usize)> {
+        let value = line.split_once(MARK)?.0.trim();
+        let is_example =
+            examples.contains(&value) && (!value.ends_with(':') || are_examples(&lines[index + 1..], line));
+        is_example.then(|| (index, value.find(':').unwrap_or(value.len())))
+    };
+    let found: Vec<(usize, usize)> = lines.iter().enumerate().filter_map(own).collect();
+    found.into_iter().map(|(index, end)| (index + 1, &lines[index].trim_start()[..end])).collect()
+}
+
+/// Returns whether the lines that belong to a key are all those of [`jobs`].
+fn are_examples(below: &[&str], key: &str) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut own = below.iter().take_while(|line| indent(line) > indent(key)).peekable();
+    own.peek().is_some() && own.all(|line| line.trim_end().ends_with(": 100"))
+}
+
+/// Returns whether a job runs the command of [`jobs`].
+#[must_use]
+pub fn is_example(job: &Job) -> bool {
+    matches!(&job.launch.command, Command::Shell(line) if TAIL.split('\'').nth(1) == Some(line))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +127,25 @@ mod tests {
             let changed = text.replace(line, &line.replacen('#', "", 1));
             formats::jobs::parse(&changed).unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
         }
+    }
+
+    #[test]
+    fn values_that_nobody_replaced_are_found() {
+        let text = jobs(&[GpuType::new("v100").expect("a type"), GpuType::new("t4").expect("a type")]);
+        let keys = |text: &str| unedited(text).into_iter().map(|(_, key)| key.to_owned()).collect::<Vec<_>>();
+        let all = ["samples_per_epoch", "epochs", "global_batch", "model_size", "throughput", "command"];
+        assert_eq!(keys(&text), all);
+        assert_eq!(unedited(&text)[0], (6, "samples_per_epoch"));
+        let read = |text: &str| formats::jobs::parse(text).expect("jobs").remove(0);
+        assert!(is_example(&read(&text)));
+        let edited = text
+            .replace("epochs: 10 ", "epochs: 90 ")
+            .replace("v100: 100", "v100: 85")
+            .replace("'echo rank", "'python rank");
+        assert_eq!(keys(&edited), ["samples_per_epoch", "global_batch", "model_size"]);
+        assert!(!is_example(&read(&edited)));
+        // Who has read it says so by removing the mark.
+        assert!(keys(&text.replace("# REPLACE", "# ")).is_empty());
     }
 
     #[test]

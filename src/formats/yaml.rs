@@ -224,6 +224,9 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
     // The end of a text without a last newline counts as a line of its own.
     let line = error.marker().line().clamp(1, text.lines().count().max(1));
     let at_end = error.marker().index() >= text.trim_end().chars().count();
+    if let Some((line, why, hint)) = usual_mistake(text, line, error.info()) {
+        return Problem { hint: Some(hint.to_owned()), ..problem(line, format!("not valid YAML: {why}")) };
+    }
     let hint = match error.info() {
         "simple key expected" => Some("a key must be followed by a colon"),
         _ if at_end => Some("is the file cut off?"),
@@ -231,6 +234,36 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
     };
     let hint = hint.map(ToOwned::to_owned);
     Problem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
+}
+
+/// Returns the line of a mistake that many make, what it is, and what to do; the scanner's own words name neither.
+fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static str, &'static str)> {
+    let lines = || text.lines().zip(1..);
+    let at_line = lines().find(|(_, number)| *number == line).map_or("", |(text, _)| text);
+    // The scanner may name the line before.
+    let near = lines().filter(|(_, number)| (line..=line + 1).contains(number));
+    let indent = |text: &str| text.len() - text.trim_start().len();
+    let tab = near.filter(|(own, _)| own[..indent(own)].contains('\t')).map(|(_, number)| number).next();
+    if let (Some(number), true) = (tab, said.contains("tab") || said.contains("indent")) {
+        return Some((number, "a tab indents this line", "use blanks"));
+    }
+    if said.contains("mapping values are not allowed") {
+        return Some(if at_line.matches(": ").count() > 1 || at_line.trim_end().ends_with("::") {
+            (line, "the value has a colon with a blank behind it", "put the value in single quotes")
+        } else {
+            (
+                line,
+                "a key stands where none can be",
+                "align it with the other keys, and put values with a colon in quotes",
+            )
+        });
+    }
+    let is_escape = ["hexadecimal", "escape"].iter().any(|word| said.contains(word));
+    (is_escape && at_line.contains('\\')).then_some((
+        line,
+        "a backslash in double quotes begins an escape",
+        "put the value in single quotes, or write each backslash twice",
+    ))
 }
 
 fn problem(line: usize, message: impl Into<String>) -> Problem {
@@ -297,6 +330,30 @@ mod tests {
         check("? [a, b]\n: c", "line 1: a key must be text, not a list or map");
         check("a: 1\nb: \0", "line 2: contains a NUL character: this is not a text file");
         check(&"[".repeat(100), "line 1: is nested deeper than 64 levels");
+    }
+
+    #[test]
+    fn usual_mistakes_are_said_in_plain_words() {
+        let tab = "not valid YAML: a tab indents this line; use blanks";
+        check("jobs:\n  - name: a\n\tepochs: 3\n", &format!("line 3: {tab}"));
+        check("a: 1\n\tb: 2", &format!("line 2: {tab}"));
+        check("a:\n\t- b\n", &format!("line 2: {tab}"));
+        check(
+            "a: 1\nb: python t.py: x\nc: 2\n",
+            "line 2: not valid YAML: the value has a colon with a blank behind it; put the value in single quotes",
+        );
+        check(
+            "a: 1\n  b: 2\n",
+            "line 2: not valid YAML: a key stands where none can be; align it with the other keys, and put values with a colon in quotes",
+        );
+        for path in ["\"C:\\Users\\x\"", "\"C:\\data\""] {
+            check(
+                &format!("a: 1\nb: {path}\n"),
+                "line 2: not valid YAML: a backslash in double quotes begins an escape; put the value in single quotes, or write each backslash twice",
+            );
+        }
+        // A tab in a value is no indentation.
+        check("a: x\ty\nb: 1\n", "1:{a=1:x\ty b=2:1}");
     }
 
     #[test]

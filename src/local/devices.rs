@@ -47,11 +47,24 @@ const UNKNOWN: &str = "gpu";
 
 /// Why a list of devices is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{text:?} is no list of devices: write TYPE:COUNT with commas between them, such as cpu:4 or v100:2,t4:2; a count is from 1 to {MOST}"
-)]
+#[error("{}", refusal(text))]
 pub struct DevicesError {
     text: String,
+}
+
+/// Returns what is wrong with a list of devices: types without a count are the usual mistake.
+fn refusal(text: &str) -> String {
+    let typed = |part: &str| {
+        let own = GpuType::new(part.trim()).filter(|own| !own.as_str().contains(':'))?;
+        own.as_str().contains(|c: char| c.is_ascii_alphabetic()).then(|| format!("{own}:1"))
+    };
+    match text.split(',').map(typed).collect::<Option<Vec<_>>>() {
+        Some(counted) => format!("{text:?} has no count: write {}", counted.join(",")),
+        None => format!(
+            "{text:?} is no list of devices: write TYPE:COUNT with commas between them, such as cpu:4 or v100:2,t4:2; a \
+             count is from 1 to {MOST}"
+        ),
+    }
 }
 
 impl Devices {
@@ -306,7 +319,11 @@ mod tests {
         };
         check("cpu:4", &[("cpu", 4)]);
         check("v100:2, t4:2", &[("v100", 2), ("t4", 2)]);
-        for wrong in ["", "cpu", "cpu:0", "cpu:x", ":4", "cpu:4,", "cpu:99999"] {
+        assert_eq!(
+            Devices::parse("v100,t4").expect_err("no counts").to_string(),
+            "\"v100,t4\" has no count: write v100:1,t4:1"
+        );
+        for wrong in ["", "cpu:0", "cpu:x", ":4", "cpu:4,", "cpu:99999"] {
             let error = Devices::parse(wrong).expect_err(wrong).to_string();
             assert!(error.contains("cpu:4"), "{error}");
         }

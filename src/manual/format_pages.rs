@@ -22,7 +22,7 @@ pub(super) fn jobs() -> String {
     let mut page = Page::new("hsched-jobs", "5", "job files of hsched")
         .heading("DESCRIPTION")
         .paragraph(
-            "A job file is YAML: a map with the key `jobs`, a list of maps with the keys below, and perhaps `sweep`, which then applies to all jobs. Unknown keys are errors. All errors in a file are reported at once, each with its line. \
+            "A job file is YAML: a map with the key `jobs`, a list of maps with the keys below, and perhaps `sweep`, which then applies to all jobs. Keys beside `jobs` that begin with `x-` are left alone: they may hold what anchors name. Other unknown keys are errors. All errors in a file are reported at once, each with its line. \
              `hsched plan` and `hsched submit` read it.",
         )
         .paragraph(

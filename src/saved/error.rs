@@ -16,6 +16,8 @@ pub(super) const ASK: &str =
 pub enum SavedError {
     #[error("is empty")]
     Empty,
+    #[error("has only commands and comments (lines that begin with a prompt or #), and no output below them")]
+    NoOutput,
     #[error("cannot be read: it looks like {what}; it begins with {first_line:?}")]
     Other { what: String, first_line: String },
     #[error("cannot be read: it is of no known kind; it begins with {first_line:?}")]
@@ -68,7 +70,10 @@ impl SavedError {
     /// Returns whether it helps to know what can be read.
     #[must_use]
     pub fn is_of_another_kind(&self) -> bool {
-        matches!(self, Self::Empty | Self::Other { .. } | Self::Unknown { .. } | Self::Json { .. })
+        matches!(
+            self,
+            Self::Empty | Self::NoOutput | Self::Other { .. } | Self::Unknown { .. } | Self::Json { .. }
+        )
     }
 }
 

@@ -44,6 +44,13 @@ fn is_busy(state: &str) -> bool {
     state.split('+').any(busy)
 }
 
+/// Returns whether a state says that jobs hold all CPUs of the node.
+fn is_full(state: &str) -> bool {
+    let state = state.to_ascii_lowercase();
+    let mut words = state.split('+').map(|word| word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()));
+    words.any(|word| matches!(word, "alloc" | "allocated"))
+}
+
 impl Facts {
     /// Takes over what is not known yet, and returns notes on what the other place says otherwise.
     ///
@@ -109,7 +116,12 @@ impl Facts {
         self.gres.is_none() && tres.gres.gpu_total() == 0 && count(&self.gres_used) > 0
     }
 
-    pub(super) fn node(self, name: NodeName, notes: &mut Notes) -> Node {
+    pub(super) fn node(mut self, name: NodeName, notes: &mut Notes) -> Node {
+        // Who has no idle CPU has no GPU to give, although some may be in no job.
+        let is_full = self.state.as_deref().is_some_and(is_full);
+        if is_full {
+            self.cpus_used = self.cpus;
+        }
         let state = match &self.state {
             Some(state) => NodeState::parse(&one_line(state)),
             None if self.is_vague => {
@@ -126,7 +138,14 @@ impl Facts {
             }
         };
         let is_up = state.availability() == Availability::Up;
-        let (gpus, other_gres) = self.gpus(&name, is_up, notes);
+        let (mut gpus, other_gres) = self.gpus(&name, is_up, notes);
+        if is_full && self.cpus.is_none() && gpus.iter().any(|stock| stock.free() > 0) {
+            let note = "is allocated, so it has no idle CPU: none of its GPUs counts as free";
+            notes.of(&name, note.to_owned());
+            for stock in &mut gpus {
+                stock.used = stock.total;
+            }
+        }
         let memory = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
         Node {
             state,

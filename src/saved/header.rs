@@ -167,6 +167,25 @@ impl Header {
         }
     }
 
+    /// Returns whether a value of a line may be the beginning of a longer one.
+    ///
+    /// A column cuts its name as it cuts its values: one that is shorter than its column's name is whole.
+    pub(super) fn may_be_cut(&self, index: usize, cell: &str, line: &str) -> bool {
+        let Some(column) = self.columns.get(index) else { return false };
+        if self.is_sinfos_own() && column.what() == What::Nodes {
+            return false;
+        }
+        let name = column.word.1 - column.word.0;
+        let next = self.columns.get(index + 1).map_or(0, |next| next.word.0);
+        let shown = next.saturating_sub(column.word.0 + 1).max(name);
+        let is_open = match (self.layout, column.width) {
+            (_, Some(_)) => false,
+            (Layout::Separated(_), None) => cell.len() == name || !column.has_name(),
+            (Layout::Blanks | Layout::Fixed, None) => cell.len() >= shown,
+        };
+        is_open || self.is_full(index, cell, line)
+    }
+
     /// Returns whether sinfo prints these columns when nobody asks for others.
     fn is_sinfos_own(&self) -> bool {
         let begins = |names: &[&str]| {

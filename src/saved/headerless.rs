@@ -126,9 +126,9 @@ impl<'a> Table<'a> {
             // A lone number may count nodes or CPUs, or be a weight.
             let is_table = self.what.iter().any(|what| *what != What::Other)
                 || self.with(Looks::Counts).next().is_some();
-            return Err(is_table.then(|| {
-                "no column certainly holds node names, and a number may count nodes or CPUs".to_owned()
-            }));
+            let number = self.looks.iter().any(|own| matches!(own, Looks::Integer | Looks::Counts));
+            let behind = if number { ", and a number may count nodes or CPUs" } else { "" };
+            return Err(is_table.then(|| format!("no column certainly holds node names{behind}")));
         }
         let telling = [What::Gres, What::State, What::CpusState, What::NodesState, What::Partition];
         if !telling.iter().any(|what| self.what.contains(what)) {

@@ -63,7 +63,7 @@ pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> 
     let text = clean::text(text);
     let (lines, noise) = clean::lines(&text);
     if noise.is_empty() && lines.iter().all(|line| line.command.is_some()) {
-        return Err(SavedError::Empty);
+        return Err(if lines.is_empty() { SavedError::Empty } else { SavedError::NoOutput });
     }
     if columns.is_none()
         && let Some(read) = json_text::read(&lines, &noise)

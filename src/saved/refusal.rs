@@ -73,6 +73,9 @@ const HEADERS: [(&str, &str); 11] = [
     ("QUEUE", "a table of partitions (spart)"),
 ];
 
+/// Columns that `sinfo -R` does not have: with one of these a table is another.
+const NOT_OF_REASONS: [&str; 5] = ["GRES", "GRES_USED", "PARTITION", "CPUS", "MEMORY"];
+
 /// What stands between words.
 const SEPARATORS: [char; 6] = ['|', ' ', '\t', ',', ';', '\u{1f}'];
 
@@ -100,8 +103,10 @@ pub(super) fn known(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<SavedError
     let is_state = |word: &String| is_job_state(word);
     let numbered = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
     let begins = TEXTS.iter().find(|(start, _)| all.iter().any(|line| one_line(line).starts_with(start)));
-    let header =
-        || HEADERS.iter().find(|(own, _)| all.iter().any(|line| words(line).iter().any(|word| word == own)));
+    let header = || {
+        let has = |own: &str| all.iter().any(|line| words(line).iter().any(|word| word == own));
+        HEADERS.iter().find(|(own, _)| has(own) && !is_other_table(own, &all))
+    };
     // R may be a job's state, and anything else.
     let in_words = || all.iter().any(|line| words(line).iter().any(|word| word.len() > 3 && is_state(word)));
     let in_letters = || all.iter().all(|line| numbered(line) && words(line).iter().any(is_state));
@@ -122,7 +127,8 @@ pub(super) fn known(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<SavedError
 pub(super) fn of_text(lines: &[Line<'_>], noise: &[Line<'_>]) -> SavedError {
     let all = told(lines, noise);
     let words = || all.iter().flat_map(|line| line.split(SEPARATORS));
-    let header = HEADERS.iter().find(|(word, _)| words().any(|own| own == *word));
+    let header =
+        HEADERS.iter().find(|(word, _)| words().any(|own| own == *word) && !is_other_table(word, &all));
     let what =
         header.map(|(_, what)| (*what).to_owned()).or_else(|| all.iter().find_map(|line| of_sinfo(line)));
     let what = what.or_else(|| headerless(&all).or_else(|| shape(&all)).map(str::to_owned));
@@ -131,6 +137,13 @@ pub(super) fn of_text(lines: &[Line<'_>], noise: &[Line<'_>]) -> SavedError {
         what,
         first_line,
     })
+}
+
+/// Returns whether a header line has this word, and others that tables with this word do not have.
+fn is_other_table(word: &str, lines: &[&str]) -> bool {
+    let is_own = |line: &&&str| line.split(SEPARATORS).any(|own| own == word);
+    let is_other = |line: &&str| line.split(SEPARATORS).any(|own| NOT_OF_REASONS.contains(&own));
+    word == "TIMESTAMP" && lines.iter().filter(is_own).any(is_other)
 }
 
 /// Returns whether a line has a word that begins as a field does in header lines of sinfo.

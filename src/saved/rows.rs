@@ -148,10 +148,12 @@ impl<'a> Row<'a> {
             gathering.fail(cut("GRES", gres));
         }
         let Some(text) = self.header.names().and_then(|index| value(self.cells[index])) else { return };
-        let fills = self.header.names().is_some_and(|index| self.header.is_full(index, text, self.line));
+        let names = self.header.names();
+        let fills = names.is_some_and(|index| self.header.is_full(index, text, self.line));
+        let may_be_cut = names.is_some_and(|index| self.header.may_be_cut(index, text, self.line));
         let is_open = text.matches('[').count() > text.matches(']').count();
         let lacks = listed.zip(count).is_some_and(|(listed, count)| listed < count && !text.ends_with(']'));
-        if is_open || lacks || (fills && text.ends_with(['-', '.', ','])) {
+        if is_open || (lacks && may_be_cut) || (fills && text.ends_with(['-', '.', ','])) {
             gathering.fail(cut("NODELIST", text));
         }
     }

@@ -238,8 +238,14 @@ impl Section<'_> {
         let partition = self.header.position(What::Partition);
         let of_node = [What::Gres, What::GresUsed, What::CpusState].map(|what| self.header.position(what));
         let (mut seen, mut said) = (BTreeSet::new(), BTreeMap::new());
-        for cells in self.lines.iter().filter_map(|line| self.header.cells(&line.text)) {
+        let rows = || self.lines.iter().filter_map(|line| Some((&line.text, self.header.cells(&line.text)?)));
+        let longest = rows().filter_map(|(_, cells)| value(cells[names])).map(str::len).max();
+        for (line, cells) in rows() {
             let Some(name) = value(cells[names]) else { continue };
+            // A column with longer names cuts none off that is shorter.
+            if Some(name.len()) < longest || !self.header.may_be_cut(names, name, line) {
+                continue;
+            }
             let own = of_node.map(|index| index.map(|index| cells[index].trim()));
             let twice = partition.is_some_and(|partition| !seen.insert((name, cells[partition].trim())));
             if twice {

@@ -140,14 +140,14 @@ fn other_texts_are_refused_by_name() {
     .into();
     assert_snapshot!(refusals.join("\n"), @r#"
     is empty
-    is empty
+    has only commands and comments (lines that begin with a prompt or #), and no output below them
     cannot be read: it looks like jobs (scontrol show job); it begins with "JobId=1 JobName=x"
     cannot be read: it looks like partitions (scontrol show partition); it begins with "PartitionName=p Default=YES"
     cannot be read: it looks like jobs (squeue); it begins with "JOBID PARTITION NAME USER ST"
     cannot be read: it looks like jobs (sacct); it begins with "JobID|JobName|State"
     cannot be read: it looks like jobs without a header line (squeue or sacct); it begins with "1|x|RUNNING|2"
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    cannot be read for certain: it is a table without its header line, and no column certainly holds node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    cannot be read for certain: it is a table without its header line, and no column certainly holds node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like jobs without a header line (squeue or sacct); it begins with "7 gpu train root R 1:00 2 g[1-2] gpu:1"
     cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'

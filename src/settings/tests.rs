@@ -177,7 +177,7 @@ fn all_problems_of_all_layers_are_listed() {
     /home/.config/hsched/config.toml:1: time_margin: must be from 1 to 100, got 0.5
     /home/.config/hsched/config.toml:2: network_gbps: must be a number, got "inf"
     /home/.config/hsched/config.toml:3: memory_per_gpu: has no unit, got "32"; write 32GiB, 32MB or 32B
-    /home/.config/hsched/config.toml:4: grace: has no unit, got "30"; write 30s, 30m or 30h (Slurm would read it as minutes)
+    /home/.config/hsched/config.toml:4: grace: has no unit, got "30"; write 30s, 30m or 30h
     /home/.config/hsched/config.toml:6: capacity.a: must be a whole number, got a table (quote a key that holds a dot)
     /home/.config/hsched/config.toml:7: capacity.t4: must be at least 0, got -1
     /home/.config/hsched/config.toml:8: capacity.v100: must be at most 1000000, got 1000000000

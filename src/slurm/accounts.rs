@@ -1,5 +1,9 @@
-//! What everybody ran on a cluster, from the accounting: `sacct -P` with a header, read as recorded jobs.
+//! What everybody ran on a cluster, from the accounting, read as recorded jobs: `sacct -P` with a header, the same with
+//! commas, and `sacct --json`.
 
+mod json;
+
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::model::GpuType;
@@ -7,7 +11,7 @@ use crate::slurm::{JobState, Tres, amount, time};
 use crate::trace::table::{self, Cells, NoEntry, Read};
 use crate::trace::{Recorded, TraceError, usable};
 
-/// Reads the output of `sacct -P`: jobs that ran on GPUs. GPUs without a type are of the type `untyped`, where it is given.
+/// Reads the output of `sacct -P`, with any of `|`, `,` and tab between the cells, or of `sacct --json`: jobs that ran on GPUs. GPUs without a type are of the type `untyped`, where it is given.
 ///
 /// Needed are the columns `JobID` or `JobIDRaw`, `Submit`, `Elapsed` or `ElapsedRaw`, and `AllocTRES`, `AllocGRES` or `ReqTRES`. Steps are left out. A
 /// job that still runs has run so far.
@@ -15,9 +19,13 @@ use crate::trace::{Recorded, TraceError, usable};
 /// # Errors
 /// When there is no header, or a column is missing.
 pub fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
+    if text.trim_start().starts_with('{') {
+        return json::parse(text, untyped);
+    }
+    let (text, mark) = delimited(text);
     let (id, elapsed): (&[&str], &[&str]) = (&["JobID", "JobIDRaw"], &["ElapsedRaw", "Elapsed"]);
     let tres: &[&str] = &["AllocTRES", "AllocGRES", "ReqTRES"];
-    table::read(text, b'|', &[id, &["Submit"], elapsed, tres], |cells| {
+    table::read(&text, mark, &[id, &["Submit"], elapsed, tres], |cells| {
         let id = cells.text(id)?;
         if id.contains('.') {
             return Err(NoEntry::Skipped("steps"));
@@ -25,7 +33,7 @@ pub fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, Tr
         if cells.get(&["State"]).is_some_and(|state| JobState::parse(state) == JobState::Pending) {
             return Err(NoEntry::Skipped("still waiting"));
         }
-        let (gpus, gpu_type) = gpus(cells, tres, untyped)?;
+        let (gpus, gpu_type) = gpus(cells.get(tres).unwrap_or_default(), untyped)?;
         let submit = cells.text(&["Submit"])?;
         let arrival =
             time::unix(submit).ok_or_else(|| NoEntry::Bad(format!("Submit is no date: {submit:?}")))?;
@@ -40,6 +48,43 @@ pub fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, Tr
     })
 }
 
+/// Returns the table and what stands between its cells. Where that is a comma, TRES, which have commas too, become one
+/// cell in quotes.
+fn delimited(text: &str) -> (Cow<'_, str>, u8) {
+    let header = text.lines().next().unwrap_or_default();
+    let Some(mark) = ['|', '\t', ','].into_iter().find(|mark| header.contains(*mark)) else {
+        return (Cow::Borrowed(text), b'|');
+    };
+    if mark != ',' || text.contains('"') {
+        return (Cow::Borrowed(text), u8::try_from(mark).unwrap_or(b'|'));
+    }
+    let count = header.split(',').count();
+    (Cow::Owned(text.lines().map(|line| quoted(line, count) + "\n").collect()), b',')
+}
+
+/// Returns a line with commas whose TRES are in quotes, where it has too many cells. A key that comes again begins the
+/// next TRES.
+fn quoted(line: &str, count: usize) -> String {
+    let parts: Vec<&str> = line.split(',').collect();
+    if parts.len() <= count {
+        return line.to_owned();
+    }
+    let mut cells: Vec<Vec<&str>> = Vec::new();
+    for part in parts {
+        let key = |part: &str| part.split_once('=').map(|(key, _)| key.to_owned());
+        match (cells.last_mut(), key(part)) {
+            (Some(own), Some(name))
+                if own.iter().all(|part| key(part).is_some_and(|other| other != name)) =>
+            {
+                own.push(part);
+            }
+            _ => cells.push(vec![part]),
+        }
+    }
+    let cell = |own: &Vec<&str>| if own.len() > 1 { format!("\"{}\"", own.join(",")) } else { own.join("") };
+    cells.iter().map(cell).collect::<Vec<_>>().join(",")
+}
+
 fn seconds(cells: &Cells<'_>) -> Result<f64, NoEntry> {
     if cells.get(&["ElapsedRaw"]).is_some() {
         return cells.number(&["ElapsedRaw"]);
@@ -50,8 +95,7 @@ fn seconds(cells: &Cells<'_>) -> Result<f64, NoEntry> {
 }
 
 /// Returns the GPUs of a job and their type.
-fn gpus(cells: &Cells<'_>, tres: &[&str], untyped: Option<&GpuType>) -> Result<(u32, GpuType), NoEntry> {
-    let text = cells.get(tres).unwrap_or_default();
+fn gpus(text: &str, untyped: Option<&GpuType>) -> Result<(u32, GpuType), NoEntry> {
     let gres = Tres::parse(text).gres;
     if gres.gpus.is_empty() && ["gres/gpu:", "gres/gpu="].iter().any(|word| text.contains(word)) {
         return Err(NoEntry::Bad(format!("no number of GPUs can be read in {text:?}")));
@@ -123,6 +167,21 @@ JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
     }
 
     #[test]
+    fn commas_and_tabs_between_cells_are_read_like_bars() {
+        let header = "JobID|JobName|State|Submit|Elapsed|ReqTRES|AllocTRES";
+        let line = "7|train|COMPLETED|2026-10-01T10:00:00|01:00:00|cpu=8,gres/gpu=2|billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G";
+        let bars = format!("{header}\n{line}\n8|odd|COMPLETED|2026-10-01T10:00:00|01:00:00||cpu=1\n");
+        let expected = parse(&bars, None).expect("a table");
+        assert_eq!((expected.entries.len(), expected.entries[0].gpus, expected.bad.len()), (1, 2, 0));
+        for mark in [",", "\t"] {
+            assert_eq!(parse(&bars.replace('|', mark), None).as_ref().ok(), Some(&expected), "{mark:?}");
+        }
+        let quoted =
+            "JobID,Submit,Elapsed,AllocTRES\n7,2026-10-01T10:00:00,01:00:00,\"cpu=8,gres/gpu:a100=2\"\n";
+        assert_eq!(parse(quoted, None).expect("a table").entries.len(), 1);
+    }
+
+    #[test]
     fn output_without_a_header_is_refused() {
         let error = parse("7|a|COMPLETED\n", None).expect_err("no header").to_string();
         assert_eq!(error, "there is no column JobID or JobIDRaw; the columns are 7, a, COMPLETED");
@@ -131,7 +190,9 @@ JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
     proptest! {
         #[test]
         fn no_output_panics(text in "([A-Za-z0-9:=,/.-]{0,9}[|\n]){0,40}") {
-            let _ = parse(&format!("JobID|Submit|Elapsed|AllocTRES\n{text}"), None);
+            let text = format!("JobID|Submit|Elapsed|AllocTRES\n{text}");
+            let _ = parse(&text, None);
+            let _ = parse(&text.replace('|', ","), None);
         }
     }
 }

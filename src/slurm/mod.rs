@@ -2,6 +2,7 @@
 //!
 //! Only `system` starts programs. The parsers see text and never the world.
 
+mod accelerators;
 pub mod accounts;
 pub mod allocation;
 pub(crate) mod amount;
@@ -34,6 +35,7 @@ mod tag;
 pub mod time;
 mod untyped;
 
+pub use self::accelerators::uncounted_accelerators;
 pub use self::command::{CommandError, CommandLine, Output, Runner};
 pub use self::environment::cleared_variables;
 pub use self::exit_status::ExitStatus;

@@ -82,15 +82,23 @@ impl Associations {
         names
     }
 
+    /// Returns why Slurm would refuse this account; nothing where it tells of none.
+    #[must_use]
+    pub fn refusal(&self, account: &str) -> Option<String> {
+        let is_known = self.0.iter().any(|own| own.account == account);
+        let known = || self.accounts().join(", ");
+        (!is_known && !self.0.is_empty())
+            .then(|| format!("you cannot use account {account:?}; your accounts are {}", known()))
+    }
+
     /// Returns why Slurm would refuse such a job or never start it, one sentence each; nothing where that cannot be told.
     #[must_use]
     pub fn troubles(&self, wanted: Wanted<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
         let named = |own: &&Association| wanted.account.is_none_or(|name| name == own.account);
         let mut own: Vec<&Association> = self.0.iter().filter(named).collect();
-        if let (Some(account), true) = (wanted.account, own.is_empty() && !self.0.is_empty()) {
-            let known = self.accounts().join(", ");
-            return vec![format!("you cannot use account {account:?}; your accounts are {known}")];
+        if let Some(refusal) = wanted.account.and_then(|account| self.refusal(account)) {
+            return vec![refusal];
         }
         let names: Vec<&str> =
             wanted.partition.map_or(Vec::new(), |names| names.split(',').map(str::trim).collect());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Cluster, GpuType, Node, NodeName, Selector, hostlist};
-use crate::slurm::gpu_words::gpu_word;
+use crate::slurm::gpu_words::{gpu_words, is_other_model};
 use crate::slurm::notes::Notes;
 use crate::slurm::record::excerpt;
 
@@ -91,10 +91,13 @@ fn told(node: &Node, table: &BTreeMap<String, GpuType>) -> Option<(GpuType, Sele
 /// Returns the one model that the features, or else the partitions or the name, name; `Err` has several.
 fn guessed(node: &Node) -> Result<Option<Found>, BTreeSet<String>> {
     // Short models may be numbers of nodes and racks: a40, t4.
-    let in_name = node.name.as_str().split(|c: char| !c.is_ascii_alphanumeric());
-    let in_name = in_name.filter(|word| word.len() > 3).map(str::to_owned).collect();
+    let words: Vec<&str> = node.name.as_str().split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let is_whole = |index: usize| !words.get(index + 1).is_some_and(|next| is_other_model(next));
+    let in_name = words.iter().enumerate().filter(|&(index, word)| word.len() > 3 && is_whole(index));
+    let in_name = in_name.map(|(_, word)| (*word).to_owned()).collect();
     for (what, words) in [("feature", &node.features), ("partition", &node.partitions), ("name", &in_name)] {
-        let named = || words.iter().filter_map(|word| Some((word, gpu_word(word)?)));
+        let named =
+            || words.iter().flat_map(|word| gpu_words(word).into_iter().map(move |known| (word, known)));
         // Of `v100` and `v100-32gb` the one that leaves least open counts.
         let Some((word, narrowest)) = named().min_by_key(|(_, known)| known.gpus.len()) else { continue };
         if named().any(|(_, other)| !other.may_be(&narrowest)) {
@@ -159,9 +162,15 @@ mod tests {
             "n9|gpu|gpu:1|v100,v100-32gb,nvlink",
             "gpu-h200-01|gpu|gpu:8|ib",
             "gpu-a40-01|gpu|gpu:8|ib",
+            "n10|a6000_ada|gpu:4|ib",
+            "n11|gpu_p100_and_v100|gpu:4|ib",
+            "n12|a40-h100|gpu:4|ib",
+            "n13|no-a100|gpu:4|ib",
+            "gpu-a6000-ada-01|gpu|gpu:8|ib",
         ];
         assert_snapshot!(check(&nodes, &[]), @r"
         gpu-a40-01 gpu:8 by name
+        gpu-a6000-ada-01 gpu:8 by name
         gpu-h200-01 h200:8 by name
         n1 v100:4 by feature v100
         n2 v100:4 by feature v100
@@ -172,12 +181,19 @@ mod tests {
         n7 gpu:2 k80:2
         n8 v100:1 by name
         n9 v100-32gb:1 by feature v100-32gb
+        n10 rtx-6000-ada:4 by name
+        n11 gpu:4 by name
+        n12 gpu:4 by name
+        n13 gpu:4 by name
         gpu-h200-01: its untyped GPUs are taken to be h200, from its name h200; override this with the setting untyped_gpus
         n[1-2]: its untyped GPUs are taken to be v100, from its feature v100; override this with the setting untyped_gpus
         n3: its untyped GPUs are taken to be a100, from its partition gpu_a100; override this with the setting untyped_gpus
         n4: its GPUs have no type, and its features or partitions name several: t4, v100; set the type with the setting untyped_gpus
         n8: its untyped GPUs are taken to be v100, from its feature v100(2); override this with the setting untyped_gpus
         n9: its untyped GPUs are taken to be v100-32gb, from its feature v100-32gb; override this with the setting untyped_gpus
+        n10: its untyped GPUs are taken to be rtx-6000-ada, from its partition a6000_ada; override this with the setting untyped_gpus
+        n11: its GPUs have no type, and its features or partitions name several: p100, v100; set the type with the setting untyped_gpus
+        n12: its GPUs have no type, and its features or partitions name several: a40, h100; set the type with the setting untyped_gpus
         ");
         assert_snapshot!(check(&nodes[..5], &[("n[4-5]", "x"), ("ib", "y"), ("gpu", "z")]), @r"
         n1 y:4 by feature ib

@@ -18,6 +18,7 @@ pub struct Read<T> {
 /// A line that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
+    /// From 1; 0 where the text is not read by lines.
     pub line: u64,
     pub message: String,
 }
@@ -60,7 +61,10 @@ impl<T> Read<T> {
 
 impl fmt::Display for BadLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
+        match self.line {
+            0 => f.write_str(&self.message),
+            line => write!(f, "line {line}: {}", self.message),
+        }
     }
 }
 

@@ -166,12 +166,12 @@ fn a_wrong_command_line_has_its_own_code() {
         sandbox.run(&format!("plan jobs.yaml --cluster cluster.yaml {line}")).fails(2);
     }
     assert_snapshot!(sandbox.run("plan jobs.yaml --budget 3").fails(2), @r#"
-    error: invalid value '3' for '--budget <TIME>': has no unit, got "3"; write 3s, 3m or 3h (Slurm would read it as minutes)
+    error: invalid value '3' for '--budget <TIME>': has no unit, got "3"; write 3s, 3m or 3h
 
     For more information, try '--help'.
     "#);
     let ran = sandbox.run("plan jobs.yaml --budget 3 --format=json").exits(2);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h (Slurm would read it as minutes)"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h"}}"#);
     assert!(ran.stderr.starts_with("error: invalid value '3'"), "{}", ran.stderr);
     assert_eq!(sandbox.run("plan --format json").exits(2).json()["error"]["code"], "usage");
 }

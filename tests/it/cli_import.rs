@@ -46,7 +46,10 @@ fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
     for key in ["samples_per_epoch", "epochs", "global_batch", "model_size"] {
         assert!(named.iter().any(|line| line.contains(key)), "{key}: {gaps}");
     }
-    let filled = yaml.replace(": TODO", ": 4096").replace("#throughput", "throughput");
+    let filled = yaml
+        .replace("size: TODO", "size: 4096B")
+        .replace(": TODO", ": 4096")
+        .replace("#throughput", "throughput");
     let plan = sandbox.file("own.yaml", filled).run("plan own.yaml --cluster cluster.yaml").succeeds();
     assert!(plan.contains("2 v100"), "{plan}");
 }

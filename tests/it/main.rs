@@ -32,6 +32,7 @@ mod cli_init;
 mod cli_inventory;
 mod cli_jobs;
 mod cli_logs;
+mod cli_mistakes;
 mod cli_plan;
 mod cli_plan_file;
 mod cli_run;

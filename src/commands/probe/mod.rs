@@ -9,7 +9,7 @@ use crate::app::input::{self, Seen};
 use crate::app::offer::keep_partitions;
 use crate::app::probing::{Found, Prober};
 use crate::app::wanted::{Wanted, wanted};
-use crate::app::{speeds, submission};
+use crate::app::{file_kind, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -78,7 +78,11 @@ impl Subcommand for Args {
 impl Args {
     /// Returns the jobs that were asked for, each with what only this command line knows of it.
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
-        let mut jobs = input::jobs(&input::text(&self.jobs)?, &self.jobs)?;
+        let text = input::text(&self.jobs)?;
+        let mut jobs = input::jobs(&text, &self.jobs)?;
+        if !self.dry_run {
+            file_kind::refuse_examples(&text, &self.jobs, &jobs.iter().collect::<Vec<_>>())?;
+        }
         if let Some(name) = self.names.iter().find(|name| jobs.iter().all(|job| job.name.as_str() != *name)) {
             let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the job file"));
             let near = formats::nearest(name, jobs.iter().map(|job| job.name.as_str()));

@@ -27,7 +27,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Source {
-    /// Convert the output of `sacct -P`, so that you can simulate your own last month
+    /// Convert the output of `sacct -P` or `sacct --json`, so that you can simulate your own last month
     ///
     /// Every job that ran on GPUs becomes a job of fixed size whose work is the time that it ran, on the type that it had:
     /// `sacct --allusers --allocations --parsable2 --starttime=now-30days
@@ -60,7 +60,7 @@ struct Written {
 
 #[derive(Debug, clap::Args)]
 struct SacctArgs {
-    /// Output of sacct with its header; - reads standard input.
+    /// Output of sacct: with its header and `|`, commas or tabs between the cells, or JSON; - reads standard input.
     file: PathBuf,
     /// The type of GPUs that the accounting does not name.
     #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type)]

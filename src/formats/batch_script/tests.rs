@@ -18,7 +18,7 @@ const CAMPUS: &str = include_str!("../../../fuzz/seeds/batch_script/campus.sh");
 /// Returns the job file, which reads once its gaps are filled in.
 fn yaml(script: &str) -> String {
     let yaml = read(script, "job").to_yaml("job.sh");
-    let filled = yaml.replace(": TODO", ": 4096");
+    let filled = yaml.replace("size: TODO", "size: 4096B").replace(": TODO", ": 4096");
     let jobs = formats::jobs::parse(&filled).unwrap_or_else(|problems| panic!("{problems:?}\n{filled}"));
     let value = read(script, "job").to_json().to_string().replace("\"TODO\"", "4096");
     let same = formats::jobs::parse(&value).unwrap_or_else(|problems| panic!("{problems:?}\n{value}"));
@@ -288,7 +288,7 @@ proptest! {
     #[test]
     fn no_script_is_too_odd(script in "(#SBATCH |[ \\n\\\\'\"$(){}<>|&;=#-]|srun |python |a\\.py|torchrun |if |fi|--gres=gpu:|--time=|-N|[0-9]|.){0,60}") {
         let imported = read(&script, &script);
-        let yaml = formats::jobs::parse(&imported.to_yaml(&script).replace(": TODO", ": 4096"));
+        let yaml = formats::jobs::parse(&imported.to_yaml(&script).replace("size: TODO", "size: 4096B").replace(": TODO", ": 4096"));
         let json = formats::jobs::parse(&imported.to_json().to_string().replace("\"TODO\"", "4096"));
         // A value may be wrong, such as an account of several words; it is in both, and is found when the file is read.
         prop_assert_eq!(yaml.ok(), json.ok());

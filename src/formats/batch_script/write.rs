@@ -7,9 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Imported;
 use crate::formats::JOB_KEYS;
 use crate::formats::job_yaml::flow;
-
-/// What stands for a value that only the job's owner knows.
-const PLACEHOLDER: &str = "TODO";
+use crate::formats::launch::TODO;
 
 /// Required keys that no script tells, with what goes there.
 const UNKNOWN: [(&str, &str); 5] = [
@@ -26,7 +24,7 @@ impl Imported {
     pub fn to_yaml(&self, source: &str) -> String {
         let mut out = format!("# Made by hsched import from {}.\n", one_line(source));
         if self.unknown().next().is_some() {
-            let _ = writeln!(out, "# Replace every {PLACEHOLDER}; hsched plan names those that are left.");
+            let _ = writeln!(out, "# Replace every {TODO}; hsched plan names those that are left.");
         }
         if !self.remarks.is_empty() {
             out.push_str("# Not taken over, or different here:\n");
@@ -41,7 +39,7 @@ impl Imported {
                 (Some(value), _) => format!("{}: {}", key.name, flow(value)),
                 (None, Some((_, what))) => {
                     let hint = self.hints.get(key.name).map(|hint| format!("; {}", one_line(hint)));
-                    format!("{}: {PLACEHOLDER}   # {what}{}", key.name, hint.unwrap_or_default())
+                    format!("{}: {TODO}   # {what}{}", key.name, hint.unwrap_or_default())
                 }
                 (None, None) => {
                     self.comment(key.name, &mut out);
@@ -58,7 +56,7 @@ impl Imported {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let known = self.keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
-        let unknown = self.unknown().map(|(key, _)| ((*key).to_owned(), json!(PLACEHOLDER)));
+        let unknown = self.unknown().map(|(key, _)| ((*key).to_owned(), json!(TODO)));
         json!({ "jobs": [known.chain(unknown).collect::<Map<String, Value>>()] })
     }
 

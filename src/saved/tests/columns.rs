@@ -21,7 +21,7 @@ fn a_format_says_what_the_columns_hold() {
     assert_snapshot!(check_as("%D %c %G %t", "2 4 gpu:t4:2 idle\n1 8 (null) alloc\n"), @r"
     unnamed1 idle t4:0/2 cpus 0/4
     unnamed2 idle t4:0/2 cpus 0/4
-    unnamed3 alloc cpus 0/8
+    unnamed3 alloc cpus 8/8
     note: the nodes have no names in this table and are numbered here
     ");
     for (columns, line) in [

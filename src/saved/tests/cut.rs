@@ -90,3 +90,25 @@ g1         a_long_name_ idle  v100,t4,       a reason with blanks\n";
     note: g1: REASON "a reason with blanks" fills its column and may be cut off
     "#);
 }
+
+#[test]
+fn whole_names_are_not_called_cut_off() {
+    for (text, expected) in [
+        ("NODELIST|PARTITION|STATE|GRES\nn1|gpu|idle|gpu:t4:8\nn1|gpu|idle|gpu:t4:8\n", (1, 8, 8)),
+        ("NODELIST PARTITION STATE GRES\nn1 gpu idle gpu:t4:8\nn1 gpu idle gpu:t4:8\n", (1, 8, 8)),
+        (
+            "NODELIST PARTITION STATE GRES\ngpu-node-1 p idle gpu:t4:8\ngpu-node-1 p idle gpu:t4:8\ngpu-node-10 p idle gpu:t4:8\n",
+            (2, 16, 16),
+        ),
+        (
+            "NODELIST      PARTITION STATE GRES\ngpu-node-001  p         idle  gpu:t4:8\ngpu-node-001  p         idle  gpu:t4:8\n",
+            (1, 8, 8),
+        ),
+        ("NODELIST|NODES|STATE|GRES\ngpu-node-1|2|idle|gpu:t4:8\n", (1, 8, 8)),
+    ] {
+        assert_eq!(super::count(text), expected, "{text}");
+    }
+    // Of a name as wide as its column's name nothing tells whether it is whole.
+    let text = "NODELIST|PARTITION|STATE\ngpu-h200|gpu|idle\ngpu-h200|gpu|idle\n";
+    assert!(check(text).contains("NODELIST is cut off"), "{}", check(text));
+}

@@ -92,9 +92,11 @@ fn what_is_not_said_to_be_free_on_a_node_with_work_is_not() {
     for state in ["alloc", "ALLOCATED", "mix", "mixed-", "comp", "MIXED+PLANNED", "IDLE+COMPLETING"] {
         assert_eq!(count(&format!("NODELIST STATE GRES\ng1 {state} gpu:t4:4\n")), (1, 4, 0), "{state}");
         let used = format!("NODELIST STATE GRES GRES_USED\ng1 {state} gpu:t4:4 gpu:t4:1(IDX:0)\n");
-        assert_eq!(count(&used), (1, 4, 3), "{state}");
+        // A node that is allocated has no idle CPU.
+        let free = if state.to_lowercase().starts_with("alloc") { 0 } else { 3 };
+        assert_eq!(count(&used), (1, 4, free), "{state}");
     }
-    assert_eq!(count("NODELIST STATE GRES CPUS(A/I/O/T)\ng1 alloc gpu:t4:4 0/8/0/8\n"), (1, 4, 4));
+    assert_eq!(count("NODELIST STATE GRES CPUS(A/I/O/T)\ng1 mix gpu:t4:4 0/8/0/8\n"), (1, 4, 4));
     let untracked =
         "NodeName=g1 CPUAlloc=2 CPUTot=8 Gres=gpu:t4:4 State=MIXED CfgTRES=cpu=8 AllocTRES=cpu=2\n";
     assert_eq!(count(untracked), (1, 4, 0));
@@ -137,4 +139,33 @@ fn nodes_without_names_count_once() {
     let unsaid = "NODES GRES\n2 gpu:t4:4\n$ sinfo\nNODELIST STATE\ng[1-2] idle\n";
     assert_eq!(count(unsaid), (2, 8, 8));
     assert_snapshot!(check("NODELIST GRES_USED\ng1 gpu:t4:2(IDX:0-1)\n"), @"cannot be read for certain: it says which GPUs of g1 are in use, but not how many there are; add GRES (%G or Gres)");
+}
+
+#[test]
+fn an_allocated_node_has_no_free_gpu_whatever_its_gres_in_use_say() {
+    let text = "\
+NODELIST PARTITION STATE GRES GRES_USED
+n1 gpu alloc gpu:a100:8 gpu:a100:0(IDX:N/A)
+n2 gpu mix gpu:a100:8 gpu:a100:4(IDX:0-3)
+n3 gpu allocated- gpu:a100:8 gpu:a100:2(IDX:0-1)
+";
+    assert_eq!(count(text), (3, 24, 4));
+    assert_snapshot!(check(text), @r"
+    n1 alloc a100:8/8 in gpu
+    n2 mix a100:4/8 in gpu
+    n3 allocated- a100:8/8 in gpu
+    note: n[1,3]: is allocated, so it has no idle CPU: none of its GPUs counts as free
+    ");
+    // With CPUs, GPUs that no job holds are stranded: no CPU is idle beside them.
+    let json = r#"{"nodes": [
+        {"name": "n1", "state": ["ALLOCATED"], "gres": "gpu:a100:8", "gres_used": "gpu:a100:0(IDX:N/A)"},
+        {"name": "n2", "state": ["ALLOCATED"], "gres": "gpu:a100:8", "gres_used": "gpu:a100:0(IDX:N/A)", "cpus": 64},
+        {"name": "n3", "state": ["IDLE"], "gres": "gpu:a100:8", "gres_used": "gpu:a100:0(IDX:N/A)", "cpus": 64}
+    ]}"#;
+    assert_snapshot!(check(json), @r"
+    n1 ALLOCATED a100:8/8
+    n2 ALLOCATED a100:0/8 cpus 64/64
+    n3 IDLE a100:0/8 cpus 0/64
+    note: n1: is allocated, so it has no idle CPU: none of its GPUs counts as free
+    ");
 }

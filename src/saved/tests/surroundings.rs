@@ -143,3 +143,13 @@ fn a_prompt_says_which_columns_were_asked_for() {
     let refused = "$ sinfo -h -o '%R %t %D' | awk '{print $1}'\na idle 2\nb idle 1\n";
     assert_snapshot!(check(refused), @"cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
 }
+
+#[test]
+fn reasons_to_refuse_are_true() {
+    assert_snapshot!(check("STATE GRES REASON TIMESTAMP\nidle gpu:t4:8 none Unknown\n"), @r#"cannot be read: it looks like a table of sinfo in which the names of nodes (NODELIST) or their number (NODES) are missing; it begins with "STATE GRES REASON TIMESTAMP""#);
+    assert_snapshot!(check("GRES|STATE|TIMESTAMP|ODD\ngpu:t4:8|idle|Unknown|x\n"), @r#"cannot be read: it looks like a table of sinfo with columns that touch, are cut off or not known: ODD; it begins with "GRES|STATE|TIMESTAMP|ODD""#);
+    assert_snapshot!(check("REASON USER TIMESTAMP\nbroken root 2026-01-01T10:00:00\n"), @r#"cannot be read: it looks like the reasons of nodes (sinfo -R); it begins with "REASON USER TIMESTAMP""#);
+    assert_snapshot!(check("gpu idle gpu:t4:8\ncpu mix (null)\n"), @r#"cannot be read for certain: it is a table without its header line, and no column certainly holds node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'"#);
+    assert_snapshot!(check("# a\n# b\n"), @r#"has only commands and comments (lines that begin with a prompt or #), and no output below them"#);
+    assert_snapshot!(check("\n \n"), @"is empty");
+}

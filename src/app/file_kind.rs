@@ -1,0 +1,120 @@
+//! Files given to the wrong command, and example values that nobody has replaced.
+
+use std::path::Path;
+
+use crate::app::input::name;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::formats;
+use crate::model::Job;
+
+/// Endings of the names of batch scripts.
+const SCRIPTS: [&str; 6] = ["sh", "bash", "slurm", "sbatch", "job", "zsh"];
+
+/// Returns the failure of a file that should be a job file, if it is a script; it names the command for that.
+pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
+    let file = name(path);
+    let failure = |what: &str, hint: String| {
+        Some(Failure::new(Exit::BadInput, format!("{file} is {what}, not a job file")).hint(hint))
+    };
+    if has_ending(path, &["py"]) {
+        let hint = format!("`hsched init` writes a job file; its `command` runs {file}");
+        return failure("a Python program", hint);
+    }
+    if is_script(text) || has_ending(path, &SCRIPTS) {
+        return failure("a script", format!("`hsched import {file}` makes a job file from a batch script"));
+    }
+    None
+}
+
+/// Refuses YAML and JSON where a batch script is wanted.
+///
+/// # Errors
+/// Names the commands that read such a file.
+pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
+    let is_data = has_ending(path, &["yaml", "yml", "json"])
+        || text.trim_start().starts_with('{')
+        || text.lines().any(|line| matches!(line.trim_end(), "jobs:" | "nodes:"));
+    if is_script(text) || !is_data {
+        return Ok(());
+    }
+    let file = name(path);
+    Err(Failure::new(Exit::BadInput, format!("{file} is YAML or JSON, not a batch script")).hint(format!(
+        "`hsched plan {file}` reads a job file; `hsched plan JOBS --cluster {file}` reads a cluster file"
+    )))
+}
+
+/// Returns a note on the values of `hsched init` that nobody has replaced.
+pub(crate) fn note_examples(text: &str, path: &Path) -> Option<String> {
+    let keys: Vec<&str> = formats::starter::unedited(text).into_iter().map(|(_, key)| key).collect();
+    (!keys.is_empty()).then(|| {
+        format!(
+            "{}: {} still have the example values of hsched init, which submit refuses",
+            name(path),
+            keys.join(", ")
+        )
+    })
+}
+
+/// Refuses jobs with values of `hsched init` that nobody has replaced: they must not reach Slurm.
+///
+/// # Errors
+/// Names all of them.
+pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<(), Failure> {
+    let file = name(path);
+    let in_lines = formats::starter::unedited(text);
+    let mut wrong: Vec<String> = in_lines
+        .iter()
+        .map(|(line, key)| format!("{file}:{line}: {key} still has the example value of hsched init"))
+        .collect();
+    // A plan has no lines of the job file.
+    if let (Some(job), true) = (jobs.iter().find(|job| formats::starter::is_example(job)), wrong.is_empty()) {
+        wrong.push(format!("{file}: {} still has the example command of hsched init", job.name));
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::BadInput, wrong.join("\n"))
+        .hint("write your own values; where the example is right, remove the comment # REPLACE"))
+}
+
+fn is_script(text: &str) -> bool {
+    text.starts_with("#!") || text.lines().any(|line| line.starts_with("#SBATCH"))
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    path.extension().is_some_and(|own| endings.iter().any(|ending| own.eq_ignore_ascii_case(ending)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(failure: &Failure) -> String {
+        format!("{} | {}", failure.message, failure.hints.join(" | "))
+    }
+
+    #[test]
+    fn scripts_are_told_from_job_files() {
+        let check = |text: &str, path: &str| of_script(text, Path::new(path)).map(|failure| said(&failure));
+        let script = "vit.sh is a script, not a job file | `hsched import vit.sh` makes a job file from a batch script";
+        assert_eq!(check("module purge\n", "vit.sh").as_deref(), Some(script));
+        assert!(check("#!/bin/bash\n", "vit").is_some_and(|said| said.starts_with("vit is a script")));
+        assert!(check("# x\n#SBATCH -n 1\n", "vit.yaml").is_some());
+        let python = "t.py is a Python program, not a job file | `hsched init` writes a job file; its `command` runs t.py";
+        assert_eq!(check("import torch\n", "t.py").as_deref(), Some(python));
+        assert_eq!(check("jobs: []\n", "jobs.yaml"), None);
+    }
+
+    #[test]
+    fn data_is_told_from_scripts() {
+        let check =
+            |text: &str, path: &str| refuse_no_script(text, Path::new(path)).err().map(|own| said(&own));
+        let yaml = "base.yaml is YAML or JSON, not a batch script | `hsched plan base.yaml` reads a job file; \
+                    `hsched plan JOBS --cluster base.yaml` reads a cluster file";
+        assert_eq!(check("jobs:\n  - name: a\n", "base.yaml").as_deref(), Some(yaml));
+        assert!(check("jobs:\n", "-").is_some() && check("{\"jobs\": []}", "x").is_some());
+        assert_eq!(check("#!/bin/sh\ncat <<E\njobs:\nE\n", "x.sh"), None);
+        assert_eq!(check("python t.py\n", "x"), None);
+    }
+}
