@@ -286,6 +286,33 @@ fn jobs_are_added_and_cancelled_while_it_runs() {
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 
+/// A training may write its metrics beside the epoch or under `metrics`; a target goes by either.
+#[test]
+fn a_metric_beside_the_epoch_is_as_good_as_one_under_metrics() {
+    let report = |name: &str, line: &str| {
+        let line = format!("echo '{line}' >>$HSCHED_REPORT");
+        format!(
+            "  - {{name: {name}, model: m, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, max_gpus: 1, \
+             target: {{metric: val_loss, mode: min}}, command: [bash, -c, {line:?}]}}\n"
+        )
+    };
+    let bench = Bench::new(&[
+        report("beside", r#"{"epoch": 1, "val_loss": 0.3, "metrics": {"lr": 0.1}}"#),
+        report("under", r#"{"epoch": 1, "metrics": {"val_loss": 0.2, "lr": 0.1}}"#),
+    ]);
+    bench.run("run jobs.yaml --devices cpu:1").exits(0);
+    let status = bench.sandbox.run("status --format json").exits(0).json();
+    for (job, value) in [(0, 0.3), (1, 0.2)] {
+        let job = &status["jobs"][job];
+        assert_eq!(job["metric"], serde_json::json!({"name": "val_loss", "value": value}));
+        assert!(job["odd_reports"].is_null(), "{job}");
+    }
+    let best = serde_json::json!([{"model": "m", "metric": "val_loss", "job": "under", "value": 0.2}]);
+    assert_eq!(status["best"], best);
+    let text = bench.sandbox.run("status beside").succeeds();
+    assert!(text.contains("\n  metric     val_loss 0.3000\n"), "{text}");
+}
+
 /// It was meant to run once, and did so once for each device.
 #[test]
 fn a_command_that_ignores_its_rank_is_noticed() {
