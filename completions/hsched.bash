@@ -257,12 +257,16 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__cache__subcmd__forget)
-            opts="-h --dry-run --set --help"
+            opts="-h --dry-run --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
                 --set)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -275,12 +279,16 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__cache__subcmd__import)
-            opts="-h --dry-run --set --help"
+            opts="-h --dry-run --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
                 --set)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -293,7 +301,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__cache__subcmd__set)
-            opts="-h --precision --dry-run --set --help"
+            opts="-h --precision --dry-run --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -301,6 +309,10 @@ _hsched() {
             case "${prev}" in
                 --precision)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -429,7 +441,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__consolidate)
-            opts="-h --output --format --set --help"
+            opts="-h --output --dry-run --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -723,7 +735,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__import)
-            opts="-o -h --output --format --set --help"
+            opts="-o -h --output --dry-run --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1561,7 +1573,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__train__subcmd__policy)
-            opts="-o -h --traces --clusters --output --passes --seed --format --no-cache --estimate --set --help"
+            opts="-o -h --traces --clusters --output --passes --seed --dry-run --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

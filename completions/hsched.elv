@@ -300,16 +300,18 @@ set edit:completion:arg-completer[hsched] = {|@words|
         }
         &'hsched;cache;set'= {
             cand --precision 'Precision, for jobs that set the key `precision`'
+            cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand --dry-run 'Show what would change, and change nothing'
-            cand -h 'Print help'
-            cand --help 'Print help'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;cache;forget'= {
+            cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand --dry-run 'Show what would be deleted, and change nothing'
-            cand -h 'Print help'
-            cand --help 'Print help'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;cache;export'= {
             cand --format 'Output format: JSON is complete, CSV is for spreadsheets'
@@ -318,6 +320,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --help 'Print help (see more with ''--help'')'
         }
         &'hsched;cache;import'= {
+            cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
             cand --dry-run 'Show what would change, and change nothing'
             cand -h 'Print help (see more with ''--help'')'
@@ -358,6 +361,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --output 'Write to this file, which must not exist, instead of stdout'
             cand --format 'Output format; JSON has no comments'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --dry-run 'Print the job file, and write none'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -517,6 +521,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --format 'Output format'
             cand --estimate 'Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model was never measured: `learnt` from other models measured on both types, `all` also from the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --dry-run 'Check the traces and clusters, and train and write nothing'
             cand --no-cache 'Use only the speeds of the job file, not measured speeds'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
@@ -533,6 +538,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
             cand --output 'Where the merged model goes; a file that is there is replaced as a whole'
             cand --format 'Output format'
             cand --set 'Override a setting for this command; may be given several times (`hsched config show` lists them)'
+            cand --dry-run 'Check the files and show what would be merged, and write nothing'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

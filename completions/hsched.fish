@@ -380,16 +380,22 @@ json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l precision -d 'Precision, for jobs that set the key `precision`' -r
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -l dry-run -d 'Show what would change, and change nothing'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -l dry-run -d 'Show what would be deleted, and change nothing'
-complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l format -d 'Output format: JSON is complete, CSV is for spreadsheets' -r -f -a "json\t'The format of the state directory'
 csv\t'One row per batch size'"
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
+json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -l dry-run -d 'Show what would change, and change nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand cache; and __fish_seen_subcommand_from import" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -417,6 +423,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand import" -s o -l output -d 
 complete -c hsched -n "__fish_hsched_using_subcommand import" -l format -d 'Output format; JSON has no comments' -r -f -a "yaml\t'A job file with comments'
 json\t'A job file in JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand import" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand import" -l dry-run -d 'Print the job file, and write none'
 complete -c hsched -n "__fish_hsched_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus -d 'Number of GPUs in the cluster' -r
 complete -c hsched -n "__fish_hsched_using_subcommand generate; and not __fish_seen_subcommand_from trace" -l gpus-per-node -d 'GPUs per node; the last node gets the remainder' -r
@@ -587,6 +594,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l estimate 
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l dry-run -d 'Check the traces and clusters, and train and write nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -l no-cache -d 'Use only the speeds of the job file, not measured speeds'
 complete -c hsched -n "__fish_hsched_using_subcommand train-policy" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand check-ddp" -l python -d 'Python interpreter that has your torch' -r
@@ -600,4 +608,5 @@ complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -l output -d 
 complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -l dry-run -d 'Check the files and show what would be merged, and write nothing'
 complete -c hsched -n "__fish_hsched_using_subcommand consolidate" -s h -l help -d 'Print help (see more with \'--help\')'

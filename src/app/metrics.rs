@@ -6,7 +6,8 @@ use crate::engine::{Attempt, State, Tracked};
 use crate::store::{report_folder, reports};
 use crate::ui::Metrics;
 
-/// Returns a metric of each job that has reported some: its target's, else its loss, else the first by name.
+/// Returns a metric of each job that has reported some: its target's, else its loss, else one that is named after a
+/// loss, else the first by name.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
     let own = |tracked: &Tracked| {
         let current = tracked.phase.submissions().iter().map(|own| &own.attempt);
@@ -18,7 +19,8 @@ pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
         let metrics = current.chain(past).map(of).find(|metrics| !metrics.is_empty())?;
         let wanted = tracked.job.target.as_ref().map(|target| target.metric.as_str());
         let named = wanted.into_iter().chain(["loss"]).find_map(|name| metrics.get_key_value(name));
-        let (name, value) = named.or_else(|| metrics.first_key_value())?;
+        let loss = || metrics.iter().find(|(name, _)| name.contains("loss"));
+        let (name, value) = named.or_else(loss).or_else(|| metrics.first_key_value())?;
         Some((tracked.job.name.clone(), (name.clone(), *value)))
     };
     state.jobs.iter().filter(|tracked| tracked.epochs_done > 0).filter_map(own).collect()

@@ -37,6 +37,7 @@ pub(crate) mod submission;
 pub(crate) mod through_queue;
 pub(crate) mod timer;
 pub(crate) mod type_names;
+pub(crate) mod unison;
 pub(crate) mod untold;
 pub(crate) mod wanted;
 pub(crate) mod wishes;

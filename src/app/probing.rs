@@ -14,8 +14,8 @@ use crate::app::wanted::Wanted;
 use crate::app::{speeds, submission};
 use crate::clock::Clock;
 use crate::engine::{
-    Action, Event, Intent, Keeper, News, Outcome, Phase, Run, State, SubmissionKey, Timed, Tracked, Update,
-    World, apply, carry_out, notice,
+    Action, Event, Intent, Keeper, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, Tracked,
+    Update, World, apply, carry_out, notice,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -157,7 +157,7 @@ impl Prober<'_> {
             let (seen, queue) =
                 world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
             let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
-            if let Some(twice) = submission::in_queue(&names, &queue, &State::default()) {
+            if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), Realm::Queue) {
                 let message = format!("already in the queue: {}", twice.jobs);
                 return Err(Failure::new(Exit::Failed, message)
                     .hint("cancel them with scancel, or wait for them to end"));

@@ -83,8 +83,8 @@ pub(crate) fn advice(
     let offered: BTreeSet<&GpuType> = offered.map(|(gpu_type, _)| gpu_type).collect();
     let left_out = |(index, job): (usize, &Job)| {
         let row = speeds.row(index);
-        // Without any speed there is nothing to estimate from.
-        let known = !job.throughput.is_empty() || row.iter().any(|cell| matches!(cell, Cell::Known(_)));
+        // Without any speed on offer the job's own line says what to do.
+        let known = row.iter().any(|cell| matches!(cell, Cell::Known(_)));
         let lacks = |(gpu_type, cell): (&GpuType, &Cell)| {
             offered.contains(gpu_type) && *cell == Cell::Unusable(Unusable::NoThroughput)
         };

@@ -174,7 +174,12 @@ pub(crate) fn take_in_here(
 
 /// Returns the command that follows the jobs of a state directory, by the cluster that they are on.
 pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
-    if cluster == Some(HERE) { HERE } else { "hsched watch" }
+    realm(cluster).follower()
+}
+
+/// Returns where the jobs of a state directory go, by the cluster that they are on.
+pub(crate) fn realm(cluster: Option<&str>) -> Realm {
+    if cluster == Some(HERE) { Realm::Devices } else { Realm::Queue }
 }
 
 fn read<'a>(

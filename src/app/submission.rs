@@ -12,7 +12,7 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::state::{self, Opened, Seen};
 use crate::app::untold;
 use crate::engine::{
-    Action, Beginning, Event, Intent, Keeper, Run, State, SubmissionKey, Update, apply, carry_out,
+    Action, Beginning, Event, Intent, Keeper, Realm, Run, State, SubmissionKey, Update, apply, carry_out,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -125,7 +125,7 @@ pub(crate) fn submit(
     let mut names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
     // A job of several requests is one job.
     names.dedup();
-    if let Some(twice) = in_queue(&names, &queue, &state) {
+    if let Some(twice) = in_queue(&names, &queue, &state, Realm::Queue) {
         // What was seen counts all the same: since when a job has been missing, for one.
         ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
@@ -280,8 +280,13 @@ impl Twice {
     }
 }
 
-/// Returns which of the jobs Slurm has or may have: nothing is ever submitted twice.
-pub(crate) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -> Option<Twice> {
+/// Returns which of the jobs Slurm or `hsched run` has or may have: nothing is ever submitted twice.
+pub(crate) fn in_queue(
+    names: &[&JobName],
+    queue: &[QueuedJob],
+    state: &State,
+    realm: Realm,
+) -> Option<Twice> {
     let active = |queued: &&QueuedJob| !queued.state.is_final();
     let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
@@ -295,6 +300,9 @@ pub(crate) fn in_queue(names: &[&JobName], queue: &[QueuedJob], state: &State) -
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));
         }
         let attempt = state.find(name)?.phase.attempt()?;
+        if realm == Realm::Devices {
+            return Some(name.to_string());
+        }
         let id = attempt.job_id.map_or_else(
             || "Slurm has not confirmed it yet; try again in a minute".to_owned(),
             |id| format!("job {id}, not shown by Slurm at the moment"),

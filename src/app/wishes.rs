@@ -5,7 +5,7 @@ use crate::app::context::Context;
 use crate::app::copies::refuse_others;
 use crate::app::state::{self, Seen};
 use crate::app::submission::in_queue;
-use crate::engine::{Event, Phase, Rules, State, apply};
+use crate::engine::{Event, Phase, Realm, Rules, State, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
@@ -13,9 +13,19 @@ use crate::model::{Cluster, JobName, Time};
 use crate::slurm::QueuedJob;
 use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
 
-/// What is said of a wish that was left.
-pub(crate) const LEFT: &str =
-    "another hsched holds the state directory: hsched watch or hsched run carries this out on its next turn";
+/// Returns what is said of a wish that was left.
+pub(crate) fn left(realm: Realm) -> String {
+    let follower = realm.follower();
+    format!("another hsched holds the state directory: {follower} carries this out on its next turn")
+}
+
+/// Returns who carries out what was left, as JSON has it.
+pub(crate) fn word(realm: Realm) -> &'static str {
+    match realm {
+        Realm::Queue => "watch",
+        Realm::Devices => "run",
+    }
+}
 
 /// Leaves a wish for who holds the lock next.
 ///
@@ -31,12 +41,22 @@ pub(crate) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
 /// # Errors
 /// When a file cannot be used.
 pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failure> {
+    foreseen_there(context, rules).map(|(state, _)| state)
+}
+
+/// The same, with where its jobs go.
+///
+/// # Errors
+/// When a file cannot be used.
+pub(crate) fn foreseen_there(context: &Context, rules: &Rules) -> Result<(State, Realm), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
-    let Peeked { mut state, wishes, .. } = peeked;
+    let Peeked { mut state, wishes, cluster, .. } = peeked;
+    let realm = state::realm(cluster.as_deref());
+    let rules = Rules { realm, ..rules.clone() };
     for wish in &wishes {
-        play(&mut state, wish, (wish.at, &[]), rules);
+        play(&mut state, wish, (wish.at, &[]), &rules);
     }
-    Ok(state)
+    Ok((state, realm))
 }
 
 /// Takes all wishes into the state and writes it down; returns what has happened by that. A `dry_run` writes nothing.
@@ -132,9 +152,9 @@ fn play(
                 return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
             }
             let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-            match in_queue(&names, queue, state) {
+            match in_queue(&names, queue, state, rules.realm) {
                 Some(twice) => {
-                    let why = format!("already in the queue: {}; nothing was added", twice.jobs);
+                    let why = format!("{}: {}; nothing was added", rules.realm.already(), twice.jobs);
                     return (Vec::new(), Some(why));
                 }
                 None => None,

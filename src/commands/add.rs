@@ -21,7 +21,7 @@ use crate::app::untold;
 use crate::app::wishes;
 use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::engine::{Beginning, Keeper, Phase, State, Tracked, apply};
+use crate::engine::{Beginning, Keeper, Phase, Realm, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
@@ -79,13 +79,13 @@ enum Before {
     Ended { outcome: &'static str },
 }
 
-/// Who adds the jobs: this command or, where another hsched is at work, `watch`.
+/// Who adds the jobs: this command or, where another hsched is at work, `watch` or `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Add,
     /// This command, and `hsched run` goes on with them.
     AddForRun,
-    Watch,
+    Follower(Realm),
 }
 
 impl Subcommand for Args {
@@ -138,17 +138,17 @@ impl Args {
         if self.dry_run && !state::root(context)?.exists() {
             // Nothing is known, and nothing is made for a look.
             let (queue, _) = input::queue(context).map_err(nothing)?;
-            return Ok((self.additions(jobs, &queue, &State::default())?, By::Add));
+            return Ok((self.additions(jobs, &queue, &State::default(), Realm::Queue)?, By::Add));
         }
         let rules = state::rules(context);
         let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
-            let additions =
-                self.additions(jobs, &[], &wishes::foreseen(context, &rules).map_err(nothing)?)?;
+            let (state, realm) = wishes::foreseen_there(context, &rules).map_err(nothing)?;
+            let additions = self.additions(jobs, &[], &state, realm)?;
             if !self.dry_run {
                 wishes::leave(context, wanted).map_err(nothing)?;
             }
-            return Ok((additions, By::Watch));
+            return Ok((additions, By::Follower(realm)));
         };
         let Opened { mut state, mut ledger, taken, is_here } =
             state::ledger_anywhere(context, &directory, &rules, self.dry_run).map_err(nothing)?;
@@ -164,7 +164,8 @@ impl Args {
         if !self.dry_run {
             untold::leave(context, &directory, &state, (at, &[taken, events.clone()].concat()));
         }
-        let additions = self.additions(jobs, &queue, &state);
+        let realm = if is_here { Realm::Devices } else { Realm::Queue };
+        let additions = self.additions(jobs, &queue, &state, realm);
         if additions.is_ok() {
             let added = wanted.events();
             for event in &added {
@@ -184,15 +185,21 @@ impl Args {
     /// Returns what each job is to the state.
     ///
     /// # Errors
-    /// When Slurm has one of them, or one comes after a job that nobody knows.
-    fn additions(&self, jobs: &[Job], queue: &[QueuedJob], state: &State) -> Result<Vec<Addition>, Failure> {
+    /// When Slurm or `hsched run` has one of them, or one comes after a job that nobody knows.
+    fn additions(
+        &self,
+        jobs: &[Job],
+        queue: &[QueuedJob],
+        state: &State,
+        realm: Realm,
+    ) -> Result<Vec<Addition>, Failure> {
         refuse_unknown(jobs, state)?;
         refuse_others(jobs, state)?;
         let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-        match in_queue(&names, queue, state) {
+        match in_queue(&names, queue, state, realm) {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),
             Some(twice) => {
-                let message = format!("already in the queue: {}; nothing was added", twice.jobs);
+                let message = format!("{}: {}; nothing was added", realm.already(), twice.jobs);
                 Err(Failure::new(Exit::Failed, message).hint(format!(
                     "wait until it ends, cancel it with {}, or rename the new job",
                     twice.cancel()
@@ -204,11 +211,11 @@ impl Args {
     fn table(&self, additions: &[Addition], by: By) -> String {
         let line = |addition: &Addition| format!("{}: {}\n", addition.job, addition.text(self.dry_run, by));
         let mut text: String = additions.iter().map(line).collect();
-        text.push_str(match by {
-            _ if self.dry_run => "nothing was added: --dry-run",
-            By::Add => "hsched watch will place these jobs",
-            By::AddForRun => "hsched run will place these jobs",
-            By::Watch => wishes::LEFT,
+        text.push_str(&match by {
+            _ if self.dry_run => "nothing was added: --dry-run".to_owned(),
+            By::Add => "hsched watch will place these jobs".to_owned(),
+            By::AddForRun => "hsched run will place these jobs".to_owned(),
+            By::Follower(realm) => wishes::left(realm),
         });
         text.push('\n');
         text
@@ -219,7 +226,7 @@ impl By {
     fn word(self) -> &'static str {
         match self {
             Self::Add | Self::AddForRun => "add",
-            Self::Watch => "watch",
+            Self::Follower(realm) => wishes::word(realm),
         }
     }
 }
@@ -249,7 +256,7 @@ impl Addition {
         let would = match by {
             _ if dry_run => "would be ",
             By::Add | By::AddForRun => "",
-            By::Watch => "to be ",
+            By::Follower(_) => "to be ",
         };
         let added = match self.before {
             Before::Nothing => "added".to_owned(),

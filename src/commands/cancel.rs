@@ -10,7 +10,7 @@ use crate::app::state::{self, Opened};
 use crate::app::untold;
 use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::engine::{Outcome, Phase, Rules, State, Tracked};
+use crate::engine::{Outcome, Phase, Realm, Rules, State, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
@@ -49,7 +49,7 @@ enum Answer {
     /// Slurm does not show it yet.
     Later,
     /// Another hsched is at work.
-    Left,
+    Left(Realm),
     /// It had ended before.
     Over(&'static str),
     /// The request did not get through, or Slurm said no.
@@ -105,19 +105,19 @@ impl Subcommand for Args {
 impl Args {
     /// Leaves the wish to who holds the lock next.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
-        let state = wishes::foreseen(context, rules)?;
+        let (state, realm) = wishes::foreseen_there(context, rules)?;
         let names = self.names(&state)?;
         let answer = |name: &JobName| match &state.find(name)?.phase {
             Phase::Ended { outcome, .. } => Some((name.clone(), Answer::Over(outcome.word()))),
-            _ => Some((name.clone(), Answer::Left)),
+            _ => Some((name.clone(), Answer::Left(realm))),
         };
         let answers: Vec<(JobName, Answer)> = names.iter().filter_map(answer).collect();
-        let open = answers.iter().filter(|(_, answer)| *answer == Answer::Left);
+        let open = answers.iter().filter(|(_, answer)| matches!(answer, Answer::Left(_)));
         let jobs: Vec<JobName> = open.map(|(name, _)| name.clone()).collect();
         if !jobs.is_empty() && !self.dry_run {
             wishes::leave(context, Wanted::Cancel { jobs })?;
         }
-        self.print(context, (&answers, "watch"), state.jobs.is_empty()).map(|()| Exit::Done)
+        self.print(context, (&answers, wishes::word(realm)), state.jobs.is_empty()).map(|()| Exit::Done)
     }
 
     /// Returns the jobs that are meant.
@@ -151,10 +151,11 @@ impl Args {
                 let line =
                     |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
                 let mut text: String = answers.iter().map(line).collect();
-                if answers.iter().any(|(_, answer)| *answer == Answer::Left) && !self.dry_run {
-                    text.push_str(wishes::LEFT);
-                    text.push('\n');
-                }
+                let left = answers.iter().find_map(|(_, answer)| match answer {
+                    Answer::Left(realm) if !self.dry_run => Some(wishes::left(*realm)),
+                    _ => None,
+                });
+                text.extend(left.map(|left| left + "\n"));
                 print(context, &text)
             }
             Format::Json => {
@@ -202,7 +203,7 @@ impl Answer {
         match self {
             Self::Cancelled => "cancelled",
             Self::Asked(_) => "cancelling",
-            Self::Later | Self::Left => "later",
+            Self::Later | Self::Left(_) => "later",
             Self::Over(_) => "ended",
             Self::Untold(_) => "not_cancelled",
         }
@@ -218,8 +219,10 @@ impl Answer {
                 "not in Slurm's queue yet: hsched watch cancels it when it appears, or run this command again"
                     .to_owned()
             }
-            Self::Left if dry_run => "would be cancelled by hsched watch on its next turn".to_owned(),
-            Self::Left => "to be cancelled".to_owned(),
+            Self::Left(realm) if dry_run => {
+                format!("would be cancelled by {} on its next turn", realm.follower())
+            }
+            Self::Left(_) => "to be cancelled".to_owned(),
             Self::Over(outcome) => format!("already ended: {outcome}"),
             Self::Untold(message) => {
                 format!("not cancelled: {message}; hsched watch will retry, or run this command again")
@@ -232,9 +235,9 @@ fn answer_json((name, answer): &(JobName, Answer)) -> Value {
     let (mut job_id, mut message) = (None, None);
     match answer {
         Answer::Asked(id) => job_id = Some(id),
-        Answer::Untold(text) => message = Some(text.as_str()),
-        Answer::Over(outcome) => message = Some(outcome),
-        Answer::Left => message = Some(wishes::LEFT),
+        Answer::Untold(text) => message = Some(text.clone()),
+        Answer::Over(outcome) => message = Some((*outcome).to_owned()),
+        Answer::Left(realm) => message = Some(wishes::left(*realm)),
         Answer::Cancelled | Answer::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })

@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// Where the merged model goes; a file that is there is replaced as a whole.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
+    /// Check the files and show what would be merged, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -48,15 +51,20 @@ impl Subcommand for Args {
         let refused = |error| Failure::from_error(Exit::BadInput, &error);
         let weights = weights(&parts).map_err(refused)?;
         let bytes = merge(&parts).map_err(refused)?.to_bytes();
-        write_output(&self.output, bytes).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.output.display()))
-        })?;
+        if !self.dry_run {
+            write_output(&self.output, bytes).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.output.display()))
+            })?;
+        }
         let steps: u64 = self.copies.iter().map(|(_, steps)| steps).sum();
         let text = match self.format {
-            Format::Json => json_text(&json!({ "steps": steps, "weights": weights }))?,
+            Format::Json => json_text(&json!({
+                "schema": "hsched.consolidate/1", "dry_run": self.dry_run, "steps": steps, "weights": weights,
+            }))?,
             Format::Table => {
                 let output = self.output.display();
-                format!("merged {} copies with {steps} steps into {output}\n", self.copies.len())
+                let merged = if self.dry_run { "would merge" } else { "merged" };
+                format!("{merged} {} copies with {steps} steps into {output}\n", self.copies.len())
             }
         };
         print(context, &text)?;

@@ -26,6 +26,9 @@ pub(super) struct Args {
     /// Write to this file, which must not exist, instead of stdout.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print the job file, and write none.
+    #[arg(long)]
+    dry_run: bool,
     /// Output format; JSON has no comments.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -43,7 +46,7 @@ enum Format {
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
-        self.format == Format::Json && self.output.is_none()
+        self.format == Format::Json && (self.output.is_none() || self.dry_run)
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
@@ -57,6 +60,12 @@ impl Subcommand for Args {
             Format::Json => json_text(&imported.to_json())?,
         };
         match &self.output {
+            Some(path) if self.dry_run => {
+                if path.symlink_metadata().is_ok() {
+                    return Err(refused(path, &std::io::Error::from(ErrorKind::AlreadyExists)));
+                }
+                print(context, &text)?;
+            }
             Some(path) => create_output(path, &text).map_err(|error| refused(path, &error))?,
             None => print(context, &text)?,
         }

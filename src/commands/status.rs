@@ -78,10 +78,10 @@ impl Subcommand for Args {
         }
         let chosen = self.chosen(&state)?;
         let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
-        let looked = last_look(&root);
+        let (looked, metrics) = (last_look(&root), metrics(&root, &state));
         let text = match self.format {
             Format::Json => {
-                let mut value = status_json(&state, &chosen, now, &files);
+                let mut value = status_json(&state, &chosen, &metrics, now, &files);
                 value["looked_at"] = json!(looked.map(|at| at.0));
                 json_text(&value)?
             }
@@ -89,14 +89,13 @@ impl Subcommand for Args {
                 let place = root.display();
                 format!("no jobs in {place}: add some with hsched add JOBS or hsched submit JOBS\n")
             }
-            Format::Table if self.jobs.is_empty() => {
-                status_table(&state, &metrics(&root, &state), now, context.terminal)
-            }
+            Format::Table if self.jobs.is_empty() => status_table(&state, &metrics, now, context.terminal),
             Format::Table => {
                 let details = |tracked: &&Tracked| {
                     let standing = Standing::new(tracked);
                     let files = standing.attempt.map(|attempt| files(tracked, attempt)).unwrap_or_default();
-                    status_details(standing, &files, now, context.terminal)
+                    let metric = metrics.get(&tracked.job.name);
+                    status_details(standing, metric, &files, now, context.terminal)
                 };
                 chosen.iter().map(details).collect::<Vec<_>>().join("\n")
             }

@@ -41,6 +41,9 @@ pub(super) struct Args {
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Check the traces and clusters, and train and write nothing.
+    #[arg(long)]
+    dry_run: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -65,6 +68,9 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let (traces, held_out) = self.traces(context)?;
+        if self.dry_run {
+            return self.print_intent(context, traces.len(), held_out.len());
+        }
         let training = Training { seed: self.seed, passes: self.passes, ..Training::default() };
         let progress = Progress::start(format!("learning from {} traces", traces.len()));
         let mut said = |pass: u32, own: Score| {
@@ -99,6 +105,21 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Prints what would be done.
+    fn print_intent(&self, context: &Context, traces: usize, held_out: usize) -> Result<Exit, Failure> {
+        let text = match self.format {
+            Format::Json => json_text(&json!({
+                "schema": "hsched.training/1", "dry_run": true, "seed": self.seed, "traces": traces, "held_out": held_out,
+            }))?,
+            Format::Table => format!(
+                "would learn from {traces} traces, compare on {held_out} others and write {}\nnothing was written: --dry-run\n",
+                self.output.display()
+            ),
+        };
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
+
     /// Returns the traces to learn from and those that are held out.
     fn traces(&self, context: &Context) -> Result<(Vec<Trace>, Vec<Trace>), Failure> {
         let files = input::folder(&self.traces, &["yaml", "yml", "json", "csv"])?;
@@ -124,6 +145,7 @@ impl Args {
         let row = |(name, own): &(String, Score)| json!({ "policy": name, "mean_jct_s": own.mean_jct, "deadlines_met": own.met, "reward": own.reward });
         json!({
             "schema": "hsched.training/1",
+            "dry_run": false,
             "seed": self.seed,
             "traces": learnt,
             "held_out": held_out,

@@ -13,6 +13,24 @@ pub enum Realm {
 }
 
 impl Realm {
+    /// Returns the command that carries out what is decided there.
+    #[must_use]
+    pub fn follower(self) -> &'static str {
+        match self {
+            Self::Queue => "hsched watch",
+            Self::Devices => "hsched run",
+        }
+    }
+
+    /// Returns what is said of a job that is there and must not come a second time; its name follows.
+    #[must_use]
+    pub fn already(self) -> &'static str {
+        match self {
+            Self::Queue => "already in the queue",
+            Self::Devices => "already under hsched run",
+        }
+    }
+
     /// Returns what is said of a submission that got this number.
     #[must_use]
     pub fn submitted(self, id: JobId) -> String {

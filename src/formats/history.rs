@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::{Map, Value as Json};
 
 use super::event_file;
 use super::problem::ValueError;
@@ -60,7 +61,7 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
         .map_err(|_| ValueError::new("is neither UTF-8 text nor an event file of TensorBoard"))?;
     let log = match text.trim_start() {
         "" => return Err(ValueError::new("is empty")),
-        json if json.starts_with('{') => match serde_json::from_str::<serde_json::Value>(json) {
+        json if json.starts_with('{') => match serde_json::from_str::<Json>(json) {
             Ok(value) if value.get("history").is_some() => {
                 let case = serde_json::from_value(value)
                     .map_err(|error| ValueError::new(format!("is no curve with its rule: {error}")))?;
@@ -85,19 +86,40 @@ fn checked(case: Case) -> Result<Case, ValueError> {
     Ok(case)
 }
 
-/// Reads an object a line: `epoch` and numbers beside it or under `metrics`, as the ranks' reports have them. Lines that are
-/// none are passed over.
+/// What a rank's report says beside its metrics.
+const OF_REPORTS: [&str; 9] =
+    ["epoch", "rank", "samples", "compute_s", "epoch_s", "step_s", "batch", "micro_batch", "probe"];
+
+/// Returns the metrics that a line of a report has beside its key `metrics`: all numbers but the report's own and those that count
+/// epochs or steps.
+pub fn beside(line: &Map<String, Json>) -> impl Iterator<Item = (&str, f64)> {
+    let is_own = |name: &str| OF_REPORTS.contains(&name) || counts(name);
+    line.iter().filter(move |(name, _)| !is_own(name)).filter_map(number)
+}
+
+fn number<'a>((name, value): (&'a String, &Json)) -> Option<(&'a str, f64)> {
+    Some((name.as_str(), value.as_f64()?))
+}
+
+/// Returns whether a name is that of a number of epochs or steps.
+fn counts(name: &str) -> bool {
+    [&EPOCHS[..], &STEPS].concat().contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// Reads an object a line: `epoch` or `step`, and metrics beside it or under `metrics`, as the ranks' reports have them. Lines that
+/// are none are passed over.
 fn json_lines(text: &str) -> Result<Log, ValueError> {
     let mut rows = Rows::default();
     let mut unread = 0;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let Ok(serde_json::Value::Object(object)) = serde_json::from_str(line) else {
+        let Ok(Json::Object(object)) = serde_json::from_str(line) else {
             unread += 1;
             continue;
         };
-        let inner = object.get("metrics").and_then(serde_json::Value::as_object);
-        let numbers = object.iter().chain(inner.into_iter().flatten());
-        rows.add(numbers.filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?))));
+        let inner = object.get("metrics").and_then(Json::as_object).into_iter().flatten();
+        let place = object.iter().filter(|(name, _)| counts(name)).filter_map(number);
+        // What is under `metrics` counts where a name is in both places.
+        rows.add(place.chain(beside(&object)).chain(inner.filter_map(number)));
     }
     rows.log(unread)
 }
@@ -153,9 +175,7 @@ impl Rows {
             return;
         };
         self.first = self.first.into_iter().chain(epoch).min();
-        let is_metric =
-            |name: &str| ![&EPOCHS[..], &STEPS].concat().contains(&name.to_ascii_lowercase().as_str());
-        for (name, value) in cells.into_iter().filter(|(name, _)| is_metric(name)) {
+        for (name, value) in cells.into_iter().filter(|(name, _)| !counts(name)) {
             series.entry(name.to_owned()).or_default().push((number, value));
         }
     }
@@ -248,6 +268,15 @@ mod tests {
         assert_eq!(own.notes, ["lines that could not be read and were left out: 1"]);
         let steps = log("{\"step\": 100, \"acc\": 0.1}\n{\"step\": 200, \"acc\": 0.2}\n");
         assert_eq!(steps.metrics["acc"], [(1, 0.1), (2, 0.2)]);
+    }
+
+    #[test]
+    fn a_report_has_its_metrics_beside_and_under_metrics() {
+        let own = log(
+            "{\"epoch\": 1, \"rank\": 0, \"samples\": 9, \"compute_s\": 1.5, \"val_loss\": 0.3, \"lr\": 9, \"metrics\": {\"lr\": 0.1}}\n",
+        );
+        let own: Vec<_> = own.metrics.iter().map(|(name, points)| (name.as_str(), points[0].1)).collect();
+        assert_eq!(own, [("lr", 0.1), ("val_loss", 0.3)]);
     }
 
     #[test]

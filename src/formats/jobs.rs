@@ -447,7 +447,7 @@ jobs:
 
     #[test]
     fn what_reaches_slurm_or_the_launcher_is_checked() {
-        assert_snapshot!(check("env: {RANK: 1, HSCHED_RUN: x, '1A': x, B: [1], hs_a: 1}"), @r#"
+        assert_snapshot!(check("env: {HSCHED_GATE_LIMIT_S: 60, RANK: 1, HSCHED_RUN: x, '1A': x, B: [1], hs_a: 1}"), @r#"
         line 3: jobs[0].env.RANK: RANK is set by hsched for every rank and cannot be set here; remove it
         line 3: jobs[0].env.HSCHED_RUN: HSCHED_RUN is set by hsched for every rank and cannot be set here; remove it
         line 3: jobs[0].env.1A: "1A" is not a valid variable name; letters, digits and _ only, no digit first

@@ -15,6 +15,9 @@ const RESERVED: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
 const RESERVED_PREFIXES: [&str; 3] = ["HSCHED_", "SLURM_", "hs_"];
 
+/// What `hsched_ddp` reads and nobody but the user sets.
+const OF_USERS: [&str; 1] = ["HSCHED_GATE_LIMIT_S"];
+
 /// The most copies of a job: each one holds all weights of all others in memory when they are merged.
 const MOST_COPIES: u32 = 64;
 
@@ -182,7 +185,9 @@ pub(super) fn variable(name: &str) -> Result<String, ValueError> {
         let hint = "letters, digits and _ only, no digit first";
         return Err(ValueError::new(format!("{} is not a valid variable name", quoted(name))).hint(hint));
     }
-    if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+    let is_reserved =
+        RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    if is_reserved && !OF_USERS.contains(&name) {
         let message = format!("{name} is set by hsched for every rank and cannot be set here");
         return Err(ValueError::new(message).hint("remove it"));
     }

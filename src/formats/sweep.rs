@@ -181,6 +181,11 @@ fn read_sweep(value: &Value<'_>) -> Sweep {
     Sweep { axes, is_sound }
 }
 
+/// Returns whether a name can be a key of a sweep.
+pub(super) fn is_key(key: &str) -> bool {
+    check_key(key, &key.to_uppercase(), None).is_ok()
+}
+
 fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueError> {
     if let Some(other) = taken {
         return Err(ValueError::new(format!("sets the variable {upper}, as the key {other} does")));

@@ -5,7 +5,7 @@ use clap::Command;
 use super::command_page::begin;
 use super::files::{page_name, subcommands};
 use crate::exit::Exit;
-use crate::settings::{KEYS, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
+use crate::settings::{KEYS, SITE_FILE_VARIABLE, SetBy, USER_FILE_VARIABLE};
 
 /// Commands that run as they stand.
 const EXAMPLE: &str = include_str!("example.sh");
@@ -32,9 +32,9 @@ pub(super) fn text(main: &Command) -> String {
         page = page.term(path, "", meaning);
     }
     page = page.heading("ENVIRONMENT").paragraph(
-        "Each setting has an environment variable, which overrides the settings files. `--set` and other flags override the variable. An empty variable counts as unset.",
+        "Each setting below has an environment variable, which overrides the settings files. `--set` and other flags override the variable. An empty variable counts as unset.",
     );
-    for key in &KEYS {
+    for key in KEYS.iter().filter(|key| key.set_by != SetBy::Site) {
         page = page.term(&key.variable(), "", &format!("{}.", key.help));
     }
     page = page

@@ -5,8 +5,9 @@
 
 use crate::policy::due_order::{self, Piece};
 use crate::policy::fairness::EqualShare;
-use crate::policy::{JobModel, Objective, Problem, Verdict};
+use crate::policy::{JobModel, Misfit, Objective, Problem, Verdict};
 use crate::solve::Transport;
+use crate::throughput::Unusable;
 
 /// The jobs to place and the workers to use.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,6 +158,9 @@ pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
     alone(problem, &problem.jobs[job])?.reason().map(str::to_owned)
 }
 
+/// What to do about a job whose speed is not known.
+const ADVICE: &str = ": add throughput to the job or run hsched probe; if its speed on another GPU type is known, --estimate all is enough";
+
 fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
     let name = |ty: usize| problem.labels[ty].as_str();
     let usable: Vec<usize> = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).collect();
@@ -173,7 +177,10 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
                 all.join(", ")
             )
         } else {
-            format!("cannot use any available GPU type ({})", reasons.collect::<Vec<_>>().join("; "))
+            let lacks = |(_, why): &(usize, Misfit)| *why == Misfit::Speed(Unusable::NoThroughput);
+            let advice = if job.unusable.iter().any(lacks) { ADVICE } else { "" };
+            let reasons = reasons.collect::<Vec<_>>().join("; ");
+            format!("cannot use any available GPU type ({reasons}){advice}")
         };
         return Some(Verdict::Reject { reason });
     }

@@ -43,7 +43,7 @@ pub enum UpdateError {
 
 /// Returns the command line that changes a pending job.
 ///
-/// `TasksPerNode` and `MinCPUsNode` go along: with those of the submission Slurm accepts more GPUs on a node and never starts the job.
+/// `TasksPerNode` goes along with `NumTasks`: with that of the submission Slurm accepts more GPUs on a node and never starts the job.
 /// A number of nodes without a range is refused.
 #[must_use]
 pub fn command(id: JobId, to: &Update) -> CommandLine {

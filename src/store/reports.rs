@@ -10,8 +10,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::engine::{EpochReport, RankReport, Timed};
+use crate::formats::history;
 use crate::model::{JobId, Seconds, Time};
 
 /// Epochs after which a metric that is in no report is missed.
@@ -40,6 +42,18 @@ struct Line {
     /// What the training says of itself; of a number that is none nothing is known.
     #[serde(default)]
     metrics: BTreeMap<String, Option<f64>>,
+    /// The other keys: numbers among them are metrics, too.
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl Line {
+    /// Returns all metrics; one that is in both places counts as under `metrics`.
+    fn metrics(&self) -> BTreeMap<String, f64> {
+        let beside = history::beside(&self.others).map(|(name, value)| (name.to_owned(), value));
+        let under = self.metrics.iter().filter_map(|(name, value)| Some((name.clone(), (*value)?)));
+        beside.chain(under).collect()
+    }
 }
 
 /// Characters of a line that are shown.
@@ -82,8 +96,7 @@ pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
     let whole = text.split_inclusive('\n').rev().filter(|line| line.ends_with('\n'));
     let last =
         whole.filter_map(|line| serde_json::from_str::<Line>(line).ok()).find(|line| line.epoch.is_some());
-    let metrics = last.map(|line| line.metrics).unwrap_or_default();
-    metrics.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    last.map(|line| line.metrics()).unwrap_or_default()
 }
 
 /// Returns the trial steps that rank 0 has reported so far.
@@ -136,8 +149,7 @@ fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
     let reports: Vec<Line> = lines.filter(|line| line.epoch.is_some()).collect();
-    let metrics = reports.iter().flat_map(|line| &line.metrics).filter(|(_, value)| value.is_some());
-    let names: BTreeSet<&str> = metrics.map(|(name, _)| name.as_str()).collect();
+    let names: BTreeSet<String> = reports.iter().flat_map(|line| line.metrics().into_keys()).collect();
     if (reports.len() as u64) < EPOCHS_WITHOUT.min(epochs) || names.contains(metric) {
         return None;
     }
@@ -169,7 +181,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
         probes.extend(trials(&line));
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
-        let metrics = line.metrics.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let metrics = line.metrics().into_iter().collect();
         epochs.push(Said { epoch, length: duration(line.epoch_s), report, metrics });
     }
     Ok(epochs)
@@ -321,6 +333,20 @@ mod tests {
                     {\"rank\": 0}\n{\"epoch\": 3, \"metrics\": {\"loss\": 0.5}}";
         fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
         assert_eq!(metrics(folder.path()), BTreeMap::from([("loss".to_owned(), 1.5)]));
+    }
+
+    #[test]
+    fn metrics_are_read_beside_and_under_metrics() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let text = "{\"epoch\": 1, \"rank\": 0, \"batch\": 8, \"val_loss\": 0.3, \"lr\": 9, \"name\": \"x\", \"metrics\": {\"lr\": 0.1}}\n";
+        fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
+        let own = [("lr".to_owned(), 0.1), ("val_loss".to_owned(), 0.3)];
+        assert_eq!(metrics(folder.path()), BTreeMap::from(own.clone()));
+        assert_eq!(epochs(folder.path(), 1, 0, Time(1.0)).expect("reads")[0].metrics, own);
+        let missing = |metric: &str| odd(folder.path(), 1, Some(metric)).expect("reads");
+        assert_eq!(missing("val_loss"), None);
+        let said = missing("acc").expect("a remark");
+        assert!(said.contains("the reports have only lr, val_loss"), "{said}");
     }
 
     #[test]

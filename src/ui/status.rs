@@ -69,35 +69,54 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
         say(&format!("nodes unavailable at the last look: {}", nodes(state.nodes_down.iter())));
     }
     say(&summary(state));
-    if let Some(best) = best(state, metrics) {
-        say(&best);
-    }
+    best_lines(&bests(state, metrics)).iter().for_each(|line| say(line));
     text
 }
 
-fn metric((name, value): &(String, f64)) -> String {
+/// Returns a metric with its value.
+pub(super) fn metric((name, value): &(String, f64)) -> String {
     format!("{} {}", harmless(name), number(*value))
 }
 
-/// Returns which of several jobs of one model is the best by the metric that they share, such as in a sweep; nothing where
-/// nobody said whether it is to fall, and it is no loss.
-fn best(state: &State, metrics: &Metrics) -> Option<String> {
-    let (first, _) = metrics.values().next()?;
-    let mut models =
-        state.jobs.iter().filter(|own| metrics.contains_key(&own.job.name)).map(|own| &own.job.model);
-    let model = models.next()?;
-    if metrics.len() < 2 || models.any(|own| own != model) || metrics.values().any(|(name, _)| name != first)
-    {
-        return None;
+/// The best of several jobs of one model by the metric that they share, such as the variants of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Best<'a> {
+    pub model: &'a str,
+    pub metric: &'a str,
+    pub job: &'a JobName,
+    pub value: f64,
+}
+
+/// Returns the best of each model and metric; none where nobody said whether it is to fall, and it is no loss.
+#[must_use]
+pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
+    let mut groups: BTreeMap<(&str, &str), Vec<(&Tracked, f64)>> = BTreeMap::new();
+    for tracked in &state.jobs {
+        if let Some((metric, value)) = metrics.get(&tracked.job.name) {
+            groups.entry((&tracked.job.model, metric)).or_default().push((tracked, *value));
+        }
     }
-    let targets = state.jobs.iter().filter_map(|tracked| tracked.job.target.as_ref());
-    let mode = targets.filter(|target| target.metric == *first).map(|target| target.mode).next();
-    let sign = match mode.or_else(|| first.contains("loss").then_some(GoalMode::Min))? {
-        GoalMode::Min => 1.0,
-        GoalMode::Max => -1.0,
+    let best = |((model, metric), jobs): ((&'a str, &'a str), Vec<(&'a Tracked, f64)>)| {
+        let targets = jobs.iter().filter_map(|(tracked, _)| tracked.job.target.as_ref());
+        let mode = targets.filter(|target| target.metric == metric).map(|target| target.mode).next();
+        let sign = match mode.or_else(|| metric.contains("loss").then_some(GoalMode::Min))? {
+            GoalMode::Min => 1.0,
+            GoalMode::Max => -1.0,
+        };
+        let (own, value) = jobs.iter().min_by(|(_, a), (_, b)| (sign * a).total_cmp(&(sign * b)))?;
+        (jobs.len() > 1).then_some(Best { model, metric, job: &own.job.name, value: *value })
     };
-    let least = metrics.iter().min_by(|(_, (_, a)), (_, (_, b))| (sign * a).total_cmp(&(sign * b)))?;
-    Some(format!("best {}: {} with {}", harmless(first), least.0, number(least.1.1)))
+    groups.into_iter().filter_map(best).collect()
+}
+
+/// Returns the lines of the best jobs, with their models if there are several.
+fn best_lines(bests: &[Best<'_>]) -> Vec<String> {
+    let several = bests.windows(2).any(|pair| pair[0].model != pair[1].model);
+    let line = |best: &Best<'_>| {
+        let of = if several { format!(" of {}", best.model) } else { String::new() };
+        format!("best {}{of}: {} with {}", best.metric, best.job, number(best.value))
+    };
+    bests.iter().map(line).collect()
 }
 
 /// Returns a number with four digits that count.

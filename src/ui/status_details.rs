@@ -6,13 +6,19 @@ use crate::engine::{Attempt, Submission};
 use crate::model::{Seconds, Time};
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
-use crate::ui::status::{Files, Standing, ago, nodes};
+use crate::ui::status::{Files, Standing, ago, metric, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 
-/// Returns a job with all that is known of it; `files` are its script, output and reports, each with its name.
+/// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
 #[must_use]
-pub fn status_details(standing: Standing<'_>, files: &Files, now: Time, terminal: Terminal) -> String {
+pub fn status_details(
+    standing: Standing<'_>,
+    own: Option<&(String, f64)>,
+    files: &Files,
+    now: Time,
+    terminal: Terminal,
+) -> String {
     let tracked = standing.tracked;
     let mut text = format!("{}: {}\n", tracked.job.name, tracked.phase.word());
     let mut line = |what: &str, value: &str| {
@@ -21,6 +27,9 @@ pub fn status_details(standing: Standing<'_>, files: &Files, now: Time, terminal
     line("last", &standing.last(now));
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
+    if let Some(own) = own {
+        line("metric", &metric(own));
+    }
     if let Some(attempt) = standing.attempt {
         line("gpus", &format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys())));
         let observed = standing.observed().map(|observed| format!(", observed {}", duration(observed)));

@@ -4,13 +4,14 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::{Attempt, Gpus, Outcome, Phase, State, Submission, Tracked};
 use crate::model::{JobId, Seconds, Time};
-use crate::ui::status::{Files, Standing, Times};
+use crate::ui::status::{Files, Metrics, Standing, Times, bests};
 
-/// Returns the jobs of a state; `files` gives those of a submission, each with its name.
+/// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.
 #[must_use]
 pub fn status_json(
     state: &State,
     chosen: &[&Tracked],
+    metrics: &Metrics,
     now: Time,
     files: &dyn Fn(&Tracked, &Attempt) -> Files,
 ) -> Value {
@@ -21,6 +22,16 @@ pub fn status_json(
         counts.insert(word.to_owned(), json!(count + 1));
     }
     let times = Times::of(state);
+    let metric = |tracked: &Tracked| {
+        metrics.get(&tracked.job.name).map(|(name, value)| json!({ "name": name, "value": value }))
+    };
+    let job = |tracked: &&Tracked| {
+        let mut value = job(tracked, now, files);
+        value["metric"] = json!(metric(tracked));
+        value
+    };
+    let bests = bests(state, metrics);
+    let best = bests.iter().map(|own| json!({ "model": own.model, "metric": own.metric, "job": own.job.as_str(), "value": own.value }));
     json!({
         "schema": "hsched.status/1",
         "at": now.0,
@@ -28,7 +39,8 @@ pub fn status_json(
         "total_s": times.map(|times| times.total.0),
         "mean_completion_s": times.and_then(|times| times.mean).map(|mean| mean.0),
         "nodes_down": state.nodes_down.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "jobs": chosen.iter().map(|tracked| job(tracked, now, files)).collect::<Vec<_>>(),
+        "best": best.collect::<Vec<_>>(),
+        "jobs": chosen.iter().map(job).collect::<Vec<_>>(),
     })
 }
 

@@ -82,6 +82,34 @@ fn what_is_set_is_planned_with_until_it_is_forgotten() {
 }
 
 #[test]
+fn changes_are_told_in_json() {
+    let sandbox = Sandbox::new().file("speeds.json", SPEEDS);
+    let told = |line: &str| sandbox.run(&format!("cache {line} --format json")).exits(0).json();
+    let brief = |value: &Value| {
+        let changes = value["changes"].as_array().expect("changes").iter().map(|own| {
+            json!([
+                own["model"],
+                own["gpu_type"],
+                own["before"]["samples_per_s"],
+                own["after"]["samples_per_s"]
+            ])
+        });
+        json!([value["schema"], value["dry_run"], value["known"], changes.collect::<Vec<_>>()])
+    };
+    let schema = "hsched.cache-change/1";
+    let first = told("set m t4 275 --dry-run");
+    assert_eq!(brief(&first), json!([schema, true, 1, [["m", "t4", null, 275.0]]]));
+    assert_eq!(first["changes"][0]["before"], Value::Null);
+    told("set m t4 275");
+    assert_eq!(brief(&told("set m t4 300")), json!([schema, false, 1, [["m", "t4", 275.0, 300.0]]]));
+    let imported = told("import speeds.json");
+    assert_eq!((&imported["known"], imported["changes"].as_array().map(Vec::len)), (&json!(3), Some(2)));
+    assert_eq!(brief(&told("forget m")), json!([schema, false, 2, [["m", "t4", 300.0, null]]]));
+    let failure = sandbox.run("cache forget m --format json").exits(1).json();
+    assert_eq!(failure["error"]["code"], "failed");
+}
+
+#[test]
 fn exports_are_imported_as_they_were() {
     let sandbox = with_speeds();
     for format in ["json", "csv"] {

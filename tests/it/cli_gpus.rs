@@ -8,6 +8,13 @@ use crate::sandbox::Sandbox;
 const DETECTED: &str = "nodes:\n  - {name: a, gpus: {nvidia_a100_80gb_pcie: 2, tesla_v100-sxm2-32gb: 2}}\n  - {name: b, gpus: {t4: 2}}\n";
 
 #[test]
+fn the_table_asks_slurm_nothing() {
+    let sandbox = Sandbox::with_slurm();
+    sandbox.run("gpus").succeeds();
+    assert_eq!(["sinfo", "squeue"].map(|program| sandbox.calls(program).len()), [0, 0]);
+}
+
+#[test]
 fn the_table_fits_a_terminal() {
     let table = Sandbox::new().run("gpus").succeeds();
     let long: Vec<&str> = table.lines().filter(|line| line.chars().count() > 80).collect();

@@ -15,7 +15,11 @@ srun python train.py --epochs 5
 #[test]
 fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
     let sandbox = Sandbox::new().file("cluster.yaml", CLUSTER).file("train.sh", SCRIPT);
+    let shown = sandbox.run("import train.sh -o own.yaml --dry-run").exits(0).stdout;
+    assert!(!sandbox.work("own.yaml").exists());
     let told = sandbox.run("import train.sh -o own.yaml").exits(0);
+    assert_eq!(shown, sandbox.text(&sandbox.work("own.yaml")));
+    assert!(sandbox.run("import train.sh -o own.yaml --dry-run").fails(1).contains("own.yaml"));
     assert_eq!(told.stdout, "");
     assert_snapshot!(told.stderr, @r"
     note: train.sh:3: --output=%j.out: the output goes to NAME.out in the workdir

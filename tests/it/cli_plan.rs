@@ -241,10 +241,11 @@ fn nothing_to_place_on_is_told_and_has_its_code() {
     optimal: 0 of 2 jobs on 0 of 2 GPUs
 
     resnet18: rejected: cannot use any available GPU type (p100: no throughput
-      known)
-    vgg19: rejected: cannot use any available GPU type (p100: no throughput known)
-    to use a GPU type without a known speed, measure the speed with hsched probe or
-      estimate it with --estimate all
+      known): add throughput to the job or run hsched probe; if its speed on another
+      GPU type is known, --estimate all is enough
+    vgg19: rejected: cannot use any available GPU type (p100: no throughput known):
+      add throughput to the job or run hsched probe; if its speed on another GPU
+      type is known, --estimate all is enough
     resnet18: no t4, v100 here: the cluster has p100
     vgg19: no t4, v100 here: the cluster has p100
     ");

@@ -271,13 +271,73 @@ fn jobs_are_added_and_cancelled_while_it_runs() {
     bench.write("more.yaml", &[job("c", 2, SPEED)]);
     let session = bench.start("run jobs.yaml --devices cpu:1 --policy srtf");
     bench.await_that("an epoch", || !bench.saved("a").is_empty() || !bench.saved("b").is_empty());
-    bench.sandbox.run("add more.yaml").exits(0);
+    let refused = bench.sandbox.run("add jobs.yaml").fails(1);
+    assert!(refused.contains("already under hsched run: ") && !refused.contains("Slurm"), "{refused}");
+    let text = bench.sandbox.run("cancel a --dry-run").succeeds();
+    assert_eq!(text, "a: would be cancelled by hsched run on its next turn\n");
+    let added = bench.sandbox.run("add more.yaml --format json").exits(0).json();
+    assert_eq!(added["carried_out_by"], "run");
     bench.await_that("the new job's end", || bench.saved("c").len() == 2);
-    bench.sandbox.run("cancel a b").exits(0);
+    let cancelled = bench.sandbox.run("cancel a b --format json").exits(0).json();
+    assert_eq!(cancelled["carried_out_by"], "run");
     let ran = bench.end(session).exits(1);
     assert!(ran.stdout.contains("1 completed, 2 cancelled"), "{}", ran.stdout);
     bench.did_each_epoch_once("c", 2);
     assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
+/// A training may write its metrics beside the epoch or under `metrics`; a target goes by either.
+#[test]
+fn a_metric_beside_the_epoch_is_as_good_as_one_under_metrics() {
+    let report = |name: &str, line: &str| {
+        let line = format!("echo '{line}' >>$HSCHED_REPORT");
+        format!(
+            "  - {{name: {name}, model: m, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, max_gpus: 1, \
+             target: {{metric: val_loss, mode: min}}, command: [bash, -c, {line:?}]}}\n"
+        )
+    };
+    let bench = Bench::new(&[
+        report("beside", r#"{"epoch": 1, "val_loss": 0.3, "metrics": {"lr": 0.1}}"#),
+        report("under", r#"{"epoch": 1, "metrics": {"val_loss": 0.2, "lr": 0.1}}"#),
+    ]);
+    bench.run("run jobs.yaml --devices cpu:1").exits(0);
+    let status = bench.sandbox.run("status --format json").exits(0).json();
+    for (job, value) in [(0, 0.3), (1, 0.2)] {
+        let job = &status["jobs"][job];
+        assert_eq!(job["metric"], serde_json::json!({"name": "val_loss", "value": value}));
+        assert!(job["odd_reports"].is_null(), "{job}");
+    }
+    let best = serde_json::json!([{"model": "m", "metric": "val_loss", "job": "under", "value": 0.2}]);
+    assert_eq!(status["best"], best);
+    let text = bench.sandbox.run("status beside").succeeds();
+    assert!(text.contains("\n  metric     val_loss 0.3000\n"), "{text}");
+}
+
+/// It was meant to run once, and did so once for each device.
+#[test]
+fn a_command_that_ignores_its_rank_is_noticed() {
+    let hello = |name: &str, line: &str| {
+        format!(
+            "  - {{name: {name}, samples_per_epoch: 1, epochs: 1, global_batch: 2, model_size: 0, min_gpus: 2, command: [bash, -c, {line:?}]}}\n"
+        )
+    };
+    let bench = Bench::new(&[
+        hello("same", "echo hello"),
+        hello("ranks", "echo hello from $RANK"),
+        hello("reports", r#"echo hello; echo '{"epoch": 1}' >>$HSCHED_REPORT"#),
+    ]);
+    let ran = bench.run("run jobs.yaml --devices cpu:2").exits(0);
+    let said: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("printed the same")).collect();
+    assert_eq!(
+        said,
+        [
+            "note: same: its 2 ranks printed the same and reported no epoch: a command that does not use RANK does all its \
+          work once per GPU; max_gpus: 1 runs it once"
+        ]
+    );
+    // Another run says nothing of what has ended.
+    let ran = bench.run("run --devices cpu:2").exits(0);
+    assert!(!ran.stderr.contains("printed the same"), "{}", ran.stderr);
 }
 
 #[test]

@@ -33,6 +33,35 @@ fn option<'a>(json: &'a Value, gpu_type: &str, gpus: u64) -> &'a Value {
     options.iter().find(|own| own["type"] == gpu_type && own["gpus"] == gpus).expect("an option")
 }
 
+/// Without a speed there is no plan; each command says how to give one.
+#[test]
+fn a_job_without_a_speed_is_told_what_to_do() {
+    let unknown = JOB.replace("throughput: {t4: 10, a100: 50}, ", "");
+    let sandbox = small().file("unknown.yaml", &unknown);
+    let slurm = Sandbox::with_slurm().file("unknown.yaml", &unknown);
+    let cluster = "--cluster cluster.yaml";
+    let runs = [
+        sandbox.run("when unknown.yaml --snapshot queue.json --futures 20"),
+        sandbox.run("plan --queue unknown.yaml --snapshot queue.json"),
+        slurm.run(&format!("submit unknown.yaml {cluster}")),
+        slurm.run(&format!("plan unknown.yaml {cluster}")),
+    ];
+    for ran in runs {
+        let ran = ran.exits(3);
+        let words = format!("{}{}", ran.stdout, ran.stderr);
+        let text = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let advice = "no throughput known): add throughput to the job or run hsched probe; if its speed on another GPU type \
+                      is known, --estimate all is enough";
+        assert!(text.contains(advice), "{text}");
+    }
+    // That is enough.
+    let known = unknown.replace("max_gpus", "throughput: {v100: 50}, max_gpus");
+    let line = "when jobs.yaml --snapshot queue.json --futures 20";
+    let sandbox = small().file("jobs.yaml", known);
+    sandbox.run(line).exits(3);
+    sandbox.run(&format!("{line} --estimate all")).exits(0);
+}
+
 #[test]
 fn the_first_to_finish_is_chosen_though_other_gpus_are_free() {
     let sandbox = small();

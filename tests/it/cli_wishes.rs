@@ -71,12 +71,12 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     assert!(!sandbox.state("wishes").exists());
     assert_snapshot!(sandbox.run("add third.yaml").succeeds(), @r"
     third: to be added
-    another hsched holds the state directory: hsched watch or hsched run carries this out on its next turn
+    another hsched holds the state directory: hsched watch carries this out on its next turn
     ");
     assert_snapshot!(sandbox.run("cancel vgg19 third").succeeds(), @r"
     vgg19: to be cancelled
     third: to be cancelled
-    another hsched holds the state directory: hsched watch or hsched run carries this out on its next turn
+    another hsched holds the state directory: hsched watch carries this out on its next turn
     ");
     let value = sandbox.run_with_input("add - --format json", &third()).exits(0).json();
     assert_eq!([&value["carried_out_by"], &value["jobs"][0]["state"]], [&json!("watch"), &json!("again")]);

@@ -273,10 +273,23 @@ write_safetensors(folder + "/nan.safetensors", model([float("nan"), -2.0], 2.0, 
         sandbox.work("")
     );
     python::run(&python, &["-"], &write);
+    let parts = "a.safetensors=300 b.safetensors=100";
+    let json =
+        sandbox.run(&format!("consolidate --output out.safetensors {parts} --dry-run --format json")).json();
+    assert_eq!((&json["dry_run"], sandbox.work("out.safetensors").exists()), (&json!(true), false));
+    assert_eq!(
+        sandbox.run(&format!("consolidate --output out.safetensors {parts} --dry-run")).succeeds(),
+        "would merge 2 copies with 400 steps into out.safetensors\n"
+    );
     let json = sandbox
         .run("consolidate --output out.safetensors a.safetensors=300 b.safetensors=100 --format json")
         .json();
-    assert_eq!(json, json!({"steps": 400, "weights": [0.75, 0.25]}));
+    assert_eq!(
+        json,
+        json!({
+            "schema": "hsched.consolidate/1", "dry_run": false, "steps": 400, "weights": [0.75, 0.25],
+        })
+    );
     let read = format!(
         "import sys\nsys.path.insert(0, 'templates')\nfrom hsched_merge import read_safetensors\nown = read_safetensors({:?})\n\
          assert own['w'].tolist() == [1.5, 1.0] and own['bn.running_var'].tolist() == [2.25] and int(own['bn.num_batches_tracked']) == 300, own\n",

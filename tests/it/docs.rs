@@ -55,6 +55,34 @@ fn the_committed_documents_are_current() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What the main page offers as a variable is one that can be set: a site's own settings are not.
+#[test]
+fn the_page_has_no_variable_that_is_refused() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("man/hsched.1")).expect("a page");
+    let names: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("\\fBHSCHED_")?.strip_suffix("\\fR"))
+        .filter(|name| !name.ends_with("CONFIG"))
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let ran = Sandbox::new().variable(&format!("HSCHED_{name}"), "x").run("config show");
+        assert!(!ran.stderr.contains("can only be set by"), "{}", ran.stderr);
+    }
+}
+
+/// Figures that stand twice are the same.
+#[test]
+fn the_readme_has_the_figures_of_the_pages() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = |name: &str| fs::read_to_string(root.join(name)).expect("a page");
+    let pages = text("docs/performance.md");
+    let row = pages.lines().find(|line| line.starts_with("| 30, 4 | every step |")).expect("a row");
+    let time = row.split('|').nth(3).expect("a time").trim();
+    assert!(text("README.md").contains(&format!("`optimal` over 30 GPUs {time}")), "{time}");
+}
+
 #[test]
 fn documents_do_not_depend_on_the_surroundings() {
     let wide = Sandbox::new().variable("COLUMNS", "300").variable("CLICOLOR_FORCE", "1");

@@ -67,7 +67,7 @@ fn waiting_tasks_get_the_places_of_the_page() {
     assert_eq!(round["queued"], Value::Array(Vec::new()));
 }
 
-/// The page's third example.
+/// The page's third example, whose restarts take 30 s.
 fn overloaded() -> String {
     let [x0, x1, y, z] = [
         demand(0.4, 8.0, 20.0, 2.0),
@@ -84,10 +84,20 @@ fn overloaded() -> String {
     )
 }
 
+/// The reference has one rule for what a restart costs, and task graphs follow it.
+#[test]
+fn task_graphs_restart_at_the_cost_of_the_setting() {
+    let two = SERVERS.replace("  - {name: c, gpus: {v100: 2}, cpus: 8, memory: 32GiB}\n", "");
+    let play = |more: &str| events(&two, &overloaded(), &format!("--rounds 1 --migrate-part 0.5 {more}"));
+    assert_eq!(play(""), play("--restart-cost 60s"));
+    assert_eq!(play("--set restart_cost=30s"), play("--restart-cost 30s"));
+    assert_ne!(play(""), play("--restart-cost 30s"));
+}
+
 #[test]
 fn a_task_leaves_an_overloaded_gpu_as_on_the_page() {
     let two = SERVERS.replace("  - {name: c, gpus: {v100: 2}, cpus: 8, memory: 32GiB}\n", "");
-    let all = events(&two, &overloaded(), "--rounds 1 --migrate-part 0.5");
+    let all = events(&two, &overloaded(), "--rounds 1 --migrate-part 0.5 --restart-cost 30s");
     let round = &all[0];
     near(&round["cluster_overload"], 0.415_985_411_3);
     assert_eq!((round["busy"].as_bool(), &round["migrated"]), (Some(false), &serde_json::json!(["x/0"])));
@@ -275,6 +285,12 @@ fn lessons() -> Sandbox {
 fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
     let sandbox = lessons();
     let train = "train-policy --traces traces --clusters clusters --passes 1 --format json --output";
+    let intent = sandbox.run(&format!("{train} a.json --dry-run")).json();
+    assert_eq!(
+        [&intent["dry_run"], &intent["traces"], &intent["held_out"]],
+        [&Value::Bool(true), &2.into(), &1.into()]
+    );
+    assert!(!sandbox.work("a.json").exists());
     let own = sandbox.run(&format!("{train} a.json --seed 3")).json();
     sandbox.run(&format!("{train} b.json --seed 3")).succeeds();
     sandbox.run(&format!("{train} c.json --seed 4")).succeeds();

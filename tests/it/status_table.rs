@@ -106,11 +106,12 @@ fn a_job_in_full_has_all_its_submissions() {
     let now = Attempt { epochs_before: 4, ..attempt() };
     let own = Tracked { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
-    assert_snapshot!(status_details(Standing::new(&own), &files, NOW, plain()), @r"
+    assert_snapshot!(status_details(Standing::new(&own), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
     runs: running
       last       epoch 10 of 20 done, 50.0 s ago
       added      2 h 00 min ago
       epochs     10 of 20 done
+      metric     val_loss 0.3000
       gpus       2 t4 + 1 v100 on a[1-2],b1
       epoch time predicted 120.0 s, observed 180.0 s
       ends       in 27 min 00 s
@@ -143,4 +144,14 @@ fn metrics_have_a_column_and_the_best_is_named() {
     // Losses of different models say nothing of each other.
     "other".clone_into(&mut state.jobs[1].job.model);
     assert!(!status_table(&state, &metrics, NOW, plain()).contains("best loss"));
+    // A second sweep has a best of its own.
+    state.jobs[1].job.model = state.jobs[0].job.model.clone();
+    for name in ["d", "e"] {
+        let mut other = job(name);
+        "second".clone_into(&mut other.job.model);
+        state.jobs.push(other);
+    }
+    let metrics = metrics.into_iter().chain([own("d", 7.0), own("e", 6.0)]).collect();
+    let text = status_table(&state, &metrics, NOW, plain());
+    assert!(text.ends_with("best loss of net: a with 0.1235\nbest loss of second: e with 6.000\n"), "{text}");
 }

@@ -1,20 +1,24 @@
-//! `hsched cache set` and `hsched cache forget`.
+//! `hsched cache set` and `hsched cache forget`, and what a change of the cache is in JSON.
 
-use super::show::speed_text;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::show::{speed_json, speed_text};
 use super::{ForgetArgs, SetArgs};
-use crate::app::context::Context;
+use crate::app::context::{Context, Format};
 use crate::app::speeds;
 use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
-use crate::commands::cli::print;
+use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::throughput::SpeedKey;
+use crate::throughput::{Cache, SpeedKey};
 
 /// Takes the user's word for a speed.
 pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
-    let SetArgs { model, gpu_type, speed, precision, dry_run } = args;
+    let SetArgs { model, gpu_type, speed, precision, dry_run, format } = args;
     if recognise(gpu_type.as_str()).is_none()
         && let Some(near) = formats::nearest(gpu_type.as_str(), catalogue::names())
     {
@@ -23,21 +27,27 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     let key = SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
     #[expect(clippy::cast_precision_loss, reason = "a date to the second is enough")]
     let now = context.clock.now().timestamp() as f64;
-    let before = speeds::change(context, *dry_run, |file| {
-        let before = file.cache.estimate(&key);
+    let (before, after) = speeds::change(context, *dry_run, |file| {
+        let before = file.cache.clone();
         file.cache.set(&key, *speed, now, &file.contributor);
-        Ok(before)
+        Ok((before, file.cache.clone()))
     })?;
+    if *format == Format::Json {
+        return print_changes(context, &before, &after, *dry_run);
+    }
     let is = if *dry_run { "would be" } else { "is" };
-    let was = before.map_or_else(|| "unknown".to_owned(), |own| format!("{} ({own})", speed_text(&own)));
+    let was = before
+        .estimate(&key)
+        .map_or_else(|| "unknown".to_owned(), |own| format!("{} ({own})", speed_text(&own)));
     print(context, &format!("{model} on {gpu_type} {is} {speed}, was {was}\n"))?;
     Ok(Exit::Done)
 }
 
 /// Forgets a model on one GPU type or all.
 pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failure> {
-    let ForgetArgs { model, gpu_type, dry_run } = args;
-    let forgotten = speeds::change(context, *dry_run, |file| {
+    let ForgetArgs { model, gpu_type, dry_run, format } = args;
+    let (forgotten, before, after) = speeds::change(context, *dry_run, |file| {
+        let before = file.cache.clone();
         let count = file.cache.forget(model, gpu_type.as_ref());
         if count == 0 {
             let place = gpu_type.as_ref().map(|gpu_type| format!(" on {gpu_type}")).unwrap_or_default();
@@ -48,10 +58,48 @@ pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failu
                 _ => failure.hint("hsched cache show lists all known speeds"),
             });
         }
-        Ok(count)
+        Ok((count, before, file.cache.clone()))
     })?;
+    if *format == Format::Json {
+        return print_changes(context, &before, &after, *dry_run);
+    }
     let verb = if *dry_run { "would delete" } else { "forgot" };
     let plural = if forgotten == 1 { "" } else { "s" };
     print(context, &format!("{verb} {forgotten} speed{plural} of {model}\n"))?;
+    Ok(Exit::Done)
+}
+
+/// Prints, as JSON, each speed that has changed with what it was before; null where it is not known.
+pub(super) fn print_changes(
+    context: &Context,
+    before: &Cache,
+    after: &Cache,
+    dry_run: bool,
+) -> Result<Exit, Failure> {
+    let all = |cache: &Cache| -> BTreeMap<SpeedKey, Value> {
+        let entry = |(key, own)| {
+            let value = speed_json(&key, &own);
+            (key, value)
+        };
+        cache.estimates().map(entry).collect()
+    };
+    let (before, after) = (all(before), all(after));
+    let keys: BTreeSet<&SpeedKey> = before.keys().chain(after.keys()).collect();
+    let changed = keys.into_iter().filter(|key| before.get(key) != after.get(key));
+    let changes: Vec<Value> = changed
+        .map(|key| {
+            json!({
+                "model": key.model,
+                "gpu_type": key.gpu_type.as_str(),
+                "precision": key.precision.map(|precision| precision.to_string()),
+                "before": before.get(key),
+                "after": after.get(key),
+            })
+        })
+        .collect();
+    let value = json!({
+        "schema": "hsched.cache-change/1", "dry_run": dry_run, "known": after.len(), "changes": changes,
+    });
+    print(context, &json_text(&value)?)?;
     Ok(Exit::Done)
 }

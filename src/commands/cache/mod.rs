@@ -68,6 +68,9 @@ struct SetArgs {
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,6 +83,9 @@ struct ForgetArgs {
     /// Show what would be deleted, and change nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
 }
 
 #[derive(Debug, clap::Args)]
@@ -89,6 +95,9 @@ struct ImportArgs {
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
 }
 
 /// How speeds are given to others.
@@ -103,7 +112,14 @@ enum ExportFormat {
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
-        matches!(self.action, Action::Show { format: Format::Json, .. })
+        let format = match &self.action {
+            Action::Show { format, .. } => *format,
+            Action::Set(args) => args.format,
+            Action::Forget(args) => args.format,
+            Action::Import(args) => args.format,
+            Action::Export { .. } => Format::Table,
+        };
+        format == Format::Json
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

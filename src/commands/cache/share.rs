@@ -1,7 +1,8 @@
 //! `hsched cache export` and `hsched cache import`.
 
+use super::change::print_changes;
 use super::{ExportFormat, ImportArgs};
-use crate::app::context::Context;
+use crate::app::context::{Context, Format};
 use crate::app::{input, speeds};
 use crate::commands::cli::print;
 use crate::error::Failure;
@@ -42,6 +43,9 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failu
         file.cache.merge(&other);
         Ok((before, file.cache.clone()))
     })?;
+    if args.format == Format::Json {
+        return print_changes(context, &before, &after, args.dry_run);
+    }
     print(context, &format!("{}\n", summary(&before, &after, args.dry_run)))?;
     Ok(Exit::Done)
 }

@@ -68,7 +68,8 @@ pub(super) fn speed_text(measured: &Measured) -> String {
     }
 }
 
-fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, own: &Measured) -> Value {
+/// Returns a speed as JSON.
+pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, own: &Measured) -> Value {
     let (rate, alpha, beta) = match own.speed {
         Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
         Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),

@@ -9,6 +9,7 @@ use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
 use crate::app::notify::Notifier;
 use crate::app::state;
+use crate::app::unison;
 use crate::app::untold;
 use crate::commands::cli::print;
 use crate::engine::{Event, Outcome, Phase, Realm, State, Tracked, Update};
@@ -50,6 +51,10 @@ impl<'a> Telling<'a> {
                 status_table(state, &metrics, state::now(self.context), self.context.terminal)
             };
             print(self.context, &text)?;
+        }
+        let ended = state.jobs.iter().filter(|tracked| !tracked.phase.ended_before(begun));
+        for note in ended.filter_map(|tracked| unison::remark(self.context, tracked)) {
+            self.context.note(&note);
         }
         let failed = |tracked: &Tracked| {
             let is_failure =

@@ -86,7 +86,7 @@ pub(super) fn run(
         exclusive: args.exclusive,
         part: args.migrate_part,
         unit: args.time_unit.0,
-        restart: asked.restart.map_or(usual.restart, |own| own.0),
+        restart: asked.restart.unwrap_or(context.settings.restart_cost).0,
         ..usual
     };
     let round = asked.round.unwrap_or(ROUND).0;

@@ -12,6 +12,7 @@ use crate::app::metrics::metrics;
 use crate::app::notify::Notifier;
 use crate::app::state::{self, Opened, live_failure};
 use crate::app::timer::Timer;
+use crate::app::unison;
 use crate::app::untold;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
@@ -38,6 +39,8 @@ pub(super) struct Watch<'a> {
     begun: Time,
     /// The jobs that had not ended at one of its turns.
     followed: RefCell<BTreeSet<JobName>>,
+    /// The jobs of whose output at their end something was said, or nothing.
+    heard: RefCell<BTreeSet<JobName>>,
     /// What the last look noted.
     noted: RefCell<Vec<String>>,
     /// The wishes that were there when a turn ended; each leads to another turn at once, and only once.
@@ -86,6 +89,7 @@ impl<'a> Watch<'a> {
             notifier: Notifier::new(context),
             begun: state::now(context),
             followed: RefCell::default(),
+            heard: RefCell::default(),
             noted: RefCell::default(),
             wishes: RefCell::default(),
         }
@@ -199,6 +203,7 @@ impl<'a> Watch<'a> {
             // What was done is said even where what came after it failed.
             let notes: Vec<String> = turn.iter().flat_map(Turn::notes).cloned().collect();
             self.print(&notes, state);
+            self.listen(state);
             untold::forget(self.context, world.directory);
             world.directory.looked(turn?.seen.at);
             let failed = |tracked: &Tracked| {
@@ -210,6 +215,16 @@ impl<'a> Watch<'a> {
             let table = (!busy).then(|| self.table(state));
             Ok(Left { busy, failed, summary: summary(state), table })
         })
+    }
+
+    /// Says, once for each job that has ended, if its ranks all did the same.
+    fn listen(&self, state: &State) {
+        let ended = |tracked: &&Tracked| tracked.phase.is_over() && !tracked.phase.ended_before(self.begun);
+        for tracked in state.jobs.iter().filter(ended) {
+            if self.heard.borrow_mut().insert(tracked.job.name.clone()) {
+                unison::remark(self.context, tracked).iter().for_each(|note| self.context.note(note));
+            }
+        }
     }
 
     /// Returns whether it has seen the job before its end, whoever noted the end.

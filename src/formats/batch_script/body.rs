@@ -111,17 +111,35 @@ fn take_command(line: usize, started: &Started, imported: &mut Imported) {
     for remark in &started.remarks {
         imported.remark(line, remark);
     }
-    if started.command.contains("SLURM_ARRAY_TASK") {
-        imported.remark(line, "the command has $SLURM_ARRAY_TASK_ID: give it a variable of a sweep instead");
+    if started.command.contains("SLURM_ARRAY_") {
+        imported.remark(line, "the command has $SLURM_ARRAY_…: give it a variable of a sweep instead");
+    }
+    if started.command.contains("[$TASK]") {
+        imported.remark(line, "the command takes an element of an array, which does not reach the ranks: take it into a variable before");
     }
     let words = split(&started.command).unwrap_or_default();
     for (key, wanted) in [("epochs", "epoch"), ("global_batch", "batch")] {
         let place = words.iter().position(|word| word.starts_with('-') && word.contains(wanted));
         let Some(word) = place.and_then(|place| words.get(place)) else { continue };
         let value = words.get(place.unwrap_or(0) + 1).filter(|_| !word.contains('='));
+        let number = word.split_once('=').map(|(_, own)| own).or(value.map(String::as_str));
+        if key == "global_batch"
+            && !word.contains("global")
+            && number.is_some_and(|own| own.parse::<u64>().is_ok())
+        {
+            imported.remark(line, batch_remark(word, value));
+        }
         let value = value.map(|value| format!(" {value}")).unwrap_or_default();
         imported.hints.insert(key, format!("line {line} has {word}{value}"));
     }
+}
+
+/// Returns what to say of a batch that stands in the command.
+fn batch_remark(word: &str, value: Option<&String>) -> String {
+    let text = [Some(word), value.map(String::as_str)].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    format!(
+        "{text}: the same on every rank; write $HSCHED_LOCAL_BATCH for the batch that hsched gives each rank"
+    )
 }
 
 /// Takes over what comes before the training.

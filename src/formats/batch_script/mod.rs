@@ -5,6 +5,7 @@
 mod body;
 mod command;
 mod options;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -26,8 +27,8 @@ pub struct Imported {
     pub remarks: Vec<Remark>,
     /// What the script says of what only its owner knows, by key.
     pub hints: BTreeMap<&'static str, String>,
-    /// The tasks of a job array, as Slurm writes them.
-    pub array: Option<String>,
+    /// The tasks of a job array, as Slurm writes them, and their line, where they are no sweep yet.
+    pub array: Option<(usize, String)>,
 }
 
 /// A sentence about a line.
@@ -61,7 +62,7 @@ pub fn read(script: &str, name: &str) -> Imported {
     for line in body.iter().filter(|line| line.text.starts_with("#SBATCH")) {
         imported.remark(line.number, format!("{}: Slurm ignores options after the first command", line.text));
     }
-    body::read(body, &mut imported);
+    body::read(&tasks::rewrite(body, &mut imported), &mut imported);
     imported.remarks.sort_by_key(|remark| remark.line);
     imported
 }

@@ -158,11 +158,7 @@ impl Asked {
                 true
             }),
             ("array", Some(value)) => {
-                imported.array = Some(value.to_owned());
-                let text = format!(
-                    "--array={value}: one job here, not an array; a sweep makes one job for each value (see the comment at sweep)"
-                );
-                imported.remark(line, text);
+                imported.array = Some((line, value.to_owned()));
                 true
             }
             ("signal", Some(value)) => signal(line, value, imported),

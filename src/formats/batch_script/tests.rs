@@ -35,6 +35,7 @@ fn a_job_on_several_nodes() {
     #   line 7: --mem=0: hsched does not ask for all memory of a node; set memory_per_gpu
     #   line 9: --output=%N-%j.out: the output goes to NAME.out in the workdir
     #   line 19: MASTER_ADDR=$(hostname): hsched or Slurm sets it
+    #   line 25: --batch_size 256: the same on every rank; write $HSCHED_LOCAL_BATCH for the batch that hsched gives each rank
     jobs:
       - name: job
         samples_per_epoch: TODO   # training samples per epoch
@@ -62,13 +63,13 @@ fn a_job_array_with_torchrun() {
     # Replace every TODO; hsched plan names those that are left.
     # Not taken over, or different here:
     #   line 2: fine: not an option that hsched knows
-    #   line 8: --array=0-4%2: one job here, not an array; a sweep makes one job for each value (see the comment at sweep)
+    #   line 8: %2: hsched starts as many jobs as find GPUs; the setting capacity limits the GPUs
+    #   line 8: --array=0-4%2: one job for each task (key sweep), which has its number as $TASK
     #   line 10: set -euo pipefail: shell options are not kept; a line of setup that fails ends the run anyway
     #   line 11: trap 'scontrol requeue $SLURM_JOB_ID' SIGTERM: ranks get SIGUSR1 themselves
     #   line 17: python -u prep.py: runs once, in setup, which is before node_setup: add what it needs there
     #   line 18: torchrun --standalone --nproc_per_node=1: left out; hsched starts one rank per GPU with the variables of torchrun
     #   line 18: 2>&1 | tee log.txt: left out; what ranks print goes to NAME.out
-    #   line 18: the command has $SLURM_ARRAY_TASK_ID: give it a variable of a sweep instead
     #   line 19: python evaluate.py: comes after the training
     jobs:
       - name: bert
@@ -77,7 +78,7 @@ fn a_job_array_with_torchrun() {
         global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
         #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them
-        command: "python finetune.py --seed $SLURM_ARRAY_TASK_ID --lr=1e-4"
+        command: "python finetune.py --seed $TASK --lr=1e-4"
         gpus: 1
         gpu_types: [rtx8000]
         env: {SEED: "7"}
@@ -87,7 +88,7 @@ fn a_job_array_with_torchrun() {
         time: "2:59:00"
         cpus_per_gpu: 4
         memory_per_gpu: "16GiB"
-        #sweep: {task: [0, 1, 2, 3, 4]}   # one job for each value; the command has it as $TASK
+        sweep: {task: [0, 1, 2, 3, 4]}
     "#);
 }
 
@@ -282,6 +283,81 @@ fn any_name_becomes_one() {
     assert_eq!(name("", "train").as_deref(), Some("train"));
     assert_eq!(name("", "-").as_deref(), Some("job"));
     assert_eq!(name("#SBATCH --job-name=%x", "x").as_deref(), Some("x"));
+}
+
+/// Returns some keys of a script's job, and its remarks.
+fn made(script: &str, keys: &[&str]) -> String {
+    let imported = read(&format!("#!/bin/bash\n#SBATCH {script}\n"), "job");
+    let keys = keys.iter().filter_map(|key| Some(format!("{key}: {}", imported.keys.get(key)?)));
+    let remarks = imported.remarks.iter().map(|own| format!("{}: {}", own.line, own.text));
+    keys.chain(remarks).collect::<Vec<_>>().join("\n")
+}
+
+const SWEPT: [&str; 4] = ["sweep", "command", "env", "node_setup"];
+
+#[test]
+fn the_values_of_an_array_become_a_sweep() {
+    let script = "--array=0-3%4\nLRS=(0.1 0.01 1e-3 '1e-4')\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\n\
+                  echo \"task $SLURM_ARRAY_TASK_ID\"\nsrun python train.py --lr $LR --batch-size 128";
+    assert_snapshot!(made(script, &SWEPT), @r#"
+    sweep: {"lr":["0.1","0.01","1e-3","1e-4"]}
+    command: "python train.py --lr $LR --batch-size 128"
+    2: %4: hsched starts as many jobs as find GPUs; the setting capacity limits the GPUs
+    2: --array=0-3%4: one job for each value of LRS (key sweep)
+    6: --batch-size 128: the same on every rank; write $HSCHED_LOCAL_BATCH for the batch that hsched gives each rank
+    "#);
+    yaml(&format!("#!/bin/bash\n#SBATCH {script}\n"));
+    // Taken in the command, from 1, over several lines, and into a variable in small letters.
+    let direct =
+        "-a 1-2\nSEEDS=(\n  7\n  8\n)\npython train.py --seed ${SEEDS[$((SLURM_ARRAY_TASK_ID - 1))]}";
+    assert_snapshot!(made(direct, &SWEPT), @r#"
+    sweep: {"seed":["7","8"]}
+    command: "python train.py --seed ${SEED}"
+    2: --array=1-2: one job for each value of SEEDS (key sweep)
+    "#);
+    let small = "-a 0,2\ndeclare -a lrs=(1 2 3)\nlr=\"${lrs[${SLURM_ARRAY_TASK_ID}]}\"\npython train.py --lr=$lr --lrx $lrx ${lr}";
+    assert_snapshot!(made(small, &SWEPT), @r#"
+    sweep: {"lr":["1","3"]}
+    command: "python train.py --lr=$LR --lrx $lrx ${LR}"
+    2: --array=0,2: one job for each value of lrs (key sweep)
+    "#);
+}
+
+#[test]
+fn the_numbers_of_tasks_become_a_sweep() {
+    let two = "--array=0-1\nLRS=(1 2)\nWDS=(3 4)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\nWD=${WDS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR $WD";
+    assert_snapshot!(made(two, &SWEPT), @r#"
+    sweep: {"task":[0,1]}
+    command: "python train.py $LR $WD"
+    node_setup: ["LRS=(1 2)","WDS=(3 4)","export LR=${LRS[$TASK]}","export WD=${WDS[$TASK]}"]
+    2: --array=0-1: one job for each task (key sweep), which has its number as $TASK
+    5: LR: exported, so that the ranks see it
+    6: WD: exported, so that the ranks see it
+    "#);
+    // Fewer values than tasks, values that come twice, and the number beside a value.
+    for other in [
+        "LRS=(1)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR",
+        "LRS=(1 1)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR",
+        "LRS=(1 2)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR --seed $SLURM_ARRAY_TASK_ID",
+    ] {
+        let own = made(&format!("--array=0-1\n{other}"), &["sweep"]);
+        assert!(own.starts_with("sweep: {\"task\":[0,1]}\n"), "{own}");
+    }
+    assert_snapshot!(made("--array=1-1000\npython train.py --seed $SLURM_ARRAY_TASK_ID", &SWEPT), @r#"
+    command: "python train.py --seed $SLURM_ARRAY_TASK_ID"
+    2: --array=1-1000: one job here, not an array; a sweep makes one job for each value (see the comment at sweep)
+    3: the command has $SLURM_ARRAY_…: give it a variable of a sweep instead
+    "#);
+}
+
+#[test]
+fn a_batch_in_the_command_is_remarked() {
+    let remarks = |arguments: &str| read(&format!("srun python a.py {arguments}\n"), "job").remarks.len();
+    assert_eq!(["--batch-size 128", "--train_batch_size=32"].map(remarks), [1, 1]);
+    assert_eq!(
+        ["--global-batch-size 128", "--batch-size $B", "--batch-size", "--epochs 3"].map(remarks),
+        [0; 4]
+    );
 }
 
 proptest! {

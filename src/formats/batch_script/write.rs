@@ -71,39 +71,13 @@ impl Imported {
             ("throughput", _) => out.push_str(
                 "    #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them\n",
             ),
-            ("sweep", Some(array)) => {
-                let _ = writeln!(
-                    out,
-                    "    #sweep: {{task: [{}]}}   # one job for each value; the command has it as $TASK",
-                    tasks(array)
-                );
+            ("sweep", Some((_, array))) => {
+                let tasks = one_line(array.split('%').next().unwrap_or(array));
+                let _ = writeln!(out, "    #sweep: {{task: [{tasks}]}}   # one job for each value; the command has it as $TASK");
             }
             _ => {}
         }
     }
-}
-
-/// Most tasks of an array that are listed.
-const LISTED: usize = 100;
-
-/// Returns the numbers of an array's tasks, separated by commas; as Slurm writes them where they are many or unclear.
-fn tasks(array: &str) -> String {
-    let list = array.split('%').next().unwrap_or(array);
-    let mut all: Vec<u64> = Vec::new();
-    for part in list.split(',') {
-        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (Ok(first), Ok(last), Ok(step)) =
-            (first.parse::<u64>(), last.parse::<u64>(), step.parse::<usize>())
-        else {
-            return one_line(list);
-        };
-        all.extend((first..=last).step_by(step.max(1)).take(LISTED + 1));
-        if all.len() > LISTED {
-            return one_line(list);
-        }
-    }
-    all.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a text that cannot end a comment.

@@ -1,0 +1,71 @@
+//! Ranks that all did the same: their command does not know that it is one of several.
+
+use std::collections::BTreeMap;
+
+use crate::app::context::Context;
+use crate::app::printed::{latest, submissions};
+use crate::engine::{Outcome, Phase, Tracked};
+
+/// The most that is read of an output.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Returns what to say of a job that has completed, if all its ranks printed the same and none reported an epoch.
+pub(crate) fn remark(context: &Context, tracked: &Tracked) -> Option<String> {
+    let is_completed = matches!(tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
+    let ranks = tracked.past.last()?.attempt.gpus.total();
+    if !is_completed || tracked.epochs_done > 0 || tracked.job.training().is_some() || ranks < 2 {
+        return None;
+    }
+    // An output that cannot be read shows nothing.
+    let all = submissions(context, tracked).ok()?;
+    let mut part = latest(tracked, &all)?.parts.first()?.clone();
+    let mut text = Vec::new();
+    loop {
+        let more = part.read().ok()?;
+        if more.is_empty() {
+            break;
+        }
+        text.extend(more);
+        if text.len() > MOST_BYTES {
+            return None;
+        }
+    }
+    is_in_unison(&String::from_utf8_lossy(&text), ranks).then(|| {
+        format!(
+            "{}: its {ranks} ranks printed the same and reported no epoch: a command that does not use RANK does all its work once per GPU; \
+             max_gpus: 1 runs it once",
+            tracked.job.name
+        )
+    })
+}
+
+/// Returns whether an output is what each of so many ranks has printed, in any order of lines.
+fn is_in_unison(output: &str, ranks: u32) -> bool {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let said = output.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    for line in said {
+        *counts.entry(line).or_default() += 1;
+    }
+    !counts.is_empty() && counts.values().all(|count| count % ranks as usize == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_must_come_from_every_rank() {
+        for (output, ranks, expected) in [
+            ("hello\nhello\n", 2, true),
+            ("a\nb\na\n\nb\n", 2, true),
+            ("a\na\na\na\n", 2, true),
+            ("a\na\na\n", 2, false),
+            ("rank 0\nrank 1\n", 2, false),
+            ("hello\nhello\nloss 0.3\n", 2, false),
+            ("", 2, false),
+            ("\n\n", 2, false),
+        ] {
+            assert_eq!(is_in_unison(output, ranks), expected, "{output:?}");
+        }
+    }
+}
