@@ -371,7 +371,9 @@ impl<'a> Session<'a> {
         Self::keep(hands, &events)?;
         for (event, learnt) in events.iter().zip(&learnt) {
             self.telling.hear(Update::Event(event));
-            learnt.iter().for_each(|action| self.telling.hear(Update::Action(action)));
+            if let Some(action) = learnt {
+                self.telling.hear(Update::Action(action));
+            }
         }
         self.telling.print(&[], &hands.state);
         Ok(())
