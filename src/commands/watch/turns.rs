@@ -222,7 +222,9 @@ impl<'a> Watch<'a> {
         let ended = |tracked: &&Tracked| tracked.phase.is_over() && !tracked.phase.ended_before(self.begun);
         for tracked in state.jobs.iter().filter(ended) {
             if self.heard.borrow_mut().insert(tracked.job.name.clone()) {
-                unison::remark(self.context, tracked).iter().for_each(|note| self.context.note(note));
+                if let Some(note) = unison::remark(self.context, tracked) {
+                    self.context.note(&note);
+                }
             }
         }
     }
