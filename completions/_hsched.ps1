@@ -198,6 +198,7 @@ Register-ArgumentCompleter -Native -CommandName 'hsched' -ScriptBlock {
         'hsched;watch' {
             [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Time between two turns, such as 30s or 5m')
             [CompletionResult]::new('--moves', '--moves', [CompletionResultType]::ParameterName, 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs')
+            [CompletionResult]::new('--race', '--race', [CompletionResultType]::ParameterName, 'race')
             [CompletionResult]::new('--margin', '--margin', [CompletionResultType]::ParameterName, 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost')
             [CompletionResult]::new('--notify', '--notify', [CompletionResultType]::ParameterName, 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job')
             [CompletionResult]::new('--objective', '--objective', [CompletionResultType]::ParameterName, 'Objective to minimise')

@@ -1623,7 +1623,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --queue --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --sharing --utility --worth --network --estimate --format --budget --policy --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --race --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --sharing --utility --worth --network --estimate --format --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1635,6 +1635,10 @@ _hsched() {
                     ;;
                 --moves)
                     COMPREPLY=($(compgen -W "never auto" -- "${cur}"))
+                    return 0
+                    ;;
+                --race)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --margin)

@@ -188,6 +188,7 @@ set edit:completion:arg-completer[hsched] = {|@words|
         &'hsched;watch'= {
             cand --interval 'Time between two turns, such as 30s or 5m'
             cand --moves 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs'
+            cand --race 'race'
             cand --margin 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost'
             cand --notify 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job'
             cand --objective 'Objective to minimise'

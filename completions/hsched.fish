@@ -270,6 +270,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand add" -s h -l help -d 'Prin
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l interval -d 'Time between two turns, such as 30s or 5m' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l moves -d 'Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs' -r -f -a "never\t''
 auto\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l race -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l margin -d 'auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l notify -d 'Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened is on its standard input, a line for each job' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''

@@ -10,7 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{
-    ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_dumb_terminal,
+    ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_ascii, is_dumb_terminal,
 };
 use crate::slurm::{CommandError, CommandLine, System, read, site};
 use crate::ui::{Progress, Terminal, TerminalKind};
@@ -61,7 +61,7 @@ impl Context {
             ColorMode::Never => Some(false),
             ColorMode::Auto => None,
         };
-        let kind = TerminalKind { columns: columns(), is_dumb: is_dumb_terminal() };
+        let kind = TerminalKind { columns: columns(), is_dumb: is_dumb_terminal(), is_ascii: is_ascii() };
         if kind.is_dumb {
             Progress::forbid();
         }

@@ -1,6 +1,6 @@
 //! `hsched cancel`: jobs that their owner wants no more of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ use crate::store::Wanted;
 /// state directory, `hsched watch` carries it out on its next turn, and `hsched run` at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Names of jobs.
+    /// Names of jobs; * stands for any letters, as in 'sweep-*', and then for jobs that have not ended.
     #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
     jobs: Vec<String>,
     /// All jobs that have not ended.
@@ -129,11 +129,17 @@ impl Args {
         }
         let mut names = Vec::new();
         for name in &self.jobs {
-            let own = known().find(|own| own.as_str() == name).ok_or_else(|| unknown_job(name, state))?;
-            if !names.contains(own) {
-                names.push(own.clone());
+            let mut own: Vec<&JobName> = known().filter(|own| is_meant(name, own.as_str())).collect();
+            if own.is_empty() {
+                return Err(unknown_job(name, state));
             }
+            if own.iter().any(|own| !is_over(state, own)) && name.contains('*') {
+                own.retain(|own| !is_over(state, own));
+            }
+            names.extend(own.into_iter().cloned());
         }
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
         Ok(names)
     }
 
@@ -180,6 +186,18 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
         }
         None => failure.hint("hsched status lists all jobs"),
     }
+}
+
+/// Returns whether a word of the command line names a job; its stars stand for any letters.
+fn is_meant(word: &str, name: &str) -> bool {
+    let Some((begin, rest)) = word.split_once('*') else { return word == name };
+    let Some(mut left) = name.strip_prefix(begin) else { return false };
+    let Some((middle, end)) = rest.rsplit_once('*') else { return left.ends_with(rest) };
+    for part in middle.split('*') {
+        let Some((_, behind)) = left.split_once(part) else { return false };
+        left = behind;
+    }
+    left.ends_with(end)
 }
 
 fn is_over(state: &State, name: &JobName) -> bool {
@@ -241,4 +259,29 @@ fn answer_json((name, answer): &(JobName, Answer)) -> Value {
         Answer::Cancelled | Answer::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_meant;
+
+    #[test]
+    fn stars_stand_for_any_letters() {
+        for (word, name, expected) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("sweep-*", "sweep-lr0.1", true),
+            ("sweep-*", "sweep", false),
+            ("*-lr0.1", "sweep-lr0.1", true),
+            ("*-lr0.1", "sweep-lr0.12", false),
+            ("a*a", "a", false),
+            ("s*lr*1", "s-lr0.1", true),
+            ("s*lr*1", "s-wd0.1", false),
+            ("s*lr*lr1", "s-lr1", false),
+            ("*", "any", true),
+            ("**", "any", true),
+        ] {
+            assert_eq!(is_meant(word, name), expected, "{word} {name}");
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
         ]);
     }
     let version = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
-    let devices = table.render(terminal.width(), terminal.colour());
+    let devices = table.show(terminal);
     let rate = node(facts).intra_node;
     let links =
         rate.map_or_else(|| "unknown".into(), |rate| format!("about {} Gbit/s", rate.gigabits_per_second()));

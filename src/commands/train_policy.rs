@@ -183,7 +183,7 @@ impl Args {
             "learnt from {learnt} traces; on {held_out} others (best after pass {} of {}):\n\n{}\n{verdict}\nwrote {}\n",
             trained.pass,
             self.passes,
-            table.render(terminal.width(), terminal.colour()),
+            table.show(terminal),
             self.output.display()
         )
     }

@@ -91,7 +91,7 @@ fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> 
         table.row([name.clone(), score.starts.to_string(), held, error, mean, wait]);
     }
     if !table.is_empty() {
-        text.push_str(&table.render(context.terminal.width(), context.terminal.colour()));
+        text.push_str(&table.show(context.terminal));
     }
     for note in notes(known, groups.is_empty()) {
         text.push_str(&wrap(&note, context.terminal.width(), "  "));

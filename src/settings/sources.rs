@@ -92,6 +92,19 @@ pub fn own_slurm_job_facts() -> SlurmJobFacts {
     }
 }
 
+/// Returns whether the locale says that the terminal shows ASCII alone: the first that is set of `LC_ALL`, `LC_CTYPE` and `LANG`
+/// names no UTF-8. Where none is set nobody knows, and most terminals show it.
+#[must_use]
+pub fn is_ascii() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|own| !own.is_empty());
+    set.is_some_and(|own| {
+        let name = own.to_string_lossy().to_lowercase();
+        name == "c"
+            || name == "posix"
+            || name.contains('.') && !name.contains("utf8") && !name.contains("utf-8")
+    })
+}
+
 /// Returns whether the variable TERM says that the terminal understands no control sequences.
 #[must_use]
 pub fn is_dumb_terminal() -> bool {

@@ -48,7 +48,7 @@ pub enum CommandError {
     #[error("{}: printed more than {limit} bytes", command.program)]
     TooMuchOutput { command: CommandLine, limit: u64 },
     /// The client found no configuration: this machine is not part of a cluster.
-    #[error("{}: Slurm is not configured on this machine: {stderr}", command.program)]
+    #[error("{}: Slurm is not configured on this machine: {}", command.program, stderr.lines().last().unwrap_or_default())]
     Unconfigured { command: CommandLine, stderr: String },
     /// The controller or the authentication service did not answer; it may later.
     #[error("{}: Slurm's controller cannot be reached: {stderr}", command.program)]

@@ -84,7 +84,8 @@ impl Board {
         // be taken off any more.
         let most = width.saturating_sub(1 + ECHO).max(1);
         let lines: Vec<String> = lines.map(|line| line.chars().take(most).collect()).collect();
-        bar.set_message(format!("{table}\n{}", lines.join("\n")));
+        let text = format!("{table}\n{}", lines.join("\n"));
+        bar.set_message(self.terminal.shown(&text).into_owned());
         bar.tick();
     }
 

@@ -71,7 +71,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     if table.is_empty() {
         return remarks;
     }
-    let text = table.render(terminal.width(), terminal.colour());
+    let text = table.show(terminal);
     if remarks.is_empty() { text } else { format!("{text}\n{remarks}") }
 }
 

@@ -57,7 +57,7 @@ impl Explained<'_> {
         }
         if !table.is_empty() {
             text.push('\n');
-            text.push_str(&table.render(terminal.width(), terminal.colour()));
+            text.push_str(&table.show(terminal));
         }
         text.push('\n');
         for job in jobs {
@@ -95,7 +95,7 @@ impl Explained<'_> {
         if table.is_empty() {
             return "No GPUs are available.\n".into();
         }
-        let mut text = table.render(terminal.width(), terminal.colour());
+        let mut text = table.show(terminal);
         if self.explanation.types.iter().any(|own| own.price.is_some()) {
             let of = match self.problem.objective {
                 Objective::MeanJct => "the sum of all completion times",
@@ -141,7 +141,7 @@ impl Explained<'_> {
                 change(own.more.as_ref(), job.gain(ty).map(|(gain, _)| gain)),
             ]);
         }
-        text.push_str(&table.render(terminal.width(), terminal.colour()));
+        text.push_str(&table.show(terminal));
         text.push('\n');
         for sentence in self.sentences(job).iter().chain(&self.unused(job)).chain(&self.speeds(job)) {
             let _ = writeln!(text, "{}", wrap(&format!("- {sentence}"), terminal.width(), "  "));
@@ -190,7 +190,7 @@ impl Explained<'_> {
                 row(name(now), "yes", now.jct, &now.counts);
             }
         }
-        table.render(terminal.width(), terminal.colour())
+        table.show(terminal)
     }
 
     fn unplaced(&self, job: &JobExplanation, terminal: Terminal) -> String {
@@ -212,7 +212,7 @@ impl Explained<'_> {
             ]);
         }
         if !table.is_empty() {
-            text.push_str(&table.render(terminal.width(), terminal.colour()));
+            text.push_str(&table.show(terminal));
         }
         if let Some((_, best)) = job.best_type() {
             let (gpus, jct) = (self.gpus(&best.counts), time(Some(best.jct)));

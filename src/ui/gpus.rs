@@ -31,7 +31,7 @@ pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal
         cells.push(most_slices(gpu).map_or_else(|| "-".into(), |count| count.to_string()));
         table.row(cells);
     }
-    table.render(terminal.width(), terminal.colour())
+    table.show(terminal)
 }
 
 /// Returns all that is known of what a name may mean, a block for each GPU.

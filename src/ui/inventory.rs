@@ -40,13 +40,12 @@ pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, ter
         let names = hostlist::compress(names.iter().copied());
         nodes.row([names].into_iter().chain(cells));
     }
-    let (width, colour) = (terminal.width(), terminal.colour());
     if types.is_empty() {
-        return format!("no GPUs\n\n{}", nodes.render(width, colour));
+        return format!("no GPUs\n\n{}", nodes.show(terminal));
     }
-    let models = wrap(&models(cluster), width, "  ");
+    let models = wrap(&models(cluster), terminal.width(), "  ");
     let models = if models.is_empty() { models } else { format!("\n{models}\n") };
-    format!("{}{models}\n{}", types.render(width, colour), nodes.render(width, colour))
+    format!("{}{models}\n{}", types.show(terminal), nodes.show(terminal))
 }
 
 /// Returns what the catalogue takes those types for whose names do not say it by themselves.

@@ -49,7 +49,7 @@ pub fn plan_table(
     }
     if !table.is_empty() {
         text.push('\n');
-        text.push_str(&table.render(terminal.width(), terminal.colour()));
+        text.push_str(&table.show(terminal));
     }
     let mut remarks: Vec<String> = entries.iter().flat_map(|entry| entry.remarks(problem)).collect();
     remarks.extend(advice(problem, plan).iter().map(|advice| fewer(problem, advice)));

@@ -113,7 +113,7 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
         text.push_str(&wrap(&sentence, terminal.width(), ""));
     }
     text.push('\n');
-    text.push_str(&table(runs).render(terminal.width(), terminal.colour()));
+    text.push_str(&table(runs).show(terminal));
     let notes = runs.iter().filter_map(unfinished).chain(runs.iter().filter_map(task_by_task));
     let notes = notes.chain(runs.iter().filter_map(stopped_early));
     for note in notes {

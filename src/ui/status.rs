@@ -49,7 +49,7 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
         let row = [
             tracked.job.name.to_string(),
             tracked.phase.word().to_owned(),
-            own.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
+            own.race_gpus().or_else(|| Some(own.attempt?.gpus.to_string())).unwrap_or_else(|| "-".to_owned()),
             format!("{}/{}", tracked.epochs_done, tracked.job.epochs),
             own.epoch_time().unwrap_or_else(|| "-".to_owned()),
             own.ends(now).unwrap_or_else(|| "-".to_owned()),
@@ -60,7 +60,7 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
             table.note(harmless(&note));
         }
     }
-    let mut text = table.render(terminal.width(), terminal.colour());
+    let mut text = table.show(terminal);
     text.push('\n');
     let mut say = |line: &str| {
         let _ = writeln!(text, "{}", wrap(&harmless(line), terminal.width(), "  "));
@@ -69,7 +69,9 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
         say(&format!("nodes unavailable at the last look: {}", nodes(state.nodes_down.iter())));
     }
     say(&summary(state));
-    best_lines(&bests(state, metrics)).iter().for_each(|line| say(line));
+    for line in best_lines(&bests(state, metrics)) {
+        say(&line);
+    }
     text
 }
 
@@ -187,6 +189,21 @@ impl<'a> Standing<'a> {
         Self { tracked, attempt: tracked.phase.attempt().or_else(last) }
     }
 
+    /// Returns the attempts of a race that nobody has won: the job will have the GPUs of one of them.
+    fn race(&self) -> Option<Vec<&'a Attempt>> {
+        let tracked = self.tracked;
+        let waits = tracked.phase.running().is_none();
+        let all = tracked.phase.submissions().iter().map(|own| &own.attempt);
+        let all: Vec<&Attempt> = all.filter(|own| !tracked.is_next(own)).collect();
+        (waits && all.len() > 1).then_some(all)
+    }
+
+    /// Returns the GPUs of each request of a race.
+    pub(super) fn race_gpus(&self) -> Option<String> {
+        let all: Vec<String> = self.race()?.iter().map(|own| own.gpus.to_string()).collect();
+        Some(all.join(" or "))
+    }
+
     /// Returns the length of its last epoch, where this submission has done one.
     pub(super) fn observed(&self) -> Option<Seconds> {
         let before = self.attempt?.epochs_before;
@@ -267,6 +284,12 @@ impl<'a> Standing<'a> {
                 format!("{reason}; retry in {}", duration(moment.since(now)))
             }
             Phase::Waiting { reason, .. } => format!("{reason}, {}", ago(*at, now)),
+            _ if self.race().is_some() => {
+                let all = self.race().unwrap_or_default();
+                let ids: Vec<String> = all.iter().filter_map(|own| Some(own.job_id?.to_string())).collect();
+                let jobs = if ids.is_empty() { String::new() } else { format!(" (jobs {})", ids.join(", ")) };
+                format!("{} requests wait{jobs}: the first to start trains, {}", all.len(), ago(*at, now))
+            }
             phase => match phase.queue_reason() {
                 Some(reason) => format!("{what} ({reason}), {}", ago(*at, now)),
                 None => format!("{what}, {}", ago(*at, now)),

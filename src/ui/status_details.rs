@@ -31,7 +31,8 @@ pub fn status_details(
         line("metric", &metric(own));
     }
     if let Some(attempt) = standing.attempt {
-        line("gpus", &format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys())));
+        let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));
+        line("gpus", &standing.race_gpus().unwrap_or_else(on));
         let observed = standing.observed().map(|observed| format!(", observed {}", duration(observed)));
         let predicted = duration(attempt.epoch);
         line("epoch time", &format!("predicted {predicted}{}", observed.unwrap_or_default()));
@@ -58,7 +59,7 @@ pub fn status_details(
     let runs = runs(standing, now);
     if !runs.is_empty() {
         text.push('\n');
-        text.push_str(&runs.render(terminal.width(), terminal.colour()));
+        text.push_str(&runs.show(terminal));
     }
     text
 }

@@ -30,7 +30,7 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
     for point in &points {
         table.row(cells(point));
     }
-    let mut text = table.render(terminal.width(), terminal.colour());
+    let mut text = table.show(terminal);
     let unended = runs.iter().filter(|run| !run.has_all_ended()).count();
     if unended > 0 {
         let note = format!(

@@ -6,7 +6,8 @@ use tabled::builder::Builder;
 use tabled::settings::object::{Columns, Rows};
 use tabled::settings::{Alignment, Color, Modify, Padding, Style};
 
-use crate::ui::text::{unbroken, wrap};
+use crate::ui::Terminal;
+use crate::ui::text::{unbroken, wrap, wrap_cut};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -60,12 +61,23 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Returns the table's lines, none longer than `width` columns where words allow, each ended.
+    /// Returns the table as it is shown there. In a pipe or a file no word is cut: who reads it looks for whole words.
+    #[must_use]
+    pub fn show(&self, terminal: Terminal) -> String {
+        self.lines(terminal.width(), terminal.colour(), terminal.cuts())
+    }
+
+    /// Returns the table's lines, none longer than `width` columns, each ended.
     #[must_use]
     pub fn render(&self, width: usize, colour: bool) -> String {
+        self.lines(width, colour, true)
+    }
+
+    fn lines(&self, width: usize, colour: bool, cuts: bool) -> String {
+        let wrap = if cuts { wrap_cut } else { wrap };
         let mut builder = Builder::default();
         builder.push_record(self.headings.iter().map(|(heading, _)| *heading));
-        let widths = self.widths(width);
+        let widths = self.widths(width, cuts);
         // The lines that each row takes, headings first.
         let mut heights = vec![1];
         for row in &self.rows {
@@ -105,8 +117,8 @@ impl Table {
     }
 
     /// Returns how wide each column may be: the widest give way until all fit, first between words, and only then
-    /// within them.
-    fn widths(&self, total: usize) -> Vec<usize> {
+    /// within them, if words may be cut.
+    fn widths(&self, total: usize, cuts: bool) -> Vec<usize> {
         let column = |(index, (heading, _)): (usize, &(&str, Align))| {
             let cells = self.rows.iter().map(|row| length(&row[index]));
             cells.max().unwrap_or(0).max(length(heading))
@@ -115,7 +127,8 @@ impl Table {
         let room = total.saturating_sub(GAP * widths.len().saturating_sub(1));
         let headings: Vec<usize> = self.headings.iter().map(|(own, _)| length(own).max(NARROWEST)).collect();
         let words = headings.iter().enumerate().map(|(index, least)| self.longest_word(index).max(*least));
-        for least in [words.collect::<Vec<usize>>(), headings] {
+        let words: Vec<usize> = words.collect();
+        for least in std::iter::once(words).chain(cuts.then_some(headings)) {
             while widths.iter().sum::<usize>() > room {
                 let wider = widths.iter_mut().zip(&least).filter(|(width, least)| **width > **least);
                 match wider.max_by_key(|(width, _)| **width) {
@@ -135,7 +148,7 @@ impl Table {
 }
 
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    wrap(text, width, "").lines().map(str::to_owned).collect()
+    wrap_cut(text, width, "").lines().map(str::to_owned).collect()
 }
 
 fn length(text: &str) -> usize {
@@ -155,6 +168,17 @@ mod tests {
         );
         let text = table.render(60, false);
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    }
+
+    #[test]
+    fn no_word_is_cut_in_a_pipe() {
+        let mut table = Table::new(&[("RUN", Align::Left), ("FILE", Align::Left)]);
+        let path = "/a/long/path/of/a/file/that/nobody/types/again.out";
+        table.row(["20261121-190801-a1b2c3".to_owned(), path.to_owned()]);
+        table.note(path.repeat(2));
+        assert!(!table.render(40, false).contains(path));
+        let text = table.lines(40, false, false);
+        assert!(text.contains(path) && text.contains("20261121-190801-a1b2c3"), "{text}");
     }
 
     #[test]

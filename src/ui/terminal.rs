@@ -1,5 +1,6 @@
 //! stdout and stderr, with what is known about them.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -11,10 +12,13 @@ use crate::error::Failure;
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of it")]
 pub struct Terminal {
     width: usize,
     colour: bool,
     watched: bool,
+    cuts: bool,
+    ascii: bool,
 }
 
 /// What the environment says of the terminal.
@@ -24,6 +28,8 @@ pub struct TerminalKind {
     pub columns: Option<usize>,
     /// Whether it understands no control sequences.
     pub is_dumb: bool,
+    /// Whether it shows ASCII alone.
+    pub is_ascii: bool,
 }
 
 /// Width of a terminal that does not tell: what every terminal shows.
@@ -34,6 +40,28 @@ const UNLIMITED: usize = 100_000;
 
 /// What no terminal is taken to be narrower than: tables need some room.
 const NARROWEST: usize = 40;
+
+/// What stands for characters of pictures and sentences in ASCII.
+const PLAIN: [(&str, char); 12] = [
+    ("█▇▆", '#'),
+    ("▒▅▄", '+'),
+    ("░▃▂", '-'),
+    ("▁·", '.'),
+    ("●", 'o'),
+    ("─┄–", '-'),
+    ("│", '|'),
+    ("└", '+'),
+    ("×", 'x'),
+    ("→", '>'),
+    ("≤", '<'),
+    ("…", '~'),
+];
+
+/// Returns a text with ASCII in place of what hsched draws; what it does not draw stays.
+fn plain(text: &str) -> String {
+    let stands_for = |c: char| PLAIN.iter().find(|(all, _)| all.contains(c)).map_or(c, |(_, own)| *own);
+    text.replace('±', "+/-").chars().map(stands_for).collect()
+}
 
 impl Terminal {
     /// Returns the terminal as it is; `colour` is the user's wish, `None` for colour where stdout is a terminal that has
@@ -49,6 +77,8 @@ impl Terminal {
             width,
             colour: colour.unwrap_or(is_terminal && !kind.is_dumb),
             watched: is_terminal && !kind.is_dumb,
+            cuts: is_terminal,
+            ascii: kind.is_ascii,
         }
     }
 
@@ -56,6 +86,12 @@ impl Terminal {
     #[must_use]
     pub fn width(self) -> usize {
         self.width
+    }
+
+    /// Returns whether words that are longer than their column are cut.
+    #[must_use]
+    pub(super) fn cuts(self) -> bool {
+        self.cuts
     }
 
     /// Returns whether text may be coloured.
@@ -70,12 +106,21 @@ impl Terminal {
         self.watched
     }
 
-    /// Writes data to stdout.
+    /// Writes text to stdout. JSON is UTF-8 wherever it goes.
     ///
     /// # Errors
     /// When stdout cannot be written; a closed pipe among them.
     pub fn print(self, text: &str) -> io::Result<()> {
-        self.pass_on(text.as_bytes())
+        if text.starts_with('{') {
+            return self.pass_on(text.as_bytes());
+        }
+        self.pass_on(self.shown(text).as_bytes())
+    }
+
+    /// Returns a text as the terminal can show it: pictures and dashes in ASCII if it shows nothing else.
+    #[must_use]
+    pub(super) fn shown(self, text: &str) -> Cow<'_, str> {
+        if self.ascii && !text.is_ascii() { Cow::Owned(plain(text)) } else { Cow::Borrowed(text) }
     }
 
     /// Writes bytes of other programs to stdout as they are.
@@ -114,7 +159,7 @@ impl Terminal {
     ///
     /// Other programs' texts and files have no power over the terminal: control characters are escaped.
     pub fn say(self, line: &str) {
-        let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
+        let _ = writeln!(io::stderr().lock(), "{}", self.shown(&harmless(line)));
     }
 
     /// Writes a failure to stderr, and as JSON to stdout for those who asked for JSON.

@@ -1,14 +1,24 @@
 //! Text for people: lines broken between words.
 
-/// Returns the text with line breaks between words so that no line is longer than `width` characters; a word
-/// longer than a line is cut, behind a comma or plus where it has one. Lines after the first begin with `indent`.
+/// Returns the text with line breaks between words so that no line is longer than `width` characters, if no word is; a word
+/// longer than a line is cut behind commas and pluses alone. Lines after the first begin with `indent`.
 #[must_use]
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
+    broken(text, width, indent, false)
+}
+
+/// Does the same, and cuts words that are longer than a line: no line is longer than `width` characters.
+#[must_use]
+pub(super) fn wrap_cut(text: &str, width: usize, indent: &str) -> String {
+    broken(text, width, indent, true)
+}
+
+fn broken(text: &str, width: usize, indent: &str, cuts: bool) -> String {
     let room = width.saturating_sub(indent.len()).max(1);
     let mut lines = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {
-        for (number, part) in parts(word, room).into_iter().enumerate() {
+        for (number, part) in parts(word, room, cuts).into_iter().enumerate() {
             let length = part.chars().count();
             let gap = usize::from(column > 0 && number == 0);
             if column > 0 && column + gap + length > width {
@@ -31,13 +41,16 @@ pub(super) fn unbroken(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().flat_map(|word| word.split_inclusive([',', '+']))
 }
 
-/// Returns a word in parts of at most `room` characters.
-fn parts(word: &str, room: usize) -> Vec<String> {
+/// Returns a word in parts of at most `room` characters, or of more if it must not be cut elsewhere than behind a comma or plus.
+fn parts(word: &str, room: usize, cuts: bool) -> Vec<String> {
+    let is_break = |c: &char| matches!(c, ',' | '+');
     let mut rest: Vec<char> = word.chars().collect();
     let mut parts = Vec::new();
     while rest.len() > room {
-        let comma = rest[..room].iter().rposition(|&c| matches!(c, ',' | '+'));
-        let tail = rest.split_off(comma.map_or(room, |place| place + 1));
+        let first = || rest.iter().position(is_break).filter(|_| !cuts);
+        let place = rest[..room].iter().rposition(is_break).or_else(first).map(|place| place + 1);
+        let Some(place) = place.or(cuts.then_some(room)).filter(|place| *place < rest.len()) else { break };
+        let tail = rest.split_off(place);
         parts.push(rest.into_iter().collect());
         rest = tail;
     }
@@ -51,11 +64,12 @@ mod tests {
 
     #[test]
     fn no_line_is_longer_than_the_width() {
-        let check = |text: &str, expected: &str| assert_eq!(wrap(text, 10, "  "), expected);
+        let check = |text: &str, expected: &str| assert_eq!(wrap_cut(text, 10, "  "), expected);
         check("", "");
         check("short", "short");
         check("some words that go on", "some words\n  that go\n  on");
         check("gpu[1,3,5-7] x", "gpu[1,3,\n  5-7] x");
         check("abcdefghijkl", "abcdefgh\n  ijkl");
+        assert_eq!(wrap("an abcdefghijkl,b", 10, "  "), "an\n  abcdefghijkl,\n  b");
     }
 }

@@ -68,7 +68,7 @@ pub fn when_table(when: &When, terminal: Terminal) -> String {
     let mut text = wrap(&format!("{}: {place}", when.job), terminal.width(), "  ");
     text.push('\n');
     if !when.rows.is_empty() {
-        text.push_str(&table(when, terminal.width()).render(terminal.width(), terminal.colour()));
+        text.push_str(&table(when, terminal.width()).show(terminal));
     }
     if let Some((row, why)) = when.chosen {
         let line = format!("* {}: {why} (estimated)", when.rows[row].gpus);
@@ -121,7 +121,7 @@ fn table(when: &When, width: usize) -> Table {
         cells.push(about(row.run));
         cells.push(row.done.map_or(String::new(), |done| span(&done, done.mean, is_sampled(row.outlook))));
         if when.unit.is_some() {
-            cells.push(row.cost.map_or("?".to_owned(), |cost| format!("{cost:.1}")));
+            cells.push(row.cost.map_or("unknown".to_owned(), |cost| format!("{cost:.1}")));
         }
         if picture > 0 {
             cells.push(blocks(row, REACH * best, picture));
@@ -166,7 +166,9 @@ fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
         let value = time.0 / unit;
         if unit > 60.0 && value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
     };
-    format!("{} {name} ({}–{})", number(middle), number(estimate.low), number(estimate.high))
+    // A mean may be outside of what eight cases of ten are: one more case shows it.
+    let (low, high) = (estimate.low.0.min(middle.0), estimate.high.0.max(middle.0));
+    format!("{} {name} ({}–{})", number(middle), number(Seconds(low)), number(Seconds(high)))
 }
 
 /// Returns a time in one unit: `25 min`, `3.4 h`, `18 h`, `5.2 d`.
@@ -230,6 +232,15 @@ mod tests {
         assert_eq!(span(&estimate(24.0, 60.0, 240.0), true), "2.5 d (1.0–10)");
         assert_eq!(span(&estimate(0.0, 0.0, 0.01), true), "now");
         assert_eq!(span(&estimate(31.0, 31.0, 31.0), false), "~31 h by limits");
+    }
+
+    #[test]
+    fn a_mean_is_inside_its_interval() {
+        let minutes = |own: f64| Seconds(own * 60.0);
+        let own =
+            Estimate { low: minutes(51.0), median: minutes(51.0), high: minutes(51.0), mean: minutes(50.0) };
+        assert_eq!(span(&own, own.mean, true), "50 min (50–51)");
+        assert_eq!(span(&Estimate { mean: minutes(52.0), ..own }, minutes(52.0), true), "52 min (51–52)");
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn a_missing_slurm_is_told_with_the_way_around_it() {
             error["hints"][0].as_str().expect("text")
         )
     );
-    let unconfigured = "echo 'sinfo: fatal: Could not establish a configuration source' >&2; exit 1";
+    let unconfigured = "echo 'sinfo: error: fetch_config: DNS SRV lookup failed' >&2; echo 'sinfo: fatal: Could not establish a configuration source' >&2; exit 1";
     assert_snapshot!(asked(unconfigured, 69), @r"
     error: sinfo: Slurm is not configured on this machine: sinfo: fatal: Could not establish a configuration source
     hint: without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)

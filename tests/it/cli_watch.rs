@@ -33,6 +33,12 @@ fn lines(stdout: &str) -> String {
 }
 
 #[test]
+fn a_race_is_named_where_it_is() {
+    let ran = Sandbox::with_slurm().run("watch --race 3").fails(2);
+    assert!(ran.contains("watch --queue") && ran.contains("submit --race"), "{ran}");
+}
+
+#[test]
 fn a_turn_asks_the_queue_and_the_nodes_once_and_submits_what_can_run() {
     let sandbox = sandbox();
     sandbox.run("add jobs.yaml").succeeds();

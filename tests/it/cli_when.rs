@@ -33,6 +33,17 @@ fn option<'a>(json: &'a Value, gpu_type: &str, gpus: u64) -> &'a Value {
     options.iter().find(|own| own["type"] == gpu_type && own["gpus"] == gpus).expect("an option")
 }
 
+#[test]
+fn a_locale_without_utf8_gets_ascii_alone() {
+    let line = "when jobs.yaml --snapshot queue.json --futures 20 --budget 1h";
+    for (variable, value) in [("LC_ALL", "C"), ("LANG", "POSIX"), ("LC_CTYPE", "en_US.ISO-8859-1")] {
+        let ran = small().variable("COLUMNS", "120").variable(variable, value).run(line).exits(0);
+        assert!(ran.stdout.is_ascii() && ran.stdout.contains("###"), "{}", ran.stdout);
+    }
+    let drawn = small().variable("COLUMNS", "120").variable("LC_ALL", "C.UTF-8").run(line).succeeds();
+    assert!(drawn.contains("███"), "{drawn}");
+}
+
 /// Without a speed there is no plan; each command says how to give one.
 #[test]
 fn a_job_without_a_speed_is_told_what_to_do() {

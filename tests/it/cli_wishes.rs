@@ -116,6 +116,18 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     assert_eq!(value["carried_out_by"], "add");
 }
 
+#[test]
+fn a_star_stands_for_the_jobs_that_have_not_ended() {
+    let jobs = JOBS.replace("resnet18", "sweep-a").replace("vgg19", "sweep-b");
+    let sandbox = Sandbox::with_slurm().file("jobs.yaml", jobs);
+    sandbox.run("add jobs.yaml").succeeds();
+    sandbox.run("cancel sweep-a").succeeds();
+    assert_eq!(sandbox.run("cancel 'sweep-*'").succeeds(), "sweep-b: cancelled (was waiting)\n");
+    let over = sandbox.run("cancel 'sweep-*'").succeeds();
+    assert_eq!(over, "sweep-a: already ended: cancelled\nsweep-b: already ended: cancelled\n");
+    assert!(sandbox.run("cancel 'other-*'").fails(2).contains("there is no job \"other-*\""));
+}
+
 /// Other commands look at Slurm, too; what they see on the way is news for the log all the same, and once.
 #[test]
 fn what_other_commands_notice_is_told_by_the_next_watch() {

@@ -1,6 +1,6 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
-use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Tracked};
+use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Submission, Tracked};
 use hsched::formats;
 use hsched::model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use hsched::ui::{Metrics, Standing, Terminal, TerminalKind, status_details, status_table};
@@ -10,7 +10,7 @@ use crate::engine_states::phase;
 
 /// A terminal of 80 columns without colour.
 fn plain() -> Terminal {
-    Terminal::new(Some(false), TerminalKind { columns: Some(80), is_dumb: false })
+    Terminal::new(Some(false), TerminalKind { columns: Some(80), ..TerminalKind::default() })
 }
 
 const NOW: Time = Time(100_000.0);
@@ -97,6 +97,36 @@ fn when_all_have_ended_the_summary_says_how_long_it_took() {
     ];
     let text = status_table(&State { jobs, ..State::default() }, &Metrics::new(), NOW, plain());
     assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in total, mean completion time 1 h 15 min");
+}
+
+/// Of requests that race nobody knows which the job will train on.
+#[test]
+fn requests_that_race_are_all_shown() {
+    let rank = |gpu_type: &str| PlacedRank {
+        node: NodeName::new("n").expect("a name"),
+        gpu_type: GpuType::new(gpu_type).expect("a type"),
+        local_rank: 0,
+        batch: 8,
+        samples: 100,
+    };
+    let own = |id: u32, gpu_type: &str| Submission {
+        attempt: Attempt {
+            job_id: Some(JobId(id)),
+            ..Attempt::new("r1", vec![rank(gpu_type)], Seconds(9.0), 0, NOW)
+        },
+        stage: Stage::Pending,
+    };
+    let race = tracked(
+        "r",
+        Phase::Submitted(vec![own(5, "v100"), own(6, "t4")]),
+        (60.0, "submitted as job 6 on 1 t4"),
+    );
+    let state = State { jobs: vec![race.clone()], ..State::default() };
+    let text = status_table(&state, &Metrics::new(), NOW, plain());
+    assert!(text.contains("1 v100 or 1 t4"), "{text}");
+    assert!(text.contains("2 requests wait (jobs 5, 6): the first to start trains, 60.0 s ago"), "{text}");
+    let text = status_details(Standing::new(&race), None, &Vec::new(), NOW, plain());
+    assert!(text.contains("  gpus       1 v100 or 1 t4\n"), "{text}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Re
     match format {
         Format::Table if rows.is_empty() => {}
         Format::Table => {
-            print(context, &table(&rows).render(context.terminal.width(), context.terminal.colour()))?;
+            print(context, &table(&rows).show(context.terminal))?;
         }
         Format::Json => {
             let speeds: Vec<Value> = rows.iter().map(|(key, own)| speed_json(key, own)).collect();

@@ -51,7 +51,7 @@ pub(super) fn chapters(
     }
     add(WATCH, Some("hsched watch --moves auto"), log(&watched, terminal));
     add(outcome(played), None, summary(&played.state.jobs, terminal));
-    add(WAYS, None, lines(&ways_table(ways).render(terminal.width(), terminal.colour())));
+    add(WAYS, None, lines(&ways_table(ways).show(terminal)));
     add(NEXT, None, Vec::new());
     Ok(chapters)
 }
@@ -161,7 +161,7 @@ fn summary(jobs: &[Tracked], terminal: Terminal) -> Vec<String> {
             time(completion(tracked)),
         ]);
     }
-    lines(&table.render(terminal.width(), terminal.colour()))
+    lines(&table.show(terminal))
 }
 
 fn ways_table(ways: &[Way]) -> Table {

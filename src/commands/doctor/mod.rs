@@ -75,7 +75,7 @@ impl Subcommand for Args {
                 for check in &checks {
                     table.row([check.name.to_owned(), check.level.word().to_owned(), check.text()]);
                 }
-                let rows = table.render(context.terminal.width(), context.terminal.colour());
+                let rows = table.show(context.terminal);
                 format!("{rows}\n{}, {}\n", counted(problems, "problem"), counted(notes, "note"))
             }
             Format::Json => {

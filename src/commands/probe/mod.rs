@@ -161,7 +161,7 @@ impl Args {
                 };
                 table.row([own.job.name.to_string(), own.gpu_type.to_string(), batches.join(", "), speed]);
             }
-            print(context, &table.render(context.terminal.width(), context.terminal.colour()))?;
+            print(context, &table.show(context.terminal))?;
         }
         Ok(if missed { Exit::Failed } else { Exit::Done })
     }

@@ -56,6 +56,8 @@ pub(super) struct Args {
     /// `capacity` limits how many GPUs of each type to ask for.
     #[arg(long)]
     queue: bool,
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "", hide = true)]
+    race: Option<String>,
     /// auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost.
     #[arg(long, value_name = "FRACTION", default_value_t = Moves::USUAL_MARGIN, value_parser = margin, allow_negative_numbers = true)]
     margin: f64,
@@ -100,6 +102,11 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if self.race.is_some() {
+            return Err(Failure::new(Exit::Usage, "hsched watch has no --race").hint(
+                "hsched watch --queue queues another request beside one that waits when it is better; hsched submit --race N queues several at once",
+            ));
+        }
         if self.queue && !policy::names().contains(&self.policy.policy.as_str()) {
             let name = &self.policy.policy;
             let message = format!(

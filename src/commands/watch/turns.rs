@@ -221,8 +221,10 @@ impl<'a> Watch<'a> {
     fn listen(&self, state: &State) {
         let ended = |tracked: &&Tracked| tracked.phase.is_over() && !tracked.phase.ended_before(self.begun);
         for tracked in state.jobs.iter().filter(ended) {
-            if self.heard.borrow_mut().insert(tracked.job.name.clone()) {
-                unison::remark(self.context, tracked).iter().for_each(|note| self.context.note(note));
+            if self.heard.borrow_mut().insert(tracked.job.name.clone())
+                && let Some(note) = unison::remark(self.context, tracked)
+            {
+                self.context.note(&note);
             }
         }
     }

@@ -56,7 +56,9 @@ pub(super) fn rewrite(lines: &[Line], imported: &mut Imported) -> Vec<Line> {
     for array in arrays.iter().filter(|own| is_used(lines, own)) {
         imported.push("node_setup", array.text.as_str());
     }
-    left.iter_mut().for_each(|line| line.text = line.text.replace(ID, "TASK"));
+    for line in &mut left {
+        line.text = line.text.replace(ID, "TASK");
+    }
     left
 }
 
