@@ -56,13 +56,11 @@ fn is_doubtful(tracked: &Tracked, past: &PastAttempt) -> bool {
 fn was_stopped(context: &Context, tracked: &Tracked, past: &PastAttempt) -> bool {
     let printed = submissions(context, tracked).ok().and_then(|mut all| all.pop());
     let output = printed.and_then(|own| own.parts.into_iter().next());
-    match output.and_then(|part| ends_stopped(part).ok().flatten()) {
-        Some(stopped) => stopped,
-        None => {
-            let grace = tracked.job.launch.checkpoint.grace.unwrap_or(context.settings.jobs.grace);
-            past.attempt.is_near_limit(past.ended, grace)
-        }
-    }
+    let said = output.and_then(|part| ends_stopped(part).ok().flatten());
+    said.unwrap_or_else(|| {
+        let grace = tracked.job.launch.checkpoint.grace.unwrap_or(context.settings.jobs.grace);
+        past.attempt.is_near_limit(past.ended, grace)
+    })
 }
 
 /// Returns whether the end of an output says that the run was asked to stop; nothing without a file.
