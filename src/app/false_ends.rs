@@ -108,7 +108,7 @@ fn warning(tracked: &Tracked, dropped: &[String]) -> String {
 fn record(tracked: &mut Tracked) {
     let Some(past) = tracked.past.last_mut() else { return };
     past.end = End::Cut;
-    let reason = "was interrupted, which hsched 0.1.0 took for its end".to_owned();
+    let reason = "was interrupted; hsched 0.1.0 recorded it as completed".to_owned();
     tracked.last = (past.ended, reason.clone());
     tracked.phase = Phase::Ended { at: past.ended, outcome: Outcome::Failed { reason } };
 }

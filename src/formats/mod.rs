@@ -9,6 +9,8 @@ pub mod graphs;
 pub mod history;
 pub mod inventory;
 pub mod jobs;
+#[cfg(test)]
+mod jobs_tests;
 pub mod starter;
 
 mod after;
