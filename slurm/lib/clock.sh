@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # A clock that runs faster than that of the machine, for slurmctld, the slurmds and slurmdbd (libfaketime).
 #
-# The daemon `clock` holds the memory in which they share the moment at which it began. Jobs do not inherit it.
+# The daemon `clock` holds the memory in which they share the moment at which it began, and frees the lock of that
+# memory when a program dies with it. Jobs do not inherit the clock.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
 # Starts the clock; its child writes what a program needs to go by it to DIR/etc/clock.
@@ -9,8 +10,9 @@ start_clock() {
   rm -f "$DIR/etc/clock"
   # shellcheck disable=SC2016 # the inner shell expands these
   start_daemon clock faketime -m -f "+0 x$SPEED" bash -c \
-    'env | grep -E "^(LD_PRELOAD|FAKETIME|FAKETIME_SHARED)=" >"$1.new" && mv "$1.new" "$1" && exec tail -f /dev/null' \
-    bash "$DIR/etc/clock"
+    'env | grep -E "^(LD_PRELOAD|FAKETIME|FAKETIME_SHARED)=" >"$1.new" && mv "$1.new" "$1" &&
+      exec env -u LD_PRELOAD python3 "$2" "${FAKETIME_SHARED%% *}"' \
+    bash "$DIR/etc/clock" "$HERE/lib/clock.py"
   wait_for clock_is_shared clock 5
 }
 
@@ -20,6 +22,14 @@ clock_is_shared() { [[ -s $DIR/etc/clock ]]; }
 read_clock() {
   CLOCK=()
   [[ $SPEED == 1 ]] || mapfile -t CLOCK <"$DIR/etc/clock"
+}
+
+# Says so when the clock's lock had to be freed.
+tell_freed_locks() {
+  local count
+  [[ -s $DIR/log/clock.out ]] || return 0
+  count=$(grep -c ' freed the clock' "$DIR/log/clock.out") || return 0
+  say "programs that were killed or stopped held the clock's lock; it was freed ($count): $DIR/log/clock.out"
 }
 
 # Removes what a clock that was killed leaves in shared memory.

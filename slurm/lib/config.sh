@@ -7,9 +7,15 @@ write_config() {
   rm -rf "$DIR/log"
   mkdir -p "$DIR"/{etc,dev,state,run,log}
   write_devices_and_gres
-  printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$DIR/etc/cgroup.conf"
+  cgroup_settings >"$DIR/etc/cgroup.conf"
   { common_settings; accounting_settings; node_lines; partition_lines; } >"$DIR/etc/slurm.conf"
   if [[ $ACCOUNTING == yes ]]; then (umask 077; slurmdbd_settings >"$DIR/etc/slurmdbd.conf"); fi
+}
+
+# 20.11 knows no other plugin and refuses the name.
+cgroup_settings() {
+  ! slurm_is_since 22.05 || printf 'CgroupPlugin=cgroup/v1\n'
+  printf 'CgroupAutomount=no\n'
 }
 
 # Slurm sets CUDA_VISIBLE_DEVICES only for files that stat as character devices: links to /dev/null do.
@@ -86,9 +92,12 @@ JobAcctGatherFrequency=task=1
 END
 }
 
+# While a node does not answer, newer controllers ping no other for MessageTimeout and some seconds: a shorter
+# SlurmdTimeout takes all nodes for dead then.
 timeout_settings() {
   local slurmd message tcp
   IFS=/ read -r slurmd message tcp <<<"$TIMEOUTS"
+  if slurm_is_since 23.02 && ((slurmd > 0 && slurmd < message + 7)); then slurmd=$((message + 7)); fi
   printf 'SlurmdTimeout=%d\nMessageTimeout=%d\nTCPTimeout=%d\n' "$slurmd" "$message" "$tcp"
 }
 
@@ -112,7 +121,11 @@ accounting_settings() {
   # Towards slurmdbd this names the munge socket; AuthInfo is not used there.
   [[ $AUTH == none ]] || printf 'AccountingStoragePass=%s/munge/socket\n' "$DIR"
   printf 'AccountingStorageTRES=gres/gpu%s\n' "$(gpu_types | sed 's|^|,gres/gpu:|' | tr -d '\n')"
-  printf 'AccountingStoreFlags=job_comment,job_env,job_script\n'
+  if slurm_is_since 21.08; then
+    printf 'AccountingStoreFlags=job_comment,job_env,job_script\n'
+  else
+    printf 'AccountingStoreJobComment=YES\n'
+  fi
 }
 
 node_lines() {

@@ -4,6 +4,7 @@
 # Prints every daemon that this cluster should have, in the order of starting.
 expected_daemons() {
   local node
+  ! is_rooted || echo root
   [[ $SPEED == 1 ]] || echo clock
   [[ $AUTH == none ]] || echo munged
   if [[ $ACCOUNTING == yes ]]; then printf '%s\n' mariadbd slurmdbd; fi
@@ -17,6 +18,7 @@ start_missing_daemons() {
   for daemon in $(expected_daemons); do
     [[ -z $(daemon_pid "$daemon" || true) ]] || continue
     case $daemon in
+      root) start_root ;;
       clock) start_clock ;;
       munged) start_munged ;;
       mariadbd) start_mariadbd ;;
@@ -137,9 +139,9 @@ slurmdbd_listens() { listens_on $((PORT + 1)); }
 slurmctld_listens() { listens_on "$PORT"; }
 listens_on() { listening_ports | grep -qx "$1"; }
 
-# Prints "NODE|STATE|REASON" of every node, once.
+# Prints "NODE|STATE|REASON" of every node, once. A state with an asterisk is that of a node that does not answer.
 node_states() {
-  timeout 3 sinfo -h -N -O 'NodeList:|,StateComplete:|,Reason:|' 2>/dev/null | sort -u
+  timeout 3 sinfo -h -N -o '%N|%T|%E' 2>/dev/null | sort -u
 }
 
 # Succeeds when every slurmd of this cluster listens and every node is ready; gives up when one has died.
@@ -157,7 +159,7 @@ nodes_ready() {
   local node state reason ready=0
   while IFS='|' read -r node state reason; do
     case $state in
-      *not_responding* | *unknown* | inval*) ;;
+      *'*' | *unknown* | inval*) ;;
       down*) [[ $reason == none || $reason == 'Not responding'* ]] || ready=$((ready + 1)) ;;
       *) ready=$((ready + 1)) ;;
     esac

@@ -71,24 +71,27 @@ is_remembered() { [[ -e $DIR/etc/options ]]; }
 remember_options() {
   mkdir -p "$DIR/etc"
   printf '%s\n' "$NODES_TEXT" >"$DIR/etc/nodes"
-  printf '%s %s %s %s %s\n' "$PORT" "$AUTH" "$ACCOUNTING" "$TIMEOUTS" "$SPEED" >"$DIR/etc/options"
+  printf '%s %s %s %s %s %s %s\n' "$PORT" "$AUTH" "$ACCOUNTING" "$TIMEOUTS" "$SPEED" "$SLURM" "$VERSION" >"$DIR/etc/options"
 }
 
 # Sets the options and the node arrays to what the cluster was started with.
 recall_options() {
-  read -r PORT AUTH ACCOUNTING TIMEOUTS SPEED <"$DIR/etc/options"
+  read -r PORT AUTH ACCOUNTING TIMEOUTS SPEED SLURM VERSION <"$DIR/etc/options"
+  SLURM=${SLURM:-system}
+  use_wrappers
   read_nodes "$DIR/etc/nodes"
 }
 
 # Refuses options that were given now and differ from those of the cluster in DIR.
 refuse_other_options() {
-  local port auth accounting timeouts speed differ=''
-  read -r port auth accounting timeouts speed <"$DIR/etc/options"
+  local port auth accounting timeouts speed slurm differ=''
+  read -r port auth accounting timeouts speed slurm _ <"$DIR/etc/options"
   [[ -z $PORT || $PORT == "$port" ]] || differ+=" --port $port"
   [[ -z $AUTH || $AUTH == "$auth" ]] || differ+=" --auth $auth"
   [[ -z $ACCOUNTING || $ACCOUNTING == "$accounting" ]] || differ+=" no --accounting"
   [[ -z $TIMEOUTS || $TIMEOUTS == "$timeouts" ]] || differ+=" --timeouts $timeouts"
   [[ -z $SPEED || $SPEED == "$speed" ]] || differ+=" --speed $speed"
+  [[ -z $SLURM || $SLURM == "${slurm:-system}" ]] || differ+=" --slurm $slurm"
   [[ -z $NODES || $(<"$NODES") == "$(<"$DIR/etc/nodes")" ]] || differ+=" other nodes"
   [[ -z $differ ]] || fail "the cluster in $DIR was started with:$differ; first: dev-cluster down --dir $DIR"
 }
@@ -127,10 +130,14 @@ host_address() { "$@" getent ahostsv4 "$(uname -n)" | awk '{ print $1; exit }' |
 # Sets HOST_VIEW to the command in front of a daemon that gives it a host name on 127.0.0.1; empty where it has one.
 #
 # srun listens on the host name's address only, and the nodes call it on 127.0.0.1. Where the two differ, the daemons
-# and with them all jobs get a private mount namespace with their own /etc/hosts.
+# and with them all jobs get a private mount namespace with their own /etc/hosts. A root has its own anyway.
 prepare_host_view() {
   local address
   HOST_VIEW=()
+  if is_rooted; then
+    HOST_VIEW=("${IN_ROOT[@]}")
+    return
+  fi
   address=$(host_address)
   [[ $address != 127.0.0.1 ]] || return 0
   private_hosts >"$DIR/etc/hosts"

@@ -7,8 +7,9 @@ readonly POLICY=/usr/sbin/policy-rc.d
 missing_programs() {
   local program
   local -a wanted=(slurmctld slurmd srun sinfo flock setsid)
+  if is_rooted; then return; fi
   [[ $AUTH == none ]] || wanted+=(munged munge)
-  [[ $SPEED == 1 ]] || wanted+=(faketime)
+  [[ $SPEED == 1 ]] || wanted+=(faketime python3)
   [[ $ACCOUNTING != yes ]] || wanted+=(slurmdbd sacctmgr mariadbd mariadb-install-db mariadb-admin)
   for program in "${wanted[@]}"; do
     command -v "$program" >/dev/null || printf '%s\n' "$program"
@@ -24,7 +25,7 @@ refuse_when_programs_miss() {
 
 install_packages() {
   local missing enabled
-  local -a packages=(slurmctld slurmd slurm-client munge util-linux faketime)
+  local -a packages=(slurmctld slurmd slurm-client munge util-linux faketime python3)
   [[ $ACCOUNTING != yes ]] || packages+=(slurmdbd mariadb-server)
   missing=$(missing_programs)
   [[ -n $missing ]] || return 0

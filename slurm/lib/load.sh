@@ -4,14 +4,15 @@
 
 # Submits until it is stopped, or for --hours of the cluster's clock; `down` ends it, too.
 run_load() {
-  command -v python3 >/dev/null || fail 'load needs python3'
-  exec env "$MARKER=$DIR" python3 "$HERE/lib/load.py" \
+  "${IN_ROOT[@]}" which python3 >/dev/null || fail 'load needs python3'
+  exec "${IN_ROOT[@]}" env "$MARKER=$DIR" python3 "$HERE/lib/load.py" \
     "$SPEED" "${SEED:-1}" "${LOAD:-0.95}" "${BACKLOG:-60}" "${HOURS:-0}" "$ACCOUNTING"
 }
 
 # Runs the command $@ by the cluster's clock. What it measures without a date (time limits) stays real.
 run_by_clock() {
+  [[ $SPEED == 1 || -n $(daemon_pid clock || true) ]] || fail "the clock of $DIR has stopped: dev-cluster down, then up"
   read_clock
   ((${#CLOCK[@]} == 0)) || CLOCK+=(FAKETIME_DONT_FAKE_MONOTONIC=1)
-  exec env "${CLOCK[@]}" "$@"
+  exec "${IN_ROOT[@]}" env "${CLOCK[@]}" "$@"
 }

@@ -37,11 +37,11 @@ node_kill() {
   rm -f "$DIR/run/slurmd-$1.pid"
 }
 
-# Prints the state of node $1 with its flags, such as `idle+drain`.
+# Prints the state of node $1 with its flags, such as `drained*`.
 node_state() { node_states | awk -F'|' -v node="$1" '$1 == node { print $2; exit }'; }
 
 awaited_node_ready() {
   case $(node_state "$AWAITED") in
-    '' | *not_responding* | *unknown* | inval* | *down* | *drain* | *fail*) return 1 ;;
+    '' | *'*' | *unknown* | inval* | *down* | *drain* | *fail*) return 1 ;;
   esac
 }
